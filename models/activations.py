@@ -14,7 +14,7 @@ from executorch_goldens import Data, Example, case
 
 
 class Exponentials(nn.Module):
-    """Exponentials, logarithms, and what is made of them."""
+    """Exponentials, logarithms, and functions made of them."""
 
     def forward(
         self, x: torch.Tensor, positive: torch.Tensor, share: torch.Tensor

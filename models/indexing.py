@@ -92,7 +92,7 @@ def slice_scatter(data: Data) -> Example:
 
 
 class IndexWrites(nn.Module):
-    """Rows and elements written by index, or added to what is there."""
+    """Rows and elements written by index, or added in place."""
 
     def forward(
         self, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor

@@ -276,7 +276,7 @@ def rectified_product(data: Data) -> Example:
 
 
 class StateBesideItsUpdate(nn.Module):
-    """A value that is written to a row of a mutable table and added to what a layer makes of the table."""
+    """A value that is written to a row of a mutable table and added to a layer's output for the table."""
 
     table: torch.Tensor
 

@@ -193,7 +193,7 @@ def argmax(data: Data) -> Example:
 
 
 class Comparisons(nn.Module):
-    """The six comparisons, and logic over what they say."""
+    """The six comparisons, and logic over their results."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         less, more = x < y, x >= 0.28125

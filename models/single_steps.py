@@ -1,4 +1,4 @@
-"""The smallest of what takes long to lower: recurrent layers over one step, attention over two tokens."""
+"""The smallest models that take long to lower: recurrent layers over one step, attention over two tokens."""
 
 from __future__ import annotations
 

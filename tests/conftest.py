@@ -98,7 +98,7 @@ class ZooRun:
 
 @pytest.fixture(scope="session")
 def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
-    """Run every case of tests.support.zoo on xnnpack-fp32, asked to record what it finds."""
+    """Run every case of tests.support.zoo on xnnpack-fp32, asked to record the results."""
 
     def make(folder: Path) -> ZooRun:
         runner = Runner(folder, release)

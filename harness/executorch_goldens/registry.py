@@ -186,6 +186,7 @@ def wrongs(case: Case) -> Iterator[str]:
     ):
         yield f'expects is like {{"tosa-int": {{"1.5.1": "{FAILS}"}}}}, and not {case.expects!r}'
         return
+    yield from _uncallable(case)
     if case.is_build:
         yield from _not_of_builds(case)
     yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
@@ -196,6 +197,15 @@ def wrongs(case: Case) -> Iterator[str]:
     yield from _unknown("sqnr", case.sqnr, _targets)
     yield from _unknown("expects", case.expects, _targets)
     yield from _unusable(case)
+
+
+def _uncallable(case: Case) -> Iterator[str]:
+    """Yield the error of a function that cannot be called with one argument."""
+    try:
+        inspect.signature(case.build, follow_wrapped=False).bind(None)
+    except TypeError as error:
+        name = getattr(case.build, "__name__", "f")
+        yield f"{name}() is called with one argument ({error}): write def {name}(data)"
 
 
 def _not_of_builds(case: Case) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""``python -m lab INSTRUMENT ...``: what proves the harness; ``nox -s "lab(1.4.1)" -- INSTRUMENT ...`` runs it.
+"""``python -m lab INSTRUMENT ...``: instruments that prove the harness; ``nox -s "lab(1.4.1)" -- INSTRUMENT ...``.
 
 Nothing that a user installs imports the lab, and the wheel does not hold it.
 """

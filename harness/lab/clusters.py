@@ -30,7 +30,7 @@ COSTS = ("seconds", "core_seconds", "peak_mb", "reused")
 
 
 def compared(rows: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Return what a run says of each cell, but for what it cost."""
+    """Return a run's result of each cell, without its cost."""
     return {
         cell: {name: value for name, value in row.items() if name not in COSTS} for cell, row in rows.items()
     }
@@ -63,7 +63,7 @@ def process(
 
 
 def until(what: Callable[[], bool]) -> None:
-    """Wait until `what` is so."""
+    """Wait until `what` returns true."""
     end = time.monotonic() + PATIENCE
     while not what():
         assert time.monotonic() < end, "it takes too long"

@@ -1,4 +1,4 @@
-"""``python -m lab findings``: whether the scripts of docs/lab/findings show what findings.toml says of the release."""
+"""``python -m lab findings``: checks that the scripts of docs/lab/findings show what findings.toml claims."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def index(findings: Mapping[str, Finding]) -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the index of docs/lab/findings/README.md, and the threads about what is no finding."""
+    """Yield the index of docs/lab/findings/README.md, and the threads about false alarms."""
     yield Part("lab/findings/README.md", "findings", lambda: ["", *index(load()), ""])
     yield Part("lab/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS))
 
@@ -135,7 +135,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line per script; return 0 where each shows what the table says, 1 otherwise."""
+    """Print a line per script; return 0 where each shows the table's state, 1 otherwise."""
     table = load()
     if options.update:
         pages.update(["findings"])

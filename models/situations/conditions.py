@@ -225,7 +225,7 @@ def argmaxima(data: Data) -> Example:
 
 
 class WideConstants(nn.Module):
-    """Ranges and constants of int64: within int32, beyond it, and as what is compared with an input of int64."""
+    """Ranges and constants of int64: within int32, beyond it, and compared with an input of int64."""
 
     def forward(self, x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
         near = torch.arange(4).to(torch.float32)

@@ -211,7 +211,7 @@ def integer_term(data: Data) -> Example:
 
 
 class BoundedLayer(nn.Module):
-    """The least of what a layer gives and of integers: the scale of the layer is that of the least as well."""
+    """The minimum of a layer's output and of integers: the scale of the layer is that of the minimum as well."""
 
     def __init__(self) -> None:
         super().__init__()

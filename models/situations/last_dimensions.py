@@ -67,7 +67,7 @@ def joined_behind(data: Data) -> Example:
 
 
 class Sums(nn.Module):
-    """Sums of an input with itself, with another one, and with what a pooling makes of it."""
+    """Sums of an input with itself, with another one, and with a pooling of it."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return x + x, x + y, functional.max_pool2d(x, 1) + y

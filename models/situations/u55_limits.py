@@ -41,7 +41,7 @@ def moved_truths(data: Data) -> Example:
 
 
 class LeastAsFloat(nn.Module):
-    """The least of each row of int32, as a float: what a model returns is quantized whatever its type."""
+    """The minimum of each row of int32, as a float: outputs are quantized whatever their type."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.amin((x > 0.0).to(torch.int32), 1, keepdim=True).to(torch.float32)

@@ -85,7 +85,7 @@ def compiled(vela: Compiler, *files: Path, release: str = RELEASE, variation: in
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, outside of any repository, with what a run of 1.3.1 and 1.4.1 has left."""
+    """The working directory, outside of any repository, with results of a run of 1.3.1 and 1.4.1."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv(VARIABLE, raising=False)

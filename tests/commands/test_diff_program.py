@@ -35,7 +35,7 @@ PATCHES = ("partition-order", "output-aliases", "folded-scales")
 
 
 def record(root: Path, pte: bytes, release: str = "1.5.1", cell: Cell = CELL) -> Path:
-    """Write a golden of a program, as a run would of its export, without what only an export has; return `root`."""
+    """Write a golden of a program, as a run would, without the parts that only an export has; return `root`."""
     decoded = decode(pte, schemas=SCHEMAS)
     texts = {golden.GRAPH: "graph\n", "pte.txt": decoded.text(delegates=False)}
     for index, delegate in enumerate(decoded.delegates):

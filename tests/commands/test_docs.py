@@ -1,4 +1,4 @@
-"""README and docs: each command is run or checked, what is shown is what is printed, and every link leads somewhere.
+"""README and docs: each command is run or checked, shown output is real, and every link leads somewhere.
 
 A command is a line that begins with ``$ ``, of a block whose first line does. The lines under it are what it prints;
 a line ``...`` matches any lines. A command that needs environments, a network or minutes is not run: a row of `UNRUN`
@@ -153,7 +153,7 @@ def subcommand(*prefix: str) -> Check:
 
 
 def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
-    """Return what pytest reads from its words."""
+    """Return pytest's reading of its words."""
     pytester: pytest.Pytester = request.getfixturevalue("pytester")
     return pytester.parseconfig(*words)
 
@@ -230,7 +230,7 @@ def sessions() -> dict[str, str]:
 
 
 def is_session(words: Sequence[str], request: pytest.FixtureRequest) -> None:
-    """Assert that the sessions of ``nox -s`` exist and that what they run takes their arguments."""
+    """Assert that the sessions of ``nox -s`` exist and that their commands take the arguments."""
     end = words.index("--") if "--" in words else len(words)
     known = sessions()
     for name in words[:end]:
@@ -364,7 +364,7 @@ def test_a_command_runs_and_prints_what_its_page_shows(command: Command, checkou
 
 
 def words_of(command: Command) -> list[str]:
-    """Return what is run in the place of what a page writes: in this environment."""
+    """Return the command to run for a page's command: in this environment."""
     if command.words[: len(LAB)] == LAB:
         return [sys.executable, "-m", "lab", *command.words[len(LAB) :]]
     program, *arguments = command.words

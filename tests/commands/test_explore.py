@@ -95,7 +95,7 @@ class Page:
 
 @contextmanager
 def served(python: str, *words: object) -> Iterator[tuple[Page, str]]:
-    """Start the server, yield its page and what was printed before, and end it as a person does."""
+    """Start the server, yield its page and its output so far, and end it as a person does."""
     port = free_port()
     words = (*words, "--port", port, "--no-browser")
     # The addresses of this machine need no proxy.

@@ -1,4 +1,4 @@
-"""``init`` in somebody's repository: what it takes for the model, what it writes, and what it refuses."""
+"""``init`` in somebody's repository: the model it finds, the files it writes, and its refusals."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def begin(repository: Path, toolchain: str = "1.4.1") -> None:
 
 @pytest.fixture
 def zoo_of(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[str, Example]]]:
-    """Write the files for a model of `EXAMPLES`; return the zoo's text, and what its case builds."""
+    """Write the files for a model of `EXAMPLES`; return the zoo's text, and the example of its case."""
     (repository / "nets" / "wake_word.py").unlink()
     (repository / "other.py").write_text(EXAMPLES)
     path, named = list(sys.path), set(sys.modules)
@@ -499,7 +499,7 @@ def test_actionlint_finds_nothing_in_any_workflow(begun: Path) -> None:
 
 
 def test_the_workflow_takes_the_actions_that_this_project_takes(begun: Path) -> None:
-    """One digest for each, so that raising one here raises it in what is written."""
+    """One digest for each, so that raising one here raises it in the written files."""
     own = {line for file in (REPOSITORY / ".github").rglob("*.yml") for line in uses(file)}
     written = {*uses(begun / WORKFLOW), *uses(begun / COMMENT)}
     assert written

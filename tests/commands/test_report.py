@@ -1,4 +1,4 @@
-"""The report, in a real browser: what it shows of real results, that it needs no network, and what is refused.
+"""The report, in a real browser: its view of real results, its independence of a network, and its refusals.
 
 The results are those of real runs: of two releases with their bugs (`tests/data/report_results`), and of a replayed run
 over real exports of the test zoo. The browser is the Chromium that is installed, driven by Playwright; where there is
@@ -584,7 +584,7 @@ def test_no_tile_is_bright_in_the_dark(browser: Any, file: Path) -> None:
 
 @pytest.fixture
 def hostile(drawn: None, tmp_path: Path) -> Path:
-    """A report of results in which a reason, a verdict's message and what was proposed hold markup."""
+    """A report of results whose reason, message and proposal contain markup."""
     folder = tmp_path / "results" / "1.2.0"
     shutil.copytree(STOCK / "1.2.0", folder)
     case = folder / "tosa-int" / "cat-h-v"

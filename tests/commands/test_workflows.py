@@ -1,4 +1,4 @@
-"""The scripts of workflows and actions: which commands they call, and what they make of what these say.
+"""The scripts of workflows and actions: the commands they call, and their use of the output.
 
 Each script is taken from its file and run by the shell that a runner has. The programs that it calls write down how
 they were called, and print and end as a test says.
@@ -53,7 +53,7 @@ def script(file: Path, name: str, key: str = "run") -> str:
 
 @dataclass(frozen=True)
 class Ran:
-    """A script that was run: how it ended, the programs that it called, and what it left."""
+    """A script that was run: its exit code, the programs that it called, and its outputs."""
 
     code: int
     calls: list[list[str]]
@@ -191,7 +191,7 @@ BASE = list(releases.load().releases.values())[-1]
 
 
 def index(newer: Mapping[str, str]) -> dict[str, tuple[int, str]]:
-    """Return what pip says is newest of what a release is paired with: as in `newer`, else what that has."""
+    """Return pip's newest versions for a release's packages: as in `newer`, else the release's own."""
     newest = {**BASE.stack(), **newer}
     return {
         f"pip index versions {name}": (0, f"{name} ({version})\nAvailable versions: {version}, 0.1\n")

@@ -1,4 +1,4 @@
-"""Cases that make their whole programs by themselves: what is run of them, what they are held to, what is said."""
+"""Cases that make their whole programs by themselves: their runs, their references, their messages."""
 
 from __future__ import annotations
 

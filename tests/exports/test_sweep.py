@@ -169,7 +169,7 @@ def test_a_template_that_is_killed_before_it_is_ready_is_started_again_once() ->
 
 
 def serve_one(limit: float, run: Callable[[], object]) -> dict[str, Any]:
-    """Let a template run one request in a child; return what it answers at its end."""
+    """Let a template run one request in a child; return its answer at the end."""
     requests, answers = os.pipe(), os.pipe()
 
     def start(request: Mapping[str, Any]) -> int:

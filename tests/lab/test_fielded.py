@@ -1,4 +1,4 @@
-"""Programs in the runtime of another release: what comes of sound, damaged and deadly ones, and what is made of it."""
+"""Programs in the runtime of another release: results of sound, damaged and deadly ones, and their use."""
 
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ def test_what_the_command_cannot_do_is_named(
     assert "--snapshot-update is refused because CI is set" in capsys.readouterr().err
     monkeypatch.delenv("CI")
     for words, fact in {
-        ("1.4.0",): "'1.4.0': no release of releases.toml is 1.4.0",
+        ("1.4.0",): "unknown release '1.4.0'",
         (here, "--new", "1.6.0"): "--new '1.6.0' is none of the releases given: 1.4.1",
         (here, "--cell", "nothing/at-all"): "--cell nothing/at-all: no cell of 1.4.1 matches",
     }.items():

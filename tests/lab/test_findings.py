@@ -1,4 +1,4 @@
-"""The scripts of docs/lab/findings: which stand in the table, and what a run of one says."""
+"""The scripts of docs/lab/findings: their entries in the table, and their output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guest zoos: their listings, what is taken from upstream's tests, and goldens in the compact form."""
+"""Guest zoos: their listings, the models of upstream's tests, and goldens in the compact form."""
 
 from __future__ import annotations
 

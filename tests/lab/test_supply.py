@@ -1,4 +1,4 @@
-"""Locks hold what the matrix and pyproject.toml want, hashes are verified, and an audit that asked nobody says so."""
+"""Locks hold the packages of the matrix and pyproject.toml, with verified hashes; an audit without answers says so."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def recorded(
 
 @pytest.fixture
 def untouched(recorded: Runner) -> Iterator[Runner]:
-    """`recorded`; afterwards its goldens are byte for byte, and file for file, what they were."""
+    """`recorded`; afterwards its goldens are unchanged, byte for byte and file for file."""
     before = recorded.files()
     assert before
     yield recorded
@@ -53,7 +53,7 @@ def untouched(recorded: Runner) -> Iterator[Runner]:
 
 
 def options(**asked: Any) -> Options:
-    """Return what the plugin asks of a run when nothing is said, but for `asked`."""
+    """Return the plugin's options of a run by default, updated by `asked`."""
     unsaid = Options(
         variations="full",
         export_timeout=60.0,

@@ -112,7 +112,7 @@ class Clone:
     reuse: Reuse
 
     def export(self, *cells: Cell) -> None:
-        """Let the store know what cells depend on."""
+        """Record the dependencies of cells in the store."""
         for cell in cells:
             record = self.folder.parent / "record"
             words = (str(REPOSITORY), str(self.folder), str(record), cell.case, MODULES[cell.case])
@@ -329,7 +329,7 @@ def test_a_run_that_nothing_reaches_ends_well_and_says_so(runner: Runner, tmp_pa
         command, cwd=repository, capture_output=True, text=True, env=inherited(), check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "changed since HEAD: 1 files, none of which a cell" in done.stdout
+    assert "changed since HEAD: 1 file; no cell of ExecuTorch" in done.stdout
     assert "no cell is affected" in done.stdout
 
 

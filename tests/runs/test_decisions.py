@@ -37,7 +37,7 @@ def test_new_cells_that_fail_or_delegate_nothing_are_refused_with_the_line_to_wr
             line = f'expects={{"xnnpack-fp32": {{"{runner.release}": "{what}"}}}}'
             assert f"new: xnnpack-fp32/{case} on ExecuTorch {runner.release}: {what}: " in finished.output
             refusal = (
-                f"not recorded: a {what} is a decision, and nothing expects it: in its @case, {line}; or in "
+                f"not recorded: a {what} is recorded only if it is expected: in its @case, {line}; or in "
             )
             assert refusal in finished.output
             table = f'what = "{what}", releases = ["{runner.release}"], cells = ["xnnpack-fp32/{case}"]'

@@ -1,4 +1,4 @@
-"""``goldens run --plan``: what a run would do, printed; and ``--help-all``."""
+"""``goldens run --plan``: the plan of a run, printed; and ``--help-all``."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_a_failure_of_a_test_is_recorded_only_where_the_file_expects_it(
         assert "new: xnnpack-fp32/spotter" in red.stdout
         table = f'what = "FAILURE", releases = ["{runner.release}"], cells = ["xnnpack-fp32/spotter"]'
         file = runner.goldens / "tests" / expectations.FILE
-        refusal = "not recorded: a FAILURE is a decision, and nothing expects it"
+        refusal = "not recorded: a FAILURE is recorded only if it is expected"
         assert f"{refusal}: in {file}, a table [[expected]] with {table}\n" in red.stdout
         assert not place(runner).exists()
     expected = Expected("FAILURE", (runner.release,), ("xnnpack-fp32/spotter",))

@@ -1,4 +1,4 @@
-"""The registry refuses what would make a wrong path or hide a case; its data depends on names alone."""
+"""The registry refuses cases with a wrong path or a duplicate name; its data depends on names alone."""
 
 from __future__ import annotations
 
@@ -85,6 +85,10 @@ def test_a_case_is_of_the_innermost_zoo_that_is_named() -> None:
         (
             "from executorch_goldens import case\n@case(guards='')\ndef f(data): ...",
             ["'f' needs guards"],
+        ),
+        (
+            "from executorch_goldens import case\n@case(guards='a')\ndef f(): ...",
+            ["f() is called with one argument", "write def f(data)"],
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The plan of the house: what may import what, drawn from the sources; imports inside functions count."""
+"""The plan of the house: allowed imports, drawn from the sources; imports inside functions count."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def modules(folder: str = PACKAGE) -> dict[str, Path]:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield the dotted names that a module imports when it runs: not what only a type checker reads."""
+    """Yield the dotted names that a module imports at run time, without those of type checkers."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     only_read = {
         id(node)

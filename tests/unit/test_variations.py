@@ -332,7 +332,7 @@ print(json.dumps({
 
 
 def seen(folder: Path, *names: str) -> dict[str, list[object]]:
-    """Return what a process says that begins with these `SURROUNDINGS` as a template does."""
+    """Return the output of a process that begins with these `SURROUNDINGS` as a template does."""
     folder.mkdir()
     (folder / "home").symlink_to(Path.home())
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

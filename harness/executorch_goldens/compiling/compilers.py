@@ -79,7 +79,7 @@ class Compiled:
     """A compiled payload, and the messages of the compiler and of its libraries."""
 
     made: bytes
-    report: Mapping[str, Any]
+    details: Mapping[str, Any]
 
 
 @dataclass(frozen=True)

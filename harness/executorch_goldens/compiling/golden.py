@@ -70,7 +70,7 @@ def facts(compiler: str, name: str, payload: bytes, result: Compiled | Refused) 
     if isinstance(result, Refused):
         found = _refused(result)
     else:
-        found = FACTS[compiler](result.made, result.report)
+        found = FACTS[compiler](result.made, result.details)
     # A fact is a line, whatever a compiler says.
     lines = {fact: " ".join(untrusted.escape_controls(text).split()) for fact, text in found}
     return {"delegate": name, "tosa": digest(payload), **lines}

@@ -240,7 +240,9 @@ def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
         way_out = "Delete the directory and record it again with --snapshot-update."
         raise GoldenError(path / MANIFEST, f"format {version} is older than {FORMAT}", way_out)
     if sealed(unsealed(texts)) != texts:
-        raise GoldenError(path, "is damaged or was edited by hand: its digest does not fit", again)
+        raise GoldenError(
+            path, "is damaged or was edited by hand: its content does not match its digest", again
+        )
     if missing := [name for name in NEEDED if name not in manifest]:
         raise GoldenError(path / MANIFEST, f"does not say {', '.join(missing)}", again)
     if FAILURE not in texts and manifest.get(FORM) != COMPACT and GRAPH not in texts:

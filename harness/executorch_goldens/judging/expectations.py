@@ -132,8 +132,8 @@ class Expectations:
         by = "goldens review --accept GROUP --expect" if self.proposes else ""
         if recorded:
             by = shlex.join(["goldens", "review", "--expect", f"--goldens={self.root}"])
-        written = f" ({by} writes that)" if by else ""
-        return f"a {what} is a decision, and nothing expects it: {'; or '.join(ways)}{written}"
+        written = f" ({by} writes it)" if by else ""
+        return f"a {what} is recorded only if it is expected: {'; or '.join(ways)}{written}"
 
     def stale(self, cell: Cell, texts: Texts) -> str:
         """Return which expectation the artifact `texts` of a cell does not meet any more; empty where none is."""

@@ -483,14 +483,14 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
         place = ", ".join(filter(None, (result.stage, result.pass_name)))
         message = f"{result.type.rpartition('.')[2]}: {(result.message.splitlines() or [''])[0]}"
         reason = f"{FAILS}: {place}: {message}; has no golden yet"
-        accepting = "to record it is to accept that it fails"
+        accepting = "recording it accepts that it fails"
         return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
     found = reading(texts)
     unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
     if result.validation is not None and result.validation.unread:
         unchecked += f"; {result.validation.summary()}"
     is_bare = not found.delegates and targets.delegates(cell.target)
-    accepting_none = ("to record it is to accept that nothing is delegated",) if is_bare else ()
+    accepting_none = ("recording it accepts that nothing is delegated",) if is_bare else ()
     bare = f"{UNDELEGATED}: " if is_bare else ""
     reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no golden yet{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)

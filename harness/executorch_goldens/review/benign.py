@@ -113,10 +113,10 @@ def lines(cells: Sequence[Compared]) -> Iterator[str]:
         unknown = [each for each in measured if used_before(each[1]) is None]
         proposal, before, _ = max(unknown, key=lambda each: used(each[0]) or 0.0)
         most = f"at most {shown(proposal, before).removeprefix('error ')} ({proposal.cell})"
-        yield f"error against eager, not known before, in {len(unknown)}: {most}"
+        yield f"error against eager, without an earlier value in {len(unknown)}: {most}"
     parts = [part for _, before, after in cells if (part := moved(before, after)) is not None]
     if parts:
-        yield f"constants moved by at most {max(parts):.2g} of their largest value shown"
+        yield f"constants changed by at most {max(parts):.2g} of their largest listed value"
     yield from _sqnr(cells)
 
 

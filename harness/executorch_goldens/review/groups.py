@@ -222,7 +222,7 @@ class Group:
     @property
     def head(self) -> str:
         """Its title with its counts."""
-        return f"{self.title}; {self.counts}"
+        return f"{self.title.removesuffix('.')}; {self.counts}"
 
     @property
     def extent(self) -> str:

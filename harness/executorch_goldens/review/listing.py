@@ -20,8 +20,8 @@ SHOWN_CELLS = 6
 HEADINGS = {
     PENDING: "to review",
     UNDECIDED: "to decide: --accept GROUP --expect records these, and that they are expected",
-    OUTDATED: "out of date: run these cells again",
-    BARRED: "cannot be recorded: these are not right, or do not repeat",
+    OUTDATED: "out of date: run the cells again",
+    BARRED: "cannot be recorded: wrong, or not reproducible",
 }
 
 

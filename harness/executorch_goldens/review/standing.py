@@ -81,7 +81,7 @@ class Standing:
         if proposal.commit == here or here is None or proposal.commit is None:
             same = proposal.commit == here and provenance.changes(root, self.goldens) == proposal.changes
             what = (
-                f"other uncommitted changes than there are now ({self._uncommitted()})"
+                f"this commit with other uncommitted changes (now: {self._uncommitted()})"
                 if proposal.commit == here
                 else f"commit {_short(proposal.commit)}"
             )
@@ -91,7 +91,7 @@ class Standing:
                 provenance.changes(root, self.goldens, proposal.commit) == proposal.changes
             )
             what = f"commit {_short(proposal.commit)}, and {_short(here)} is checked out"
-        return "" if same else f"was made at {what}: run the cell again"
+        return "" if same else f"was made at {what}; run the cell again"
 
     def _uncommitted(self) -> str:
         names = provenance.uncommitted(self.repository.root, self.goldens)

@@ -20,6 +20,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.recording import LISTING, by_stem, matching
 from executorch_goldens.judging import expectations
+from executorch_goldens.review.groups import count
 from executorch_goldens.settings import config
 from executorch_goldens.store.facts import Fact
 from executorch_goldens.store.imports import imported_from
@@ -331,13 +332,11 @@ class Changes:
 
     def lines(self, version: str) -> Iterator[str]:
         """Yield the message: how many cells, and for each file why."""
+        changed = f"changed since {self.revision}: {count(self.count, 'file')}"
         if not self.cells:
-            yield (
-                f"changed since {self.revision}: {self.count} files, none of which a cell of ExecuTorch {version} "
-                "depends on: no cell is affected"
-            )
+            yield f"{changed}; no cell of ExecuTorch {version} is affected"
             return
-        yield f"changed since {self.revision}: {self.count} files, which {len(self.cells)} cells depend on"
+        yield f"{changed}, affected: {count(len(self.cells), 'cell')}"
         for each in self.reached:
             if each.cells is None:
                 yield f"  {each.file}: {each.why}: every cell"

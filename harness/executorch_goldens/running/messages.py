@@ -175,8 +175,10 @@ def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
     results = [] if asked.sweeps == repository.sweeps else [str(asked.sweeps)]
     goldens = [] if run.plan.goldens == repository.goldens.resolve() else [f"--goldens={run.plan.goldens}"]
     fewer = any(fewer_variations(member) for group in groups for member in group.recordable)
-    yield shlex.join(["goldens", "review", *places, *goldens, *([FEWER] if fewer else [])])
-    yield shlex.join(["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")])
+    reviewing = ["goldens", "review", *places, *goldens, *([FEWER] if fewer else [])]
+    reporting = ["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")]
+    yield f"review: {shlex.join(reviewing)}"
+    yield f"report: {shlex.join(reporting)}"
 
 
 def _refusal(run: Run, group: Group) -> str:
@@ -263,7 +265,7 @@ def counts(found: Iterable[tuple[str, str]]) -> str:
     >>> counts([("stable", ""), ("new", "1 delegate"), ("stable", "")])
     '2 stable, 1 new'
     >>> counts([("new", "1 delegate"), ("new", "FAILURE: lower"), ("stable", ""), ("new", "NO DELEGATE: none")])
-    '1 stable, 3 new: 1 FAILURE, 1 NO DELEGATE'
+    '1 stable, 3 new (1 FAILURE, 1 NO DELEGATE)'
     """
     pairs = list(found)
     number = Counter(verdict for verdict, _ in pairs)
@@ -272,7 +274,7 @@ def counts(found: Iterable[tuple[str, str]]) -> str:
     if named:
         number["new"] = number.pop("new")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in number.items()) or "no cell was checked"
-    return f"{counted}: {named}" if named else counted
+    return f"{counted} ({named})" if named else counted
 
 
 def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
@@ -302,8 +304,8 @@ def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
         of_target = {cell: part for cell, part in differences.items() if cell.target == target}
         worst = max(of_target, key=lambda cell: of_target[cell])
         yield (
-            f"numerics: {target}: {len(of_target)} cells run; at worst {of_target[worst]:.2g} of the largest value off "
-            f"({worst.case})"
+            f"numerics: {target}: {count(len(of_target), 'cell')} run; "
+            f"largest error {of_target[worst]:.2g} of the largest value ({worst.case})"
         )
 
 

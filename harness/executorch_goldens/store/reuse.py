@@ -311,7 +311,7 @@ class Reuse:
             )
         yield f"{line}; cache: {self.store.root}"
         for name, count in self.missed.most_common():
-            yield f"exported again, because of {name}: {count}"
+            yield f"exported again: {count}, because {name} changed"
         for file, count in self.unsettled.most_common():
             yield f"not kept, because {file} was changed while they were made: {count} exports"
         if self.store.damaged:

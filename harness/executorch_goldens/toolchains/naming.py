@@ -153,12 +153,12 @@ def _version(word: str, text: str) -> str:
     try:
         version = Version(bare).public
     except InvalidVersion as error:
-        raise ToolchainError(f"{word!r} is no toolchain: say e.g. {EXAMPLES}") from error
+        raise ToolchainError(f"{word!r} is no toolchain: pass e.g. {EXAMPLES}") from error
     known = releases.load().releases
     if bare == text and version not in known:
         raise ToolchainError(
-            f"{word!r}: no release of releases.toml is {text}: it knows {', '.join(known)}; executorch=={text} names "
-            "one that it lacks"
+            f"unknown release {text!r}; known are {', '.join(known)}. For another version, pass "
+            f"-t executorch=={text}"
         )
     return version
 

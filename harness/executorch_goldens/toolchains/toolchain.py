@@ -114,7 +114,10 @@ class Toolchain:
         installed = Installed.probe(python)
         version = installed.versions.get("executorch")
         if version is None:
-            raise ToolchainError(f"{name!r}: no ExecuTorch is installed for {python}")
+            raise ToolchainError(
+                f"no ExecuTorch is installed for {python}: install one, or pass a release such as "
+                f"-t {next(reversed(releases.load().releases))}, whose environment is made"
+            )
         known = releases.load().releases.get(version)
         is_known = known is not None and installed.versions.items() >= known.stack().items()
         release = find_release(installed, version) if is_known else _as_declared(installed, version)

@@ -79,7 +79,7 @@ def milliseconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def flatc_and_json(path: Path, schema: Path, folder: Path) -> None:
-    """Do with flatc what decoding to the object form does."""
+    """Do with flatc the equivalent of decoding to the object form."""
     command = [
         "flatc",
         "--json",

@@ -86,7 +86,7 @@ class Cost:
 
 
 def cost(command: Sequence[str], folder: Path, expected: int, extra: Mapping[str, str]) -> Cost:
-    """Run a command of the package; exit with what it printed if it ends otherwise than expected."""
+    """Run a command of the package; exit with its output if it ends otherwise than expected."""
     environment = os.environ | extra | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
     words = [str(default_interpreter()), "-m", "executorch_goldens", *command]
     started = time.perf_counter()
@@ -105,7 +105,7 @@ def cost(command: Sequence[str], folder: Path, expected: int, extra: Mapping[str
 
 
 def costs(megabytes: int) -> tuple[dict[str, Cost], int]:
-    """Return what each command costs for a model of so many MB of weights, and the bytes of its golden."""
+    """Return the cost of each command for a model of so many MB of weights, and the bytes of its golden."""
     found = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -152,12 +152,12 @@ def measure() -> Mapping[str, float]:
 
 
 def keep() -> None:
-    """Take what was measured last for the page."""
+    """Keep the last measurement for the page."""
     FIGURES.write_text(MEASURED.read_text())
 
 
 def figures() -> Iterator[str]:
-    """Yield what docs/lab/benchmarks.md shows of it."""
+    """Yield the figures of docs/lab/benchmarks.md."""
     *rows, where = tables.read(FIGURES, COLUMNS)
     yield from markdown.head(COLUMNS)
     yield from (markdown.row([*row.values()]) for row in rows)

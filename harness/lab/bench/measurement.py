@@ -119,7 +119,7 @@ def apart(module: str) -> float:
 
 
 def state() -> dict[str, str]:
-    """Return what the figures were measured on."""
+    """Return the machine and revision of the figures."""
     # Only now: it imports torch, which the history does without.
     from executorch_goldens.exporting.compat import installed_release
 

@@ -69,7 +69,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def run(options: argparse.Namespace) -> int:
-    """Record what is asked for, then print or write what all records say."""
+    """Record the chosen cells, then print or write the results of all records."""
     require_coverage()
     environment = here()
     release = environment.release
@@ -121,7 +121,7 @@ def zoos(further: str | None, repository: Config) -> tuple[str, ...]:
 def record(
     wanted: Sequence[Cell], settings: Settings, records: Records, deadline: float
 ) -> Iterator[Outcome]:
-    """Export cells until a time by `time.monotonic`, and yield what comes of each; the exports write the records."""
+    """Export cells until a time by `time.monotonic`, and yield the result of each; the exports write the records."""
     os.environ[branches.RECORDS] = str(records.folder)
     with Sweep(wanted, variations((0,)), settings) as sweep:
         for cell in wanted:
@@ -134,7 +134,7 @@ def record(
 def groups(
     options: argparse.Namespace, release: Release, repository: Config, sources: Sources
 ) -> dict[str, page.Taken]:
-    """Return what the records say of each group of exports; of one without records, what was written before."""
+    """Return the records of each group of exports; of one without records, the earlier table's."""
     folder = options.records / release.version
     own = Records(folder / OWN)
     # What has no records may not be there, or have no cells.

@@ -83,7 +83,7 @@ def texts(branches: Iterable[Branch], taken: Mapping[str, Taken]) -> tuple[str, 
 
 
 def read(release: str) -> tuple[list[Branch], dict[str, Taken]]:
-    """Return the branches of a release, and what each group takes, as the tables say; empty where there are none."""
+    """Return the branches of a release, and those that each group takes, from the tables; may be empty."""
     branches = []
     found: dict[str, set[Branch]] = {group: set() for group in GROUPS}
     for row in tables.read(branches_of(release), COLUMNS):

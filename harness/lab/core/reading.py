@@ -65,7 +65,7 @@ def reached(
 
 
 def _of_golden(folder: Path, cell: Cell) -> Iterator[tuple[str, str | None]]:
-    """Yield what the golden of a cell says that it reaches; with a value, that is an attribute."""
+    """Yield the features that the golden of a cell shows; with a value, that is an attribute."""
     yield f"target {cell.target}", None
     for file in sorted(golden.directory(folder, cell).iterdir()):
         text = file.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Makes docs/lab/coverage/<release>.md of the tables of what the zoo reaches."""
+"""Makes docs/lab/coverage/<release>.md from the tables of the zoo's coverage."""
 
 from __future__ import annotations
 

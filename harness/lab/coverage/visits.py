@@ -65,7 +65,7 @@ class Coverage:
     )
 
     def add(self, outcome: Outcome) -> None:
-        """Count what one export reached; a crash reports nothing that it reached."""
+        """Count the coverage of one export; a crash reports none."""
         artifact = outcome.result
         if not isinstance(artifact, Artifact) or artifact.watched is None:
             return
@@ -125,7 +125,7 @@ class Reached:
 
     @classmethod
     def of(cls, coverage: Coverage, visitors: Mapping[str, Iterable[str]]) -> Reached:
-        """Return what exports reached.
+        """Return the coverage of exports.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Reached:
 
     @classmethod
     def read(cls, version: str) -> Reached:
-        """Return what the committed tables of a release say; raise TableError."""
+        """Return the committed tables of a release; raise TableError."""
         file = table_of(version)
         passes = []
         visitors: dict[str, list[str]] = defaultdict(list)
@@ -186,7 +186,7 @@ class Reached:
         )
 
     def joined(self, further: Reached) -> Reached:
-        """Return what both reached, `further` by cells that are not counted here.
+        """Return the union of both, `further` by cells that are not counted here.
 
         What is only a number of values stays one: it is the least that there are, until all cells are exported again.
         """

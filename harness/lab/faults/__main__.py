@@ -1,4 +1,4 @@
-"""``python -m lab faults [--only NAME]``: what is lost by faults that are made on purpose."""
+"""``python -m lab faults [--only NAME]``: losses through deliberate faults."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make faults and print what was lost; return 1 if anything was."""
+    """Make faults and print the losses; return 1 if there are any."""
     options.wanted = lambda name: not options.only or any(part in name for part in options.only)
     if options.list:
         print("\n".join(NAMES))

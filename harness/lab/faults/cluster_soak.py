@@ -1,4 +1,4 @@
-"""``python -m lab cluster-soak``: what grows while runs on a Dask cluster repeat and workers are killed at random.
+"""``python -m lab cluster-soak``: growth while runs on a Dask cluster repeat and workers are killed at random.
 
 A scheduler and two workers are processes of their own on the loopback address. In
 each turn every cell is exported again by the workers, and judged against the goldens of the first run; what is drawn is
@@ -58,7 +58,7 @@ SHORT_LOGS = {"DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "10"}
 
 @dataclass
 class Member:
-    """The scheduler or a worker: a process that leads a group, with what it says in a file."""
+    """The scheduler or a worker: a process that leads a group, with its output in a file."""
 
     process: subprocess.Popen[str]
     log: Path
@@ -113,7 +113,7 @@ class Cluster:
             until(functools.partial(worker.says, "Registered to"), "a worker does not register")
 
     def forget(self) -> None:
-        """Empty the stores: what they hold would not be exported again."""
+        """Empty the stores: cached exports would not be made again."""
         for store in self.place.folder.glob("store*"):
             for entry in store.glob("artifacts/*/*"):
                 entry.unlink(missing_ok=True)
@@ -154,7 +154,7 @@ def parent(process: int) -> int:
 
 
 def abandoned(temporary: Path) -> list[str]:
-    """Return temporary files of nobody: those in folders that a living sweep holds aside, and what Dask has there."""
+    """Return abandoned temporary files: those not in folders of a living sweep, nor Dask's."""
 
     def is_held(path: Path) -> bool:
         lock = filelock.FileLock(path / folder.LOCK)
@@ -213,7 +213,7 @@ class ClusterSoak:
         return ended
 
     def one(self) -> State:
-        """Take a turn; raise `LostError` for anything else than a green run like the first, and for what is left."""
+        """Take a turn; raise `LostError` unless the run is green like the first and leaves nothing."""
         self.turn += 1
         fault = self.drawn.choice(TURNS)
         if time.monotonic() > self.half and not self.lost_scheduler:
@@ -241,7 +241,7 @@ class ClusterSoak:
         return self.state(fault)
 
     def _disturb(self, fault: str, run: subprocess.Popen[str]) -> None:
-        """Kill what was drawn at a random moment of a run."""
+        """Kill the drawn process at a random moment of a run."""
         if fault == "none":
             return
         time.sleep(self.drawn.uniform(0.0, self.seconds))
@@ -274,7 +274,7 @@ class ClusterSoak:
         until(gone, f"{said}: workers do not end without a scheduler", DEATH_TIMEOUT + LEAVING)
 
     def state(self, fault: str) -> State:
-        """Return what there is after a turn: memory and descriptors are the scheduler's."""
+        """Return the state after a turn: memory and descriptors are the scheduler's."""
         process = self.cluster.scheduler.process.pid
         # What a killed worker leaves, the next run deletes.
         before, self.left = self.left, set(abandoned(self.place.temporary))
@@ -297,7 +297,7 @@ class ClusterSoak:
         return seen[-1]
 
     def end(self) -> None:
-        """Stop the cluster in order; raise `LostError` if anything of it is left but what a later sweep deletes."""
+        """Stop the cluster in order; raise `LostError` for leftovers that no later sweep deletes."""
         for member in (*self.cluster.workers, self.cluster.scheduler):
             member.process.terminate()
             member.process.wait()
@@ -307,7 +307,7 @@ class ClusterSoak:
 
 
 def grown(states: Sequence[State]) -> list[str]:
-    """Return what there is more of in each of the last turns than in any of the first."""
+    """Return quantities that are larger in each of the last turns than in any of the first."""
     if len(states) < 2 * FEW:
         return [f"{len(states)} turns are too few to tell what grows"]
     names = ("memory_mb", "descriptors", "files", "processes")
@@ -317,7 +317,7 @@ def grown(states: Sequence[State]) -> list[str]:
 
 
 def soaked(place: Place, seed: int, minutes: float) -> tuple[list[State], str]:
-    """Soak for so long; return the state after each turn, and what was lost."""
+    """Soak for a time; return the state after each turn, and the losses."""
     states: list[State] = []
     cluster = Cluster(place)
     try:

@@ -1,4 +1,4 @@
-"""Damaged state: what a run finds of earlier ones is noticed, named, and made again or refused."""
+"""Damaged state of earlier runs: it is noticed, named, and made again or refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.faults.writing import TWO
 
 
 def spoil(path: Path) -> Iterator[bytes]:
-    """Damage a file in several ways, one after the other; give what it was, and leave it like that."""
+    """Damage a file in several ways, one after the other; yield its earlier content, and leave it damaged."""
     before = path.read_bytes()
     flipped = bytes(byte ^ 0x20 if place == len(before) // 2 else byte for place, byte in enumerate(before))
     for damaged in (b"", before[: len(before) // 2], flipped, b"\0" * len(before), b"\xff\xfe" + before):

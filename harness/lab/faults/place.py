@@ -221,7 +221,7 @@ class Place:
     # What is left
 
     def processes(self) -> dict[int, str]:
-        """Return the living processes that commands in this place have started, with what they are (man 5 proc)."""
+        """Return the living processes that commands in this place have started, with their state (man 5 proc)."""
         mark = f"{FOLDER}={self.signals}\0".encode()
         found = {}
         for process in Path("/proc").glob("[0-9]*"):
@@ -241,7 +241,7 @@ class Place:
         ]
 
     def temporary_files(self) -> list[str]:
-        """Return what is left in the directory for temporary files.
+        """Return the leftovers in the directory for temporary files.
 
         Whoever imports ``torch._dynamo`` makes torch's own cache there, one for each person; it is empty.
         """
@@ -265,18 +265,18 @@ class Place:
         return found
 
     def unfinished(self) -> list[str]:
-        """Return what writers leave that are interrupted."""
+        """Return the leftovers of interrupted writers."""
         return sorted(str(path.relative_to(self.folder)) for path in self.goldens.rglob("*~"))
 
 
 def heed_signals() -> None:
-    """Take back what a shell's background jobs and nohup hand on: to ignore SIGINT, and SIGHUP."""
+    """Undo the settings that background jobs and nohup inherit: ignored SIGINT and SIGHUP."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
 def status(process: int | str, what: str) -> str:
-    """Return what the kernel says of a process (man 5 proc, status)."""
+    """Return the kernel's status of a process (man 5 proc, status)."""
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     words: str = re.findall(rf"^{what}:\s+(.+)", lines, re.MULTILINE)[0]
     return words

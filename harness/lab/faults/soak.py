@@ -1,4 +1,4 @@
-"""``python -m lab soak``: what grows while exports go on for hours and faults are thrown in at random.
+"""``python -m lab soak``: growth while exports go on for hours with random faults.
 
 One process keeps its templates all the time. In each turn it exports a case under both variations, and what is drawn
 goes wrong with it: the case itself, its processes or a template. Nothing may grow by it: neither the memory and the
@@ -123,7 +123,7 @@ class Soak:
         )
 
     def one(self) -> State:
-        """Take a turn; raise `LostError` for another end than the fault has, or for what it has left."""
+        """Take a turn; raise `LostError` for an end other than the fault's, or for leftovers."""
         self.turn += 1
         fault = self.drawn.choice(TURNS)
         case = self.drawn.choice(list(ENDS) if fault == "case" else list(SOUND))
@@ -163,7 +163,7 @@ class Soak:
 
 
 def grown(states: Sequence[State], turns: int = SETTLED) -> list[str]:
-    """Return what there is more of in the end than when the process had settled, after so many turns."""
+    """Return quantities that are larger at the end than after the first turns."""
     settled, last = states[min(turns, len(states) - 1)], states[-1]
     lines = [
         f"{name}: {before} at turn {settled.turn}, {after} at turn {last.turn}"
@@ -215,7 +215,7 @@ def concluded(
     instrument: str,
     files: tuple[Path, Path],
 ) -> int:
-    """Print what a soak has shown, write its table, all states and its page if asked; return its exit code."""
+    """Print the results of a soak, write its table, all states and its page if asked; return its exit code."""
     print("\n".join([lost or "nothing lost", *(more or ["nothing has grown"])]))
     if update and states:
         for file, of_file in zip(files, (some(states), states), strict=True):

@@ -94,7 +94,7 @@ class Update:
         return found not in (dict(self.new), dict(self.before.old))
 
     def demand_new(self, place: Place, when: str, output: str) -> None:
-        """Demand that the command, carried out once more, has written what was left to write."""
+        """Demand that the command, run once more, has written the rest."""
         demand(
             place.goldens_by_digest() == self.new and not place.unfinished(),
             f"{self.name}, {when}, and again: {place.unfinished() or 'not all are new'}:\n{output}",
@@ -113,7 +113,7 @@ def recording(sound: Place, folder: Path) -> Update:
 
 
 def accepting(folder: Path, count: int = PROPOSED) -> Update:
-    """Return a review that accepts what some cells propose: committed goldens, in place of older ones."""
+    """Return a review that accepts the proposals of some cells: committed goldens, in place of older ones."""
     place = Place(folder).make()
     place.go_on()
     shutil.copy(GOLDENS / roots.ZOO, place.goldens)
@@ -263,7 +263,7 @@ def at_calls(update: Update, how: str, most: int, folder: Path) -> tuple[int, in
 
 
 def calls_of(update: Update, server: Server, folder: Path) -> list[Call]:
-    """Return the calls of the command that change something in its place, what it prints aside."""
+    """Return the calls of the command that change something in its place, output aside."""
     with update.begun(folder) as place:
         calls, log = place.folder / "calls", place.folder / "log"
         known = ",".join(f"?{name}" for name in CALLS)
@@ -287,7 +287,7 @@ def calls_of(update: Update, server: Server, folder: Path) -> list[Call]:
 
 
 def hindered(update: Update, server: Server, call: Call, how: str, folder: Path) -> None:
-    """Let a call fail, or the command be killed at it; demand what must hold."""
+    """Let a call fail, or kill the command at it; demand the invariants."""
     error = ERRORS.get(call.name, FULL)
     fault = f"error={error}" if how == "error" else "signal=SIGKILL"
     inject = f"inject={call.name}:{fault}:when={call.number}"

@@ -67,7 +67,7 @@ def write(path: Path, content: Shipped) -> None:
 
 
 def read(path: Path) -> Shipped:
-    """Return what was shipped; raise `CorpusError`."""
+    """Return the shipped programs; raise `CorpusError`."""
     try:
         whole = untrusted.contents(path, LARGEST)
         head, content = whole[: len(MAGIC) + DIGEST_BYTES], whole[len(MAGIC) + DIGEST_BYTES :]

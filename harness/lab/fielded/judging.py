@@ -126,7 +126,7 @@ class _Run:
                 yield f"output {index}{of}"
 
     def furthest(self) -> float:
-        """Return how far any output is from that of its own release; where there was none, from what it should be."""
+        """Return how far any output is from that of its own release, or from the expected one where there was none."""
         found = [0.0]
         for before, after in zip(self.before or _tensors(self.sample.expected), self.after, strict=False):
             largest = np.abs(before.wide()[np.isfinite(before.wide())]).max(initial=0.0)
@@ -140,7 +140,7 @@ def _tensors(values: Sequence[Value]) -> tuple[Tensor, ...]:
 
 
 def lasting(reason: str) -> str:
-    """Return a reason without what differs from run to run, cut to what a line has.
+    """Return a reason without parts that differ between runs, cut to the length of a line.
 
     >>> lasting("RuntimeError: no; at 0x7fffdeadbeef in /home/me/x.cpp")
     'RuntimeError: no; at 0x… in …/x.cpp'

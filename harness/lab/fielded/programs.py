@@ -91,7 +91,7 @@ class Programs:
 
 
 def own_state(outcome: Outcome) -> str:
-    """Return what a program did on its own release, one of `lab.fielded.corpus.OWN`."""
+    """Return the state of a program on its own release, one of `lab.fielded.corpus.OWN`."""
     if isinstance(outcome.result, Casualty):
         return CRASHED
     assert isinstance(outcome.result, Artifact)

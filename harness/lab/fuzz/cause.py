@@ -1,4 +1,4 @@
-"""Why a drawn model is not right or not the same every time, without what differs from model to model."""
+"""The reason why a drawn model is wrong or not reproducible, without parts that differ between models."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _of_failure(verdict: str, failure: Failure) -> tuple[Cause, str]:
 
 
 def _of_outputs(reason: str) -> str:
-    """Return what is wrong with outputs: which, how many values and by how much follow the model.
+    """Return the defect of outputs; their index, the number of values and the distance depend on the model.
 
     >>> _of_outputs("output 0 float32[1, 2]: 20 of 40 values differ, max 0.75 (tolerance 0.006)")
     'values differ'

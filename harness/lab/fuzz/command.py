@@ -83,7 +83,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Search, print what was found, write it to the page if asked."""
+    """Search, print the findings, write them to the page if asked."""
     if arguments.show is not None:
         print(names.drawn(arguments.show).source(), end="")
         return SAME
@@ -127,7 +127,7 @@ def chosen(arguments: argparse.Namespace) -> range:
 
 
 def guided(arguments: argparse.Namespace, searching: Search) -> Guide | None:
-    """Return what chooses the models, if branches are to guide that."""
+    """Return the chooser of models, if branches guide the search."""
     if not arguments.guided:
         return None
     known = of_cells(searching.release.version)
@@ -182,7 +182,7 @@ def search(arguments: argparse.Namespace) -> Search:
 
 
 def guidance(arguments: argparse.Namespace, targets: Sequence[str], release: str) -> dict[str, object]:
-    """Return all that decides which models a guided run draws, beside what exports take."""
+    """Return everything that decides the models of a guided run, besides the exports' branches."""
     return {
         "seed": arguments.seed,
         "first": arguments.first,

@@ -10,7 +10,7 @@ BRANCHES = ("x * 2", "x.sin()", "x - 1", "torch.relu(x) + 1", "-x")
 
 @operator(weight=0.8)
 def accumulate(sketch: Sketch) -> bool:
-    """Add to a buffer and go on with what it holds then."""
+    """Add to a buffer and go on with its new value."""
     given = sketch.floats()
     if given is None:
         return False

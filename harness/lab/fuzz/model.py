@@ -1,4 +1,4 @@
-"""A drawn model: what it holds, what it computes step by step, and the same as Python."""
+"""A drawn model: its parameters, its steps, and the same as Python."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Model:
         return (len(self.steps), len(self.outputs), len(self.sources), self.symbolic, laid_out)
 
     def alive(self) -> Model:
-        """Return the model without what no output and no written buffer needs; one input stays."""
+        """Return the model without steps that no output and no written buffer needs; one input stays."""
         needed = set(self.outputs)
         steps: list[Step] = []
         for step in reversed(self.steps):

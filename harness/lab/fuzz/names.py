@@ -72,12 +72,12 @@ def _parts(named: str) -> re.Match[str]:
 
 
 def digest() -> str:
-    """Return a digest of what the first models of seed 0 are: another one means that names mean other models."""
+    """Return a digest of the first models of seed 0: another one means that names mean other models."""
     return _digest(name(0, number) for number in range(LOOKED_AT))
 
 
 def digest_of_changes() -> str:
-    """Return the same of what the first changes of these models are."""
+    """Return the same for the first changes of these models."""
     return _digest(changed(name(0, number), number) for number in range(LOOKED_AT))
 
 

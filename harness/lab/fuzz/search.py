@@ -102,7 +102,7 @@ class Search:
     # Exporting
 
     def export(self, wanted: Iterable[str], deadline: float) -> Iterator[Judged]:
-        """Yield what is found of the models named on each target, and keep it; what is known is not made again.
+        """Yield and keep the results of the named models on each target; known ones are not made again.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class Search:
         )
 
     def _script(self, cell: Cell, folder: Path) -> tuple[str, str]:
-        """Have ``repro`` write a script for the minimal model; return what the script says, or why there is none."""
+        """Have ``repro`` write a script for the minimal model; return the script's output, or why there is none."""
         folder.mkdir(parents=True, exist_ok=True)
         output = folder / f"{cell.case}.py"
         output.unlink(missing_ok=True)
@@ -201,7 +201,7 @@ class Search:
 
 
 def results_of(folder: Path, release: str) -> Path:
-    """Return the file of what was judged on a release, in the folder that ``--results`` names."""
+    """Return the file of results on a release, in the folder that ``--results`` names."""
     return folder / release / "results.jsonl"
 
 

@@ -236,7 +236,7 @@ def draw(name: str, changes: Sequence[str] = ()) -> Model:
 
 
 def _layout(chance: Chance, value: Value) -> str:
-    """Return what gives an input memory in another order, now and then: the runtime takes no further ones."""
+    """Return a layout for an input with memory in another order, sometimes: the runtime takes no further ones."""
     if value.kind != INPUT or not chance.happens(0.15):
         return ""
     if len(value.shape) == 4:
@@ -247,7 +247,7 @@ def _layout(chance: Chance, value: Value) -> str:
 
 
 def outputs(sketch: Sketch) -> tuple[int, ...]:
-    """Return what nothing reads, sometimes a value that something reads, sometimes one of them twice, or an input."""
+    """Return unused values as outputs, sometimes a used value, sometimes one of them twice, or an input."""
     chance = sketch.chance
     read = {number for step in sketch.steps for number in step.arguments}
     computed = [value.number for value in sketch.values.values() if value.kind == COMPUTED]

@@ -1,4 +1,4 @@
-"""``python -m lab fuzz-bytes [READER...]``: what readers of files do with mutations of real ones.
+"""``python -m lab fuzz-bytes [READER...]``: behaviour of file readers on mutations of real files.
 
 The work is cut into pieces, each in a process of its own (`lab.fuzz_bytes.piece`), and what a piece found is noted
 when it ends: a session that is stopped goes on where it was, as long as the harness is the same.
@@ -68,7 +68,7 @@ def seed_of(run: int, reader: str, number: int) -> int:
 
 
 def fuzz(reader: str, count: int, run: int, number: int, aside: Path) -> dict[str, Any]:
-    """Run one piece in a process of its own, and return what it found."""
+    """Run one piece in a process of its own, and return its findings."""
     words = (reader, str(count), str(seed_of(run, reader, number)), str(aside))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
@@ -93,7 +93,7 @@ def fuzz(reader: str, count: int, run: int, number: int, aside: Path) -> dict[st
 
 
 def sums(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Yield what the pieces of each reader found, by `COLUMNS`."""
+    """Yield the findings of each reader's pieces, by `COLUMNS`."""
     for reader in READERS:
         own = [row for row in rows if row["reader"] == reader]
         if own:

@@ -35,7 +35,7 @@ Edit = tuple[int, int, int]
 
 
 def mutants(seeds: int) -> st.SearchStrategy[tuple[int, list[Edit]]]:
-    """Return what draws the number of a seed and the edits that are made to it."""
+    """Return a mutator that draws a seed file and its edits."""
     return st.tuples(st.integers(0, seeds - 1), EDITS)
 
 

@@ -43,7 +43,7 @@ class CaptureError(ZooError):
 
 
 class _Ended(BaseException):
-    """Ends a test that has handed over what was wanted, or never will; no handler of a test's own takes it."""
+    """Ends a test that has passed on its model, or never will; no handler of the test's own catches it."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class HandedOver:
 
 @dataclass
 class Recorder:
-    """Takes what one test hands over.
+    """Captures the arguments of one test.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ def recording(recorder: Recorder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded(text: str) -> Iterator[None]:
-    """Let what is drawn inside follow `text` alone, and what is drawn afterwards not follow this.
+    """Seed random numbers inside by `text` alone, and restore the state afterwards.
 
     Memory that nobody writes to is filled: some tests hand over ``torch.IntTensor(5)``.
     """
@@ -290,7 +290,7 @@ def import_file(zoo: GuestZoo, file: str) -> ModuleType:
 
 
 def run(test: Test, recorder: Recorder, seed: str) -> None:
-    """Run `test`, drawing by `seed`, until it ends or has handed over what is wanted.
+    """Run `test`, seeded by `seed`, until it ends or has passed on its model.
 
     Raises
     ------
@@ -316,7 +316,7 @@ def run(test: Test, recorder: Recorder, seed: str) -> None:
 
 
 def example(zoo: GuestZoo, file: str, node: str, number: int, name: str) -> Example:
-    """Return what a test hands over, with weights and inputs that are seeded by `name`, the case's.
+    """Return a test's model and inputs, seeded by `name`, the case's.
 
     Raises
     ------
@@ -347,7 +347,7 @@ def draw_unwritten(module: torch.nn.Module) -> None:
 
 
 def not_running(given: HandedOver) -> str:
-    """Return why a model does not run on the inputs that its test hands over, or gives what no case may; else empty."""
+    """Return why a model does not run on its test's inputs, or has outputs that no case may have; else empty."""
     try:
         example = as_example(given)
     except CaptureError as error:
@@ -385,7 +385,7 @@ class Held(torch.nn.Module):
 
 
 def _parts(value: Any, tensors: list[torch.Tensor]) -> tuple[str, Any]:
-    """Return what a value is made of, tensors by their number: plain tuples, which `torch.export` traces through."""
+    """Return the parts of a value, tensors by their number: plain tuples, which `torch.export` traces through."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return "tensor", len(tensors) - 1
@@ -411,7 +411,7 @@ def _filled(part: tuple[str, Any], tensors: Sequence[torch.Tensor]) -> Any:
 
 
 def as_example(given: HandedOver) -> Example:
-    """Return what a test handed over in the form of a case's; parameters are the module's own."""
+    """Return a test's model as a case's example; parameters are the module's own."""
     tensors: list[torch.Tensor] = []
     _parts(given.inputs, tensors)
     module = given.module
@@ -426,7 +426,7 @@ def as_example(given: HandedOver) -> Example:
 
 
 def digest_of(module: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any) -> str:
-    """Return a digest of a model and its inputs that follows what they compute, not where in memory they are."""
+    """Return a digest of a model and its inputs that follows the computation, not memory addresses."""
     digest = hashlib.sha256()
     for fact in _facts(module, inputs, dynamic_shapes):
         digest.update(fact if isinstance(fact, bytes) else f"{fact}\n".encode())
@@ -489,7 +489,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def narrow_dtype(given: HandedOver) -> str:
-    """Return the dtype of what a model holds or takes, as `targets.DTYPES` names it, if there is one such."""
+    """Return the dtype of a model's tensors or inputs, as `targets.DTYPES` names it, if there is one."""
     leaves = [*given.module.state_dict().values(), *pytree.tree_leaves(given.inputs)]
     found = {str(x.dtype).removeprefix("torch.") for x in leaves if isinstance(x, torch.Tensor)}
     narrow = sorted(found.intersection(DTYPES))

@@ -1,4 +1,4 @@
-"""Finds the cases of a guest zoo in the installed release: what `lab.guests.listing` lists."""
+"""Finds the cases of a guest zoo in the installed release, for `lab.guests.listing`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def listing_of(zoo: GuestZoo, release: str, progress: bool = False) -> Listing:
 
 
 def _tests_of(zoo: GuestZoo, file: str) -> Iterator[tuple[str, list[HandedOver] | CaptureError]]:
-    """Yield each test of a file with what it hands over, or with why it hands nothing over."""
+    """Yield each test of a file with its model, or with the reason why it has none."""
     for test in tests_of(import_file(zoo, file)):
         if REPEATING.search(test.node.partition("[")[0]):
             continue

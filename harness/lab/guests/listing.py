@@ -113,7 +113,7 @@ class Listing:
         return "".join(f"{line}\n" for line in lines)
 
     def without(self, release: str) -> Listing:
-        """Return what it says of other releases."""
+        """Return the entries of other releases."""
         entries = [replace(each, releases=_less(each.releases, release)) for each in self.entries]
         omitted = [replace(each, releases=_less(each.releases, release)) for each in self.omitted]
         return Listing(
@@ -121,14 +121,14 @@ class Listing:
         )
 
     def of(self, release: str) -> Listing:
-        """Return what it says of one release."""
+        """Return the entries of one release."""
         return Listing(
             tuple(replace(each, releases=(release,)) for each in self.entries if release in each.releases),
             tuple(replace(each, releases=(release,)) for each in self.omitted if release in each.releases),
         )
 
     def joined(self, other: Listing, releases: Sequence[str]) -> Listing:
-        """Return what both say, sorted; releases in the order of `releases`."""
+        """Return the entries of both, sorted; releases in the order of `releases`."""
         entries: dict[Entry, set[str]] = {}
         for each in (*self.entries, *other.entries):
             entries.setdefault(replace(each, releases=()), set()).update(each.releases)
@@ -210,7 +210,7 @@ def cores(zoo: str) -> dict[str, frozenset[str]]:
 
 @functools.cache
 def large() -> Mapping[str, Mapping[str, str]]:
-    """Return what `LARGE` holds: by zoo, a pattern of names and the reason."""
+    """Return the content of `LARGE`: by zoo, a pattern of names and the reason."""
     table: dict[str, dict[str, str]] = tomllib.loads(LARGE.read_text(encoding="utf-8"))
     return table
 
@@ -272,7 +272,7 @@ def _without_common(words: str, others: str) -> str:
 
 
 def cut(name: str, digest: str, always: bool = False) -> str:
-    """Return a name that is short enough, with `DIGEST` characters of `digest` in the place of what is too long."""
+    """Return a name that is short enough, with `DIGEST` characters of `digest` in place of the rest."""
     digest = digest[:DIGEST]
     if len(name) <= LONGEST and not always:
         return name

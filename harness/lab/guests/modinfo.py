@@ -30,7 +30,7 @@ CHOSEN = 4
 
 
 def calls_of(entry: Any) -> list[tuple[str, Call]]:
-    """Return what makes each sample of a module, as Python, and its call."""
+    """Return the construction of each sample of a module, as Python, and its call."""
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -45,7 +45,7 @@ def calls_of(entry: Any) -> list[tuple[str, Call]]:
 
 
 def read(made: type, sample: Any) -> tuple[str, Call]:
-    """Return what makes a sample and its call; raise `NotTakenError`."""
+    """Return the construction of a sample and its call; raise `NotTakenError`."""
     if sample.forward_input is None:
         raise NotTakenError("no call")
     reader = Reader()

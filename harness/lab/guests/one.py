@@ -25,7 +25,7 @@ class _Refused(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Call ``goldens run`` with what the zoo says; return its exit code."""
+    """Call ``goldens run`` with the zoo's options; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m lab guest",
         description="Export the cells of a guest zoo and compare them with its goldens. What goldens run takes is "

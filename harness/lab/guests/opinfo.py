@@ -155,7 +155,7 @@ def chosen(calls: Sequence[Call], most: int) -> list[Call]:
 
 
 def calls_of(entry: Any, dtype: torch.dtype) -> list[Call]:
-    """Return what the samples of an entry of ``op_db`` call; none where they need a device or a package."""
+    """Return the calls of the samples of an entry of ``op_db``; none where they need a device or a package."""
     found = []
     torch.manual_seed(0)
     try:
@@ -238,7 +238,7 @@ def samples_of(entry: Any, tables: frozenset[str]) -> Iterator[Sample]:
 
 
 def words(entry: Any) -> str:
-    """Return the name of an entry as names of cases are; what Python's operators call begins with ``operator``."""
+    """Return the name of an entry in the form of cases; those of Python's operators begin with ``operator``."""
     name = f"{entry.name}-{entry.variant_test_name}" if entry.variant_test_name else entry.name
     kind = "operator " if name.startswith("__") else "private " if name.startswith("_") else ""
     return "-".join("".join(c if c.isalnum() else " " for c in kind + name.lower()).split())

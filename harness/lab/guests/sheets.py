@@ -81,7 +81,7 @@ class Tensor:
 
     @classmethod
     def of(cls, text: str) -> Tensor:
-        """Return what `text` wrote.
+        """Return the sheet that `text` wrote.
 
         >>> Tensor.of("float32 2,3 -9 9 held").shape
         (2, 3)
@@ -136,7 +136,7 @@ def samples(zoo: str) -> tuple[Sample, ...]:
 
 
 def digest(zoo: str) -> str:
-    """Return the digest of the samples of a zoo: what is frozen."""
+    """Return the digest of the frozen samples of a zoo."""
     return hashlib.sha256(path_of(zoo).read_bytes()).hexdigest()
 
 

@@ -65,7 +65,7 @@ SOURCE = "__edited_source__"
 
 @dataclass(frozen=True)
 class Edit:
-    """One place of the source of one function, and what comes there instead.
+    """One place in the source of one function, and its replacement.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ def install(function: str, edits: Sequence[Edit]) -> None:
 
 
 def _written(original: Any) -> Any:
-    """Return what a cache of Python's own holds: the source of that makes the cache as well, an empty one."""
+    """Return the content of a cache of Python's own: its source makes an empty one."""
     return original.__wrapped__ if isinstance(original, functools._lru_cache_wrapper) else original
 
 
@@ -188,7 +188,7 @@ class Edited:
         return edits
 
     def install(self, release: str) -> None:
-        """Edit what is installed in this process; raise EditError."""
+        """Edit functions installed in this process; raise EditError."""
         for function, edits in self.by_function().items():
             install(function, edits)
 

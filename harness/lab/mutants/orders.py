@@ -1,4 +1,4 @@
-"""Orders that follow hashes and addresses, and names that follow time and what was exported before."""
+"""Orders that follow hashes and addresses, and names that follow time and earlier exports."""
 
 from __future__ import annotations
 

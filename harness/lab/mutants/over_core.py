@@ -60,7 +60,7 @@ class Found:
 
 
 class Kept:
-    """The file of what earlier sessions found, with the same core, mutants and hash seeds."""
+    """The results of earlier sessions with the same core, mutants and hash seeds."""
 
     def __init__(self, file: Path, planned: Plan) -> None:
         self.file = file
@@ -70,7 +70,7 @@ class Kept:
         return hashlib.sha256(f"{self.settings}{mutant.edits!r}".encode()).hexdigest()[:12]
 
     def read(self, mutants: Sequence[Mutant]) -> dict[str, Found]:
-        """Return what is known of some of `mutants`, by name."""
+        """Return the known results of some of `mutants`, by name."""
         keys = {(mutant.name, self.key(mutant)) for mutant in mutants}
         return lines.read(self.file, keys, Found)
 
@@ -86,7 +86,7 @@ def shuffled(mutants: Sequence[Mutant]) -> list[Mutant]:
 
 
 def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str]) -> list[Cell]:
-    """Return `cells`, those first whose golden has what is edited: a pass, an operator; then those of its backend.
+    """Return `cells`, first those whose golden has the edited pass or operator; then those of its backend.
 
     Observers are in the quantized ones.
     """
@@ -124,7 +124,7 @@ def with_golden(folder: Path) -> list[Cell]:
 
 
 def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
-    """Yield what the core says of each mutant; raise SweepError where a cell is not stable without one."""
+    """Yield the core's result for each mutant; raise SweepError where a cell is not stable without one."""
     committed = with_golden(planned.root)
     texts = {cell: passes_and_operators(planned.root, cell) for cell in committed}
     known = kept.read(mutants)

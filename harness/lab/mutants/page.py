@@ -34,7 +34,7 @@ def text_over_core(found: Sequence[Found]) -> str:
 
 
 def judged() -> list[Judged]:
-    """Return what is committed of each mutant on its cell."""
+    """Return the committed result of each mutant on its cell."""
     rows = {row["mutant"]: row for row in tables.read(ON_ITS_CELL, table.COLUMNS)}
     return [
         Judged(mutant, rows[mutant.name]["verdict"], rows[mutant.name]["named"])
@@ -44,7 +44,7 @@ def judged() -> list[Judged]:
 
 
 def found() -> list[Found]:
-    """Return what is committed of each mutant over the core."""
+    """Return the committed result of each mutant over the core."""
     rows = tables.read(OVER_CORE, over_core.COLUMNS)
     return [
         Found(row["mutant"], row["cell"], row["verdict"], row["named"], int(row["tried"])) for row in rows

@@ -1,4 +1,4 @@
-"""The table of what the harness says of every mutant, its totals, and what must be reached."""
+"""The table of the results of every mutant, its totals, and the bounds they must reach."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Judged:
 
 
 def judge(planned: Plan, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
-    """Return what the harness says of exports of `cell`, and record nothing."""
+    """Return the verdict on exports of `cell`, and record nothing."""
     reviewed = golden.read(golden.directory(planned.root, cell))
     return compare(
         cell, outcomes, reviewed, planned.release, planned.compact, planned.options.budgets
@@ -106,7 +106,7 @@ def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:
 
 
 def summary(judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield what is not as expected, the survivors with what would catch them, and the totals in the last line."""
+    """Yield unexpected results, the survivors with ideas to catch them, and the totals in the last line."""
     wrong = [found for found in judged if found.detected and not (found.verdict_right and found.pass_right)]
     if wrong:
         names = ", ".join(found.mutant.name for found in wrong)

@@ -29,7 +29,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the arrays, show a model, or say what there is."""
+    """Draw the arrays, show a model, or list the arrays."""
     arrays = [rows.ARRAYS[name] for name in options.array or rows.ARRAYS]
     if options.update:
         for array in arrays:

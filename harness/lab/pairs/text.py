@@ -92,7 +92,7 @@ def _takes_other(row: Row, has_y: bool) -> bool:
 
 
 def _laid_out(value: str, held: str, rank: int) -> str:
-    """Return the expression for what is held, in the layout that `held` says."""
+    """Return the expression for a held tensor, in the layout `held`."""
     if held == "permuted buffer" and rank > 1:
         return f"({value}).transpose(0, -1).contiguous().transpose(0, -1)"
     if held == "channels-last buffer" and rank == 4:
@@ -202,7 +202,7 @@ def _filled(shape: Sequence[int], dtype: str, step: int) -> str:
 
 
 def in_words(row: Row) -> str:
-    """Return what a row is, in one line."""
+    """Return the description of a row, in one line."""
     form = textwrap.shorten(OPERATORS[row.operator].forms[row.form], 60)
     around = f"before: {row.before}, after: {row.after}; {row.shared}; users: {row.users}; {row.sized}"
     if row.held != PARAMETER:

@@ -1,4 +1,4 @@
-"""The factors of the wider matrix: every target and dtype there is, and what holds, surrounds and sizes the operands.
+"""The factors of the wider matrix: every target and dtype, and what holds, surrounds and sizes the operands.
 
 No fix was read to choose a value. Targets are all of the harness's own, and each pair of releases takes those
 that the older one knows (`lab.untaught.targets`). To the operators come those that the tables of the partitioners of

@@ -1,4 +1,4 @@
-"""``python -m lab seconds``: keep what exports take, as results say it, for the shards of every clone."""
+"""``python -m lab seconds``: keep the seconds of exports, from results, for the shards of every clone."""
 
 from __future__ import annotations
 

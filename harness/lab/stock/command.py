@@ -1,4 +1,4 @@
-"""``python -m lab stock TOOLCHAIN ...``: what the patches correct, on every release, patches off and on.
+"""``python -m lab stock TOOLCHAIN ...``: corrections of the patches, on every release, patches off and on.
 
 It drives the exports of each release's environment from one interpreter and prints
 one table: the upstream issues, compared with what releases.toml declares, and the findings that a patch corrects.
@@ -106,7 +106,7 @@ def fitting_shortcuts(toolchain: Toolchain) -> tuple[str, ...]:
 
 
 def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) -> tuple[States, States]:
-    """Return what a release shows of each issue and finding with patches off, and with patches on.
+    """Return the state of each issue and finding in a release with patches off, and with patches on.
 
     An issue is shown on the release as it was published, and with the patches declared for it. A finding is shown with
     those of issues on both sides, to isolate it, and with the patches of all findings on the right.

@@ -1,4 +1,4 @@
-"""The upstream issues, and the findings that a patch corrects: the cases that show each, and what a release shows."""
+"""The upstream issues, and the findings that a patch corrects: the cases that show each, and their state."""
 
 from __future__ import annotations
 

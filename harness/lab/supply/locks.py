@@ -112,7 +112,7 @@ def wanted() -> dict[str, Wanted]:
 
 
 def entries(text: str, name: str) -> dict[str, Locked]:
-    """Return what a lock holds, by canonical name; raise `LockError` for what a lock may not have."""
+    """Return the packages of a lock, by canonical name; raise `LockError` for a forbidden entry."""
     found: dict[str, Locked] = {}
     for match in ENTRY.finditer(text):
         line = match[0].partition("\n")[0].removesuffix("\\").strip()
@@ -139,7 +139,7 @@ def entries(text: str, name: str) -> dict[str, Locked]:
 
 
 def read(folder: Path, name: str) -> dict[str, Locked]:
-    """Return what the lock of a name holds, nothing where there is no file; raise `LockError`."""
+    """Return the packages of the lock of a name, empty where there is no file; raise `LockError`."""
     file = folder / f"{name}.txt"
     return entries(file.read_text(encoding="utf-8"), file.name) if file.is_file() else {}
 
@@ -153,7 +153,7 @@ def with_what_it_is_over(folder: Path, name: str, lock: Wanted) -> dict[str, Loc
 
 
 def problems(folder: Path = locking.FOLDER) -> Iterator[str]:
-    """Yield what does not hold of the locks: a line each, with the lock and what it lacks."""
+    """Yield the defects of the locks: a line each, with the lock and what it lacks."""
     locks = wanted()
     names = {*locks, *(lock.torch for lock in locks.values() if lock.torch)}
     present = {file.stem for file in folder.glob("*.txt")}
@@ -202,7 +202,7 @@ def applies(entry: str) -> bool:
 
 
 def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str:
-    """Return what uv makes of a lock's requirements, the versions that the lock has preferred."""
+    """Return uv's resolution of a lock's requirements, preferring the lock's versions."""
     uv = shutil.which("uv")
     if uv is None:
         sys.exit("nox -s lab -- locks needs uv: pip install uv")
@@ -234,7 +234,7 @@ def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str
 def parts(
     folder: Path, name: str, lock: Wanted, words: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, Locked]]]:
-    """Yield the locks that come of one resolution, with what each holds."""
+    """Yield the locks of one resolution, with the packages of each."""
     text = "".join(entry for entry in ENTRY.findall(resolved(folder, name, lock, words)) if applies(entry))
     # The files that uv was handed are gone.
     text = re.sub(r"-[rc] /[^,\n]+(, )?", "", text)
@@ -250,7 +250,7 @@ def parts(
 
 
 def update(folder: Path, words: Sequence[str]) -> None:
-    """Write every lock, and delete what belongs to none."""
+    """Write every lock, and delete unused ones."""
     folder.mkdir(parents=True, exist_ok=True)
     written = set()
     for name, lock in wanted().items():
@@ -265,7 +265,7 @@ def update(folder: Path, words: Sequence[str]) -> None:
 
 
 def incomplete(folder: Path) -> Iterator[str]:
-    """Yield what uv finds that a lock lacks, or has in vain."""
+    """Yield packages that a lock lacks, or does not need, by uv."""
     for name, lock in wanted().items():
         for part, held in parts(folder, name, lock, ()):
             now, has = (

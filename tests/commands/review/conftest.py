@@ -119,7 +119,7 @@ def measured_before(runner: Runner, cell: str, used: float) -> None:
 
 
 def found(runner: Runner) -> dict[str, Group]:
-    """Return the groups of what `runner` proposes, by title."""
+    """Return the groups of the proposals of `runner`, by title."""
     standing = Standing(
         Config(REPOSITORY, runner.goldens, runner.folder, patches="auto"), runner.goldens.resolve()
     )

@@ -1,4 +1,4 @@
-"""Compact goldens: what their cells propose, the texts on both sides, known defects by cause."""
+"""Compact goldens: proposals of their cells, the texts on both sides, known defects by cause."""
 
 from __future__ import annotations
 

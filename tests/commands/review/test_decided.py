@@ -1,4 +1,4 @@
-"""The report after a review, in a real browser: what was accepted and rejected, without a next run."""
+"""The report after a review, in a real browser: accepted and rejected causes, without a next run."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_a_cause_that_makes_cells_fail_is_a_decision_and_is_listed_so(
         "to decide: --accept GROUP --expect records these, and that they are expected: 1 cause, 2 cells"
         in listed
     )
-    assert "a FAILURE is a decision, and nothing expects it: in its @case, expects=" in listed
+    assert "a FAILURE is recorded only if it is expected: in its @case, expects=" in listed
 
 
 def test_it_is_not_accepted_without_being_expected(proposed: Runner, review: Review) -> None:

@@ -1,4 +1,4 @@
-"""Proposals of runs, their grouping by cause, and what a review records and refuses."""
+"""Proposals of runs, their grouping by cause, and the records and refusals of a review."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def test_the_list_shows_each_cause_with_one_specimen_and_exits_with_0(
     assert said.code == cli.SAME
     assert said.err == ""
     assert "to review: 2 causes, 6 cells" in said.out
-    assert "cannot be recorded: these are not right, or do not repeat: 2 causes, 3 cells" in said.out
+    assert "cannot be recorded: wrong, or not reproducible: 2 causes, 3 cells" in said.out
     for group in found(proposed).values():
         assert f"\n{group.name}  {group.head}\n" in said.out
     assert said.out.count("for example ") == 4
@@ -383,7 +383,7 @@ def test_what_is_wrong_or_disagrees_cannot_be_accepted(proposed: Runner, review:
     [
         ({"commit": "0" * 40}, ["made at commit 000000000000", "run the cell again"]),
         ({"commit": None}, ["made at commit none", "run the cell again"]),
-        ({"changes": "0" * 64}, ["other uncommitted changes than there are now (", "run the cell again"]),
+        ({"changes": "0" * 64}, ["other uncommitted changes (now: ", "run the cell again"]),
         ({"settings": {"patches": []}}, ["patches none", "--snapshot-update"]),
         ({"models": ["other_zoo"]}, ["holds the goldens of zoo_three", "other_zoo"]),
     ],
@@ -398,7 +398,7 @@ def test_a_proposal_made_otherwise_is_refused(
         edit(proposed, f"{target}/alpha", **fields)
     review("--accept", name).refused("nothing was recorded", "/alpha", *facts)
     listed = review("--list")
-    assert "out of date: run these cells again: 1 cause, 4 cells" in listed.out
+    assert "out of date: run the cells again: 1 cause, 4 cells" in listed.out
     for fact in facts:
         assert fact in listed.out
     assert proposed.files() == before

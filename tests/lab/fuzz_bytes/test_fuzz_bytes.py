@@ -1,4 +1,4 @@
-"""Readers refuse what the fuzzing found, and the fuzzing finds what is planted."""
+"""Readers refuse the findings of the fuzzing, and the fuzzing finds planted defects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutants are what they say, edits fit what is installed, and a few of them are judged for real."""
+"""Mutants match their description, edits fit the installed release, and a few of them are judged for real."""
 
 from __future__ import annotations
 

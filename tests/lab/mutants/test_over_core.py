@@ -1,4 +1,4 @@
-"""The mutants over the core: the order of cells, what is kept of a stopped session, and the committed table."""
+"""The mutants over the core: the order of cells, results kept of a stopped session, and the committed table."""
 
 from __future__ import annotations
 

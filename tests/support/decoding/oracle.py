@@ -1,4 +1,4 @@
-"""Compares what is decoded with what others make of the same bytes, field by field.
+"""Compares decoded payloads with other readers of the same bytes, field by field.
 
 TOSA and XNNPACK: ``flatc --json`` with the release's own schema. ``.pte``: ExecuTorch's deserializer. Run over any
 number of payloads in the environment of a release:
@@ -68,7 +68,7 @@ def schema_path(schemas: Schemas, name: str) -> Path:
 
 
 def flatc_json(flatc: str, schema: Path, payload: bytes) -> dict[str, Any]:
-    """Return what flatc makes of a FlatBuffer, floats as their bits."""
+    """Return flatc's reading of a FlatBuffer, floats as their bits."""
     with tempfile.TemporaryDirectory() as folder:
         text = schema.read_text()
         for pattern, old, new in FLOAT_TYPES:
@@ -239,7 +239,7 @@ def _check_value_of_xnnpack(tally: Tally, value: Value, entry: dict[str, Any]) -
 
 
 def check_pte(tally: Tally, decoded: Decoded, payload: bytes) -> None:
-    """Compare a ``.pte`` with what ExecuTorch reads from it; needs ExecuTorch."""
+    """Compare a ``.pte`` with ExecuTorch's own reading; needs ExecuTorch."""
     from executorch.exir._serialize._program import deserialize_pte_binary
 
     restored = deserialize_pte_binary(payload)

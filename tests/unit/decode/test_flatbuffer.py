@@ -1,4 +1,4 @@
-"""The reader reads what the builder wrote, keeps account of every byte, and says where bad bytes stand."""
+"""The reader reads what the builder wrote, accounts for every byte, and locates bad bytes."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_constants_are_views_of_the_payload() -> None:
 
 
 def test_a_flipped_byte_changes_the_text_unless_it_changes_no_field(small: bytes) -> None:
-    """Flip bytes all over the payload: what reads as the same text must be the same fields and bytes."""
+    """Flip bytes all over the payload: equal text must mean equal fields and bytes."""
     decoded = decode(small, schemas=SCHEMAS)
     text, fields = decoded.text(), _content(decoded)
     chooser = random.Random(3)

@@ -57,7 +57,7 @@ class House:
         path.write_text(dedent(text))
 
     def run(self, how: str = "whole", record: bool = True) -> str:
-        """Run it and return what it makes."""
+        """Run it and return its result."""
         self.folder.mkdir(exist_ok=True)
         command = [sys.executable, "-P", "-c", PROGRAM, str(ROOT), str(self.folder), str(self.record), how]
         done = subprocess.run(
@@ -99,7 +99,7 @@ def house(tmp_path: Path) -> House:
 
 
 def settle(folder: Path) -> None:
-    """Wait until what was just written is older than what runs next, as far as clocks of files tell."""
+    """Wait until new files are older than the next process, by the clocks of files."""
     while any(changed_since(str(path), time.time_ns()) for path in folder.rglob("*")):
         time.sleep(0.02)
 
@@ -130,7 +130,7 @@ def statement(draw: st.DrawFn, inside: bool) -> str:
 
 @st.composite
 def module(draw: st.DrawFn, inside: bool = True) -> str:
-    """Draw a module that makes a value of what it depends on, at once or in a function that it calls."""
+    """Draw a module that makes a value from its dependencies, at once or in a function that it calls."""
     text = f"value = {draw(NUMBERS)}\n"
     for _ in range(draw(st.integers(0, 2))):
         lazy = draw(st.booleans())

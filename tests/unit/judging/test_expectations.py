@@ -39,7 +39,7 @@ def test_a_golden_is_a_decision_whole_or_compact(texts: golden.Texts, kind: str)
 @pytest.mark.parametrize(("texts", "what"), [(FAILS, "FAILURE"), (NOTHING, "NO DELEGATE")], ids=str)
 def test_what_nothing_expects_is_refused_with_the_lines_to_write(texts: golden.Texts, what: str) -> None:
     missing = of_file().missing(CELL, texts)
-    assert missing.startswith(f"a {what} is a decision, and nothing expects it: in its @case, ")
+    assert missing.startswith(f"a {what} is recorded only if it is expected: in its @case, ")
     assert f'expects={{"tosa-int": {{"1.5.1": "{what}"}}}}' in missing
     assert f'with what = "{what}", releases = ["1.5.1"], cells = ["tosa-int/gate"]' in missing
     assert "goldens review --accept GROUP --expect" in missing

@@ -1,4 +1,4 @@
-"""A corpus: what is written is read, what is damaged is named, whoever wrote it."""
+"""A corpus: written values are read, damage is named, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.corpora import FROZEN, REPLAYED, XNNPACK, edited, first_objec
 
 
 def rewritten(frozen: Path, folder: Path) -> Corpus:
-    """Return a corpus that has in `folder` what another one has."""
+    """Return a corpus whose `folder` has another one's content."""
     corpus = Corpus.read(frozen)
     corpus.check()
     with Writer(folder) as writer:

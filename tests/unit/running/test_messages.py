@@ -77,7 +77,7 @@ CHANGED = "lowering changed pointwise.weight of the model that it was given"
 
 
 def named(release: str, judged: Verdict, asked: str = "none", applied: tuple[str, ...] = ()) -> str:
-    """Return what a message says of patches; empty for nothing."""
+    """Return the hint about patches in a message; empty for none."""
     return "".join(unpatched(judged, releases.load().release(release), asked, applied))
 
 

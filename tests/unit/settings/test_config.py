@@ -1,4 +1,4 @@
-"""``[tool.goldens]``: the nearest table counts, the command line goes over it, and what is wrong with it is named."""
+"""``[tool.goldens]``: the nearest table counts, the command line overrides it, and errors in it are named."""
 
 from __future__ import annotations
 

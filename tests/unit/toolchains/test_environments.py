@@ -1,4 +1,4 @@
-"""Environments are made once, whole or not at all, and sources are laid over what they differ from."""
+"""Environments are made once, whole or not at all, and sources replace the files that differ."""
 
 from __future__ import annotations
 

@@ -58,9 +58,8 @@ until one fix alone makes the difference. Fixes of one backend are not tried on 
 after {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden detected them. `wider`
 and the `further` sources have no goldens: their cells are compared with an unedited export of the same
 session. Cells that are wrong or unstable without any edit do not count. Results are committed in
-`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. The recall of
-[drawn models](generator.md) has not been measured. Of the first session over the zoo in 1.5.1, before there
-were situations, only counts remain.
+`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. Of the first session
+over the zoo in 1.5.1, before there were situations, only counts remain.
 """
 #: The cases of each source.
 SOURCES = {
@@ -84,7 +83,7 @@ SOURCES = {
     "torch-ops": (
         "samples of PyTorch's own database of operators, drawn by a rule with the torch and the tables of "
         "1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`; in sheets, and "
-        "each alone, where they take turns in all targets"
+        "each alone, where they take turns in all targets, and those of float32 in bfloat16 as well"
     ),
     "torch-modules": (
         "samples of PyTorch's own database of modules, drawn and frozen in the same way: {modules} of them, sha256 "
@@ -99,6 +98,10 @@ SOURCES = {
         "a matrix with all targets of the harness, all dtypes of the samples, all operators of the tables of "
         "1.1.0, neighbours that do nothing, constants, and sizes of one or symbolic: {wider} "
         "models, frozen, sha256 `{wider_matrix}`"
+    ),
+    "drawn": (
+        "models of the [generator](generator.md): a walk of two to nine operators, of seed 43; each for some of all "
+        "targets, which take turns"
     ),
     "upstream's later tests": (
         "the tests that the older release lacks: a fix often came with one. They do not count as recall"
@@ -135,7 +138,7 @@ Efforts = Mapping[str, Mapping[str, Effort]]
 
 
 def recall(found: Sequence[Met], efforts: Efforts) -> Iterator[str]:
-    """Yield the table of how many fixes each source sees, by pair of releases and by what they corrected."""
+    """Yield the table of how many fixes each source sees, by pair of releases and by kind."""
     yield from markdown.head(("source", "from", "to", *KINDS, "all", "cells", "core seconds"))
     taught = found[0].taught
     sources: dict[str, Sequence[str]] = {name: (name,) for name in found[0].untaught}
@@ -274,7 +277,7 @@ def not_seen(found: Sequence[Met]) -> Iterator[str]:
 
 
 def needed(found: Sequence[Met]) -> Iterator[str]:
-    """Yield the table of what the fixes need that no untaught source has seen, those of a kind together."""
+    """Yield the table of needs of fixes that no untaught source has seen, grouped by kind."""
     unseen = [each for each in found if not each.is_seen(*each.untaught)]
     yield from markdown.head(("kind", "fixes", "needed"))
     for kind in dict.fromkeys(kind for kind, _ in NEEDS.values()):

@@ -28,7 +28,7 @@ SEEN = {
 
 
 def earlier(fix: Fix, kept: Result) -> Result:
-    """Return what is known of `fix` from that session, or else `kept`, where that is of more cells."""
+    """Return the result of that session for `fix`, or else `kept`, where that is of more cells."""
     tried = TRIED.get(fix.number, 0)
     if kept.tried >= tried:
         return kept

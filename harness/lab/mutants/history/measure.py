@@ -105,7 +105,7 @@ def reaches(fix: Fix, cell: Cell) -> bool:
 
 
 def numbers(guards: str) -> frozenset[int]:
-    """Return the pull requests that a case names in what it guards.
+    """Return the pull requests named in the `guards` of a case.
 
     >>> sorted(numbers("an int16 convolution keeps its bias and its scale (#17155, #21910)"))
     [17155, 21910]
@@ -114,7 +114,7 @@ def numbers(guards: str) -> frozenset[int]:
 
 
 class Kept:
-    """The file of what earlier sessions found in one release; what was found with another golden is not read.
+    """The results of earlier sessions in one release; those with another golden are not read.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ class Met:
 
 
 def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
-    """Return what is known of each of `fixes`; a cell that is not stable by itself says nothing."""
+    """Return the results of each of `fixes`; a cell that is unstable by itself does not count."""
     sound = [each for each in tried if each.control in ("", STABLE)]
     found = []
     for fix in fixes:
@@ -226,7 +226,7 @@ def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
 
 
 def joined(fix: Fix, found: Sequence[Result]) -> Result:
-    """Return what several zoos say of `fix`, as of one."""
+    """Return the joined results of several zoos for `fix`."""
     seen = {f"{number} {cell}": said for number, each in enumerate(found) for cell, said in each.seen.items()}
     return Result(fix, sum(each.tried for each in found), seen)
 
@@ -292,7 +292,7 @@ class Search:
         return cells
 
     def __call__(self) -> Iterator[Tried]:
-        """Yield what becomes of each cell that some fix is still to be tried on."""
+        """Yield the result of each cell that some fix is still to be tried on."""
         cells = self.cells()
         # Of targets that load the same, one is exported before others: each takes as long as a cell.
         warmed = {
@@ -326,7 +326,7 @@ class Search:
         return sorted(wanted, key=lambda fix: -seen[fix])
 
     def _try(self, cell: Cell) -> Tried | None:
-        """Try on `cell` what is still to be; None where that is nothing, or where the session ends before."""
+        """Try the remaining fixes on `cell`; None where there are none, or where the session ends before."""
         wanted = self._wanted(cell)
         if not wanted or time.monotonic() > self.end:
             return None
@@ -350,7 +350,7 @@ class Search:
         return tried
 
     def _split(self, cell: Cell, fixes: Sequence[Fix]) -> dict[Fix, Seen] | None:
-        """Return what `cell` sees of `fixes`; None where the session ends before that is known."""
+        """Return which of `fixes` `cell` sees; None where the session ends before that is known."""
         if time.monotonic() > self.end:
             return None
         found = self._judge(cell, fixes)
@@ -369,7 +369,7 @@ class Search:
         return made.verdict.name if made.texts is None else ""
 
     def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
-        """Export `cell` with `fixes` taken back; return what the harness says of it."""
+        """Export `cell` with `fixes` reverted; return the verdict."""
         if cell in self.recorded:
             reviewed = self.recorded[cell].texts
         else:

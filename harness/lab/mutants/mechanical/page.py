@@ -108,7 +108,7 @@ def text(found: Sequence[Row]) -> str:
 
 
 def drawing_text(seed: int, sites: int, drawn: Sequence[Mechanical], core: int, others: int) -> str:
-    """Return the table of what was drawn.
+    """Return the table of the drawn mutants.
 
     Parameters
     ----------

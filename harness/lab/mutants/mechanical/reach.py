@@ -46,7 +46,7 @@ class Reach:
 
 
 def record_missing(folder: Path, cells: Sequence[Cell], settings: Settings, seconds: float) -> Iterator[str]:
-    """Export the cells that have no record, as many as begin within `seconds`; yield what failed to leave one."""
+    """Export cells without a record, as many as begin within `seconds`; yield those that failed to leave one."""
     require_coverage()
     folder.mkdir(parents=True, exist_ok=True)
     recorded = Records(folder).cells()

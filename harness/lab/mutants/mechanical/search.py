@@ -62,7 +62,7 @@ class Found:
 
 
 class Kept:
-    """The file of what earlier sessions found, with the same mutants, cells and goldens' release."""
+    """The results of earlier sessions with the same mutants, cells and goldens' release."""
 
     def __init__(self, file: Path, cells: Sequence[Cell]) -> None:
         self.file = file
@@ -72,7 +72,7 @@ class Kept:
         return hashlib.sha256(f"{self.cells}{mutant.site!r}".encode()).hexdigest()[:12]
 
     def read(self, drawn: Sequence[Mechanical]) -> dict[str, Found]:
-        """Return what was found of `drawn`, by name."""
+        """Return the results of `drawn`, by name."""
         keys = {(mutant.name, self.key(mutant)) for mutant in drawn}
         return lines.read(self.file, keys, Found)
 
@@ -102,7 +102,7 @@ class Search:
         os.environ[DRAWN] = str(file.absolute())
 
     def over(self, reach: Reach, kept: Kept) -> Iterator[Found]:
-        """Yield what the cells of `reach`, the cheapest first, say of each mutant."""
+        """Yield the results of the cells of `reach`, the cheapest first, for each mutant."""
         known = kept.read(self.drawn)
         targets = sorted({cell.target for cell in reach.lines})
         settings = replace(self.planned.settings, limit=LIMIT)

@@ -368,7 +368,7 @@ class _Finder(ast.NodeVisitor):
                 self.add(start + written[0].start(), start + written[0].end(), new, operator)
 
     def swap(self, left: ast.expr, right: ast.expr) -> None:
-        """Exchange two expressions, with what is between them."""
+        """Exchange two expressions, keeping the text between them."""
         first, second = self.text(left), self.text(right)
         if first != second and not isinstance(right, ast.Starred) and not isinstance(left, ast.Starred):
             start, end = self.span(left)[0], self.span(right)[1]
