@@ -143,7 +143,7 @@ class Plan:
         if not table.measured:
             return "nothing is known yet of how long they take"
         total = sum(map(table.of, cells)) * len(self.variations)
-        return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}"
+        return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}, without the start of templates"
 
 
 def plan(options: Options) -> Plan:
