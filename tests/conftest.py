@@ -70,7 +70,7 @@ def own_flatc() -> Iterator[None]:
         yield
 
 
-#: What the harness says of each case of tests.support.zoo on xnnpack-fp32 under seeds 0 and 4.
+#: Verdicts on each case of tests.support.zoo on xnnpack-fp32 under seeds 0 and 4.
 ZOO_VERDICTS = {
     "steady": "new",
     "crash": "crashed",

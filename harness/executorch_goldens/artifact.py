@@ -527,7 +527,7 @@ PARTITIONING = "partitioning"
 STAGE = "stage"
 #: Stages of an export that make a graph: of the model, by quantization, on the way to the edge dialect, by lowering.
 EXPORTED, QUANTIZED, EDGE, LOWERED = "exported", "quantized", "edge", "lowered"
-#: What stages begin with that make a payload.
+#: Prefix of stages that make a payload.
 DELEGATE = "delegate_"
 #: Asks an export, in place of the number of a pass, for the pass that made each operator of its delegates.
 ORIGINS = -1
@@ -631,7 +631,7 @@ class Artifact:
     twins: tuple[Artifact, ...] = ()
 
 
-#: How the reason of a cell begins, its variation aside, that is ``crashed`` by the harness's own fault.
+#: Beginning of the reason of a ``crashed`` cell, its variation aside, by the harness's own fault.
 OF_HARNESS = "the harness itself failed"
 
 

@@ -36,10 +36,10 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: of the example's; and values drawn again between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
 
-#: What the harness calls samples: these, others of the sizes that dimensions may have, and runs of several steps.
+#: Names of samples: these, others of the sizes that dimensions may have, and runs of several steps.
 SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
 
-#: What arguments of `case` were called, and are.
+#: Old and new names of arguments of `case`.
 FORMER = {"report": "issue"}
 
 #: A version of ExecuTorch (PEP 440, public, final or not).

@@ -18,7 +18,7 @@ from executorch_goldens.settings.tables import TableError, as_declared
 
 MATRIX = Path(__file__).with_name("releases.toml")
 
-#: What `nox -s lab -- stock` may find of an upstream issue on a release; see releases.toml.
+#: States of an upstream issue in `nox -s lab -- stock`; see releases.toml.
 IssueState = Literal["bug", "fails", "fixed"]
 
 

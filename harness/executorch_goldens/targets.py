@@ -64,7 +64,7 @@ QUANTIZATIONS = (
 INT8_FLOOR = 20.0
 INT16_FLOOR = 30.0
 
-#: What a model can be cast to.
+#: Dtypes that a model can be cast to.
 DTYPES = ("float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
 
 

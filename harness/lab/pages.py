@@ -22,7 +22,7 @@ from lab import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 
-#: What makes pages, by the name of its instrument: a module with a function ``parts``.
+#: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
     "bench": "lab.bench.measurement",
     "branches": "lab.branches.page",

@@ -55,7 +55,7 @@ PAGES = (
 )
 #: A first page that is read at a sitting.
 README_LINES = 80
-#: What the pages call the long form of ``goldens run``.
+#: The long form of ``goldens run`` in pages.
 LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
 #: The cell of the model that the tutorial makes.
 OF_THE_TUTORIAL = "tosa-fp/wake-word"
@@ -204,7 +204,7 @@ def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     parser.parse_args([name, *others])
 
 
-#: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
+#: Recipients of the arguments of ``nox -s SESSION -- ARGUMENTS``.
 SESSIONS: dict[str, Check] = {
     "goldens": is_run,
     "tests": is_pytest,
@@ -281,7 +281,7 @@ class Unrun:
     check: Check
 
 
-#: How a page writes an instrument that is run here as ``python -m lab``: it reads goldens, and exports nothing.
+#: Instruments on pages that run here as ``python -m lab``: they read goldens, and export nothing.
 LAB = ("nox", "-s", "lab", "--")
 READ = ("core", "failures")
 UNRUN = (

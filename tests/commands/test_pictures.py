@@ -38,7 +38,7 @@ CELLS = (
 #: The one whose error is shown: its values are codes times a scale, the same on every machine.
 WRONG = "xnnpack-int8/conv-bn-relu"
 REASON = "relu has no upper end"
-#: What the review's part of a picture is of.
+#: Pictures of a report, and the one of a review.
 NAMES = ("report-overview", "report-error", "report-operators", "review-terminal")
 #: Pixels of a page that three heat maps stand beside each other on.
 WIDTH = 1040

@@ -61,7 +61,7 @@ FILES = {
     "nets_of_keys.py": "class Net: table = open('table.csv').read()\n",
     "table.csv": "1,2",
 }
-#: What an exporting child does with a request, but for the export.
+#: An exporting child's use of a request, without the export.
 CHILD = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -33,7 +33,7 @@ KINDS: Mapping[str, str] = {
     "better": "better",
 }
 SAME = "identical"
-#: What ``--allow`` names, and the kinds that it allows.
+#: Names in ``--allow``, and the kinds that they allow.
 ALLOWED = {"renames": "renamed", "order": "order"}
 
 #: States of a side of a cell, each worse than those before.

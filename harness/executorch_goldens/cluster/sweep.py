@@ -26,7 +26,7 @@ from executorch_goldens.workers.schedule import Job
 from executorch_goldens.workers.sweep import Ended, Sweep, SweepError
 from executorch_goldens.workers.worker import with_harness
 
-#: What the client runs.
+#: Code of the client.
 MAIN = "from executorch_goldens.cluster.client import main; main()"
 
 #: Cells of a batch: enough that handing it over costs nothing, few enough that a worker that dies loses little.

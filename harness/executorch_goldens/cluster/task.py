@@ -15,7 +15,7 @@ from executorch_goldens.cluster import OFFER
 from executorch_goldens.store.store import Store
 from executorch_goldens.workers.worker import with_harness
 
-#: What an exporter runs.
+#: Code of the exporter.
 MAIN = "from executorch_goldens.cluster.exporter import main; main()"
 
 #: Seconds without a batch after which an exporter, and the templates that it keeps warm, are ended.

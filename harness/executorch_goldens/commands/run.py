@@ -18,7 +18,7 @@ from executorch_goldens.toolchains import handing
 #: The command that a wrapper of this one was called with, for messages: nox, for instance.
 CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
 
-#: What makes pytest run the cells, and nothing of the project that it is started in.
+#: Options with which pytest runs the cells, and nothing of the current project.
 PYTEST = (
     *(
         "-p",

@@ -90,7 +90,7 @@ class Vector:
 
 
 Type = Scalar | Enum | String | TableRef | Union | Vector
-#: What an absent field reads as.
+#: Value of an absent field.
 Default = bool | int | float | str | None
 
 

@@ -17,7 +17,7 @@ from executorch_goldens.report.operators import SAME
 from executorch_goldens.results.evidence import OUTPUT, VALUE, Evidence
 from executorch_goldens.results.origins import Origins, written
 
-#: What each overlay is called in the list of node data.
+#: Name of each overlay in the list of node data.
 COMPARED, ERROR, PASS, ORIGIN = "compared", "part of tolerance", "pass", "pass of origin"
 #: Backgrounds of operators that are not the same, by state, and of errors: half of the tolerance, all of it, beyond.
 STATES = {"changed": "#f2c14e", "replaced": "#f29e4e", "added": "#7cb9a8", "removed": "#e07a7a"}

@@ -27,9 +27,9 @@ _JUDGING: set[CodeType] = set()
 
 #: Rooms whose code replaces the release's, and raises what the release would.
 REPLACING = ("executorch_goldens.patches.", "executorch_goldens.patches.shortcuts.")
-#: What the harness calls with arguments of its own; ExecuTorch and cases call it through frames of their own.
+#: Libraries that the harness calls with arguments of its own; ExecuTorch and cases call it through frames of their own.
 LIBRARIES = ("numpy.",)
-#: What the machine had too little of is no defect of the code that asked for it.
+#: Exceptions for a shortage of the machine, which is no defect of the requesting code.
 OF_THE_MACHINE = (MemoryError, OSError)
 
 

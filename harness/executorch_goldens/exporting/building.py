@@ -19,7 +19,7 @@ from executorch_goldens.registry import ZooError
 
 #: The method of a program that has one.
 FORWARD = "forward"
-#: How far a program may be from runs that were recorded, as a part of the largest value, where nobody says more.
+#: Default tolerance against recorded runs, as a part of the largest value.
 BOUND = 2.0**-10
 
 

@@ -46,7 +46,7 @@ from executorch_goldens.targets import BUILD, INT8_FLOOR, TOSA, XNNPACK
 BUILDING = "build"
 #: The samples on which methods are run in order.
 IN_ORDER = ("example", "drawn")
-#: What a backend's approximations are, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
+#: Approximations of each backend, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
 BACKENDS = {"TOSABackend": TOSA, "XnnpackBackend": XNNPACK}
 
 

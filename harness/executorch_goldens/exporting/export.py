@@ -66,7 +66,7 @@ MODEL = "model"
 #: Seconds of processor time that looking for the operator that begins a departure may take: a third of what an export
 #: may.
 LOOKING = 60.0
-#: What the runtime says where an input is larger than memory was planned for.
+#: The runtime's message for an input larger than the planned memory.
 BOUNDED = "Attempted to resize a bounded tensor"
 #: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its
 #: example.

@@ -25,7 +25,7 @@ from executorch_goldens.exporting.data import Example
 WIDTH = 110
 #: Elements up to which a tensor is written as a list; above, as its compressed bytes.
 LISTED = 64
-#: What XNNPACK's partitioner distinguishes by the function that a node was traced from (``source_fn_stack``).
+#: Functions that XNNPACK's partitioner distinguishes by the source of a node (``source_fn_stack``).
 FUNCTIONS = {"torch.ops.aten.linear.default(": "torch.nn.functional.linear("}
 
 

@@ -27,7 +27,7 @@ FILE, PATH, LISTING, VARIABLE = "file", "path", "listing", "variable"
 #: Of a directory, every name; those of distributions; those of files that lengthen the path of imports.
 ALL, DISTRIBUTIONS, PATHS = "*", "*-info", "*.pth"
 
-#: What these hold is the machine's, and changes all the time.
+#: Folders whose content is the machine's, and changes all the time.
 NO_FILES = ("/proc/", "/dev/", "/sys/")
 #: Names that Python looks for before anything can record it.
 FIRST_NAMES = ("sitecustomize", "usercustomize")
@@ -35,7 +35,7 @@ FIRST_NAMES = ("sitecustomize", "usercustomize")
 OUTPUTS = ("GOLDENS_BRANCHES", "GOLDENS_FIELDED", "GOLDENS_RECORDS")
 #: Ends of paths that are written otherwise.
 ODD = ("/", "/.", "/..")
-#: Who lists a directory to import from it: the names that are looked for count, not the others.
+#: The module that lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"
 
 Handler = Callable[..., None]

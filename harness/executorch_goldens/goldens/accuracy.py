@@ -23,13 +23,13 @@ from executorch_goldens.goldens.deviation import Deviation
 STEP = 0.5
 #: So is a count that differs by one, or by this part of all.
 SHARE = 0.005
-#: What is this near, in dB, differs by the rounding of float32 at most. Equal outputs count as it.
+#: From this SQNR on, in dB, outputs differ by the rounding of float32 at most. Equal outputs count as it.
 MOST = 100.0
-#: What a manifest's field of an output begins with.
+#: Prefix of a manifest's field of an output.
 FIELD = "accuracy "
 #: The field with how near a program is to eager.
 ERROR = "error"
-#: What the field on what was checked says of a program whose outputs have to be eager's.
+#: Words of the field on checks for a program whose outputs must match eager's.
 EQUAL = "equal to the last bit"
 #: In the text of a `Nearness`: a ratio in dB, what is exact, the size of what should be nothing; a count out of all.
 _RATIO = re.compile(r"(-inf|-?\d{1,9}(?:\.\d{1,9})?) dB|(exact)|off by ([1-9]\.\d{1,9}e[-+]\d{1,3})")

@@ -26,9 +26,9 @@ from executorch_goldens.structure.side import described
 
 #: Hexadecimal digits of a digest.
 DIGITS = 12
-#: How many words a line has whose part is quantized: one of them is its accuracy.
+#: Number of words in a line of a quantized part: one of them is its accuracy.
 WORDS = 5
-#: What is in the place of a digest where there is nothing.
+#: Placeholder for the digest of nothing.
 NOTHING = "-"
 _NODE = re.compile(
     r"    %(?P<name>\w+) : .*? = (?P<op>\w+)\[target=(?P<target>[^\]]*)\](?:\((?P<given>.*)\))?"

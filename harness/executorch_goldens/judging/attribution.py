@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: What `Attribution.factor` says where an artifact follows nothing that is varied.
+#: `Attribution.factor` of an artifact that follows no factor.
 NONE = "none"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
 
-#: How a line about two exports begins, and one about an export and its golden.
+#: Beginnings of the lines about two exports, and about an export and its golden.
 DIVERGES = "first pass that diverges"
 DIFFERS = "first pass whose result differs from the golden's"
 

@@ -33,7 +33,7 @@ FILE = "known.toml"
 #: Verdicts that no artifact follows from, or that the next run may not find, or that are a person's to decide: these
 #: are not accepted.
 NEVER = ("timed-out", "out-of-memory", "damaged-golden", "unexpected")
-#: What ends a process from outside: the system that lacks memory, or a person.
+#: Signals from outside that end a process: the system that lacks memory, or a person.
 FROM_OUTSIDE = "killed by SIGKILL"
 
 

@@ -19,16 +19,16 @@ from executorch_goldens.structure import (
     renamed_values,
 )
 
-#: What two artifacts may be to each other, see `likeness`.
+#: Relations between two artifacts, see `likeness`.
 SAME, RENAMED, REORDERED, DIFFERENT = "same", "renamed", "reordered", "different"
 
 PROGRAM = "pte.txt"
 #: Fields of a manifest that are of the program.
 _PAYLOAD = re.compile(r"delegate \d+")
 _WHOLE = ("pte", LAYOUT)
-#: What of a payload's field follows from its bytes.
+#: Parts of a payload's field that follow from its bytes.
 _BYTES = re.compile(r" \d+ bytes( sha256 [0-9a-f]{64})?$")
-#: What distinguishes names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
+#: Suffixes of names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
 NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 

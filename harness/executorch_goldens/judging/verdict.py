@@ -43,10 +43,10 @@ SHOWN_LINES = 12
 #: Changes of a payload that are shown.
 SHOWN_CHANGES = 4
 
-#: How it is said that a program was not run, before the reason.
+#: Words before the reason why a program was not run.
 NOT_RUN = "not run:"
 
-#: How a repository lets names differ.
+#: The setting with which a repository lets names differ.
 ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in pyproject.toml'
 
 #: Operators outside of delegates that the reason of a new cell names.

@@ -20,7 +20,7 @@ from executorch_goldens.decode import Decoded, Graph, Operator, Schemas, Value
 from executorch_goldens.decode.tosa import decode_tosa
 from executorch_goldens.errors import HarnessError
 
-#: What a payload has for a size that it leaves open.
+#: Size that a payload leaves open.
 OPEN = -1
 #: As `Value.dtype` has it: a value that is no tensor but a list of sizes.
 SHAPE = "SHAPE"

@@ -28,7 +28,7 @@ TOUCHED = float(np.finfo(np.float32).tiny)
 MARGIN = 3.0
 #: Slices are of different sizes where the largest value of one is so many times that of the next.
 APART = 8.0
-#: What n elements were seen to move by is taken for so many n-ths more: few show less than many do.
+#: The movement seen in n elements is raised by this many n-ths: few show less than many do.
 FEW = 8.0
 
 

@@ -30,7 +30,7 @@ FORWARD = "forward"
 #: The manifest; the file beside it with its digest, as sha256sum writes it; and the folder of everything else.
 MANIFEST, SEAL, OBJECTS = "corpus.json", "corpus.json.sha256", "objects"
 
-#: What runs a program: ExecuTorch's runtime, the reference model of tosa-tools, or only the device it was made for.
+#: Engines of a program: ExecuTorch's runtime, the reference model of tosa-tools, or only the device it was made for.
 EXECUTORCH, REFERENCE_MODEL, DEVICE = ENGINES = ("executorch", "tosa-reference-model", "device")
 
 #: Bytes of an element, by what torch calls the dtype.
@@ -51,7 +51,7 @@ NOT_IN_NUMPY = {
 #: Bytes of a program, and of a tensor. The largest of the zoo have 3 MB and 0.6 MB.
 LARGEST_PROGRAM = 1 << 30
 LARGEST_TENSOR = 1 << 28
-#: How many there may be of what a manifest lists, each by itself; the size of the file bounds them together.
+#: Largest numbers of a manifest's entries, each by itself; the size of the file bounds them together.
 MOST_CELLS, MOST_PROGRAMS, MOST_SAMPLES, MOST_TENSORS = 10_000, 1_000, 100, 1_000
 #: Dimensions of a tensor: as in ExecuTorch (runtime/core/exec_aten/util/tensor_dimension_limit.h).
 MOST_DIMENSIONS = 16

@@ -13,7 +13,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable
 from executorch_goldens.programs.format import FrozenSample, Value
 
-#: What writes records, in the processes that export.
+#: The module that writes records, in exporting processes.
 RECORDER = "executorch_goldens.programs.recorder:Recorder"
 #: Environment variable: the folder that records go to.
 FOLDER = "GOLDENS_RECORDS"

@@ -43,7 +43,7 @@ LISTING = "replay.txt"
 HEAD = "goldens-replay 1"
 #: A field, or a part of one.
 _FIELD = re.compile(r"[^\s,]+")
-#: What the name of a sample may have, and that of a folder not.
+#: Characters that a sample's name may have, and a folder's not.
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 

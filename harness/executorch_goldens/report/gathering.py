@@ -23,7 +23,7 @@ from executorch_goldens.review.groups import Group, Member, grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 
-#: What the artifacts of a cell are called where they are not two variations.
+#: Labels of a cell's artifacts where they are not two variations.
 GOLDEN, NOW = "golden", "now"
 
 

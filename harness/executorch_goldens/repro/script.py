@@ -42,7 +42,7 @@ BITS: Mapping[str, tuple[str, str]] = {
     "float8_e5m2": ("uint8", "uint8"),
 }
 
-#: What a kind of defect is, in the script's first line, and what is expected.
+#: A kind of defect in the script's first line, and the expectation.
 KINDS: Mapping[str, tuple[str, str]] = {
     "raises": ("an export fails", "It is exported, lowered and run."),
     "follows-seed": ("lowering follows the hash seed", "One program, whatever PYTHONHASHSEED is."),
@@ -136,7 +136,7 @@ def script(
     )
 
 
-#: What a script imports from the standard library in addition to os, sys and traceback.
+#: Imports of a script from the standard library, besides os, sys and traceback.
 STANDARD: Mapping[str, Iterable[str]] = {
     "follows-seed": ("hashlib", "itertools", "subprocess"),
     "crashes": ("signal", "subprocess"),

@@ -38,7 +38,7 @@ SHOWN_ARTIFACTS = 2
 
 Array = npt.NDArray[Any]
 
-#: What a tensor is: an output of the program, the value that begins a departure, a constant of a delegate.
+#: Kinds of tensors: an output of the program, the value that begins a departure, a constant of a delegate.
 OUTPUT, VALUE, CONSTANT = "output", "value", "constant"
 
 
@@ -47,7 +47,7 @@ LARGEST_ARRAYS = 64 << 20
 #: Arrays of a tensor.
 SIDES = ("actual", "expected", "tolerance")
 
-#: What reading damaged files raises.
+#: Exceptions of reading damaged files.
 DAMAGED = (
     *(OSError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError, RuntimeError, EOFError),
     *(zipfile.BadZipFile, zlib.error, struct.error),

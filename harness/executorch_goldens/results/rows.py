@@ -36,7 +36,7 @@ from executorch_goldens.workers.seconds import Remembered
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
 
-#: What pytest wrote, where it was asked to.
+#: Pytest's report, where requested.
 JUNIT = "junit.xml"
 
 #: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.

@@ -28,9 +28,9 @@ from executorch_goldens.review.groups import Group
 from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.settings.config import Config
 
-#: What a cell is counted as in the place of its verdict.
+#: Categories of a cell in place of its verdict.
 ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"
-#: What a cell is counted as whose names differ, where the repository allows that.
+#: Category of a cell whose names differ, where the repository allows that.
 ALLOWED = "allowed rename"
 #: Threads that a reason names by their number.
 TRACKER = "https://github.com/pytorch/executorch/issues"

@@ -32,7 +32,7 @@ from executorch_goldens.targets import TARGETS
 STATES = PENDING, UNDECIDED, OUTDATED, BARRED = ("pending", "undecided", "out of date", "barred")
 #: Hexadecimal digits of a group's name and of a cause's.
 DIGITS = 8
-#: How a title ends where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
+#: Endings of titles where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
 STAGES = {
     "exported": "in torch.export",
     "quantized": "in quantization",
@@ -59,7 +59,7 @@ CLASSES = (
     ("wiring",),
     ("text",),
 )
-#: How cells differ in which names alone do, whichever pass named them.
+#: Title of cells that differ in names alone, whichever pass named them.
 NAMES_ALONE = Edit(TEXT, "names alone")
 #: Verdicts of artifacts that are no worse than different: a person may leave them.
 DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)

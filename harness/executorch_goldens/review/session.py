@@ -63,7 +63,7 @@ class Session:
         self.message = ""
         self.last_reason = next(reversed(list(before.values())), "")
         self._history: list[Decisions] = []
-        #: What was shown of a cell before, by its name and the view: the screen is drawn at every key.
+        #: Rendered views of cells, by name and view: the screen is drawn at every key.
         self._drawn: dict[tuple[str, str], list[str]] = {}
 
     @property

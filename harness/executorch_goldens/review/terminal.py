@@ -24,7 +24,7 @@ KEYS = (
 CONFIRM = "y write  n leave, nothing is written  b back to the review"
 REASON = "enter reject  escape back"
 AFFIRM = "enter answer  escape back"
-#: What is typed to accept the rest of a cause that makes cells wrong.
+#: The word to type to accept the rest of a cause that makes cells wrong.
 YES = "yes"
 #: Lines that a title, and a note, may take of a narrow terminal.
 TITLE_LINES = 3

@@ -32,7 +32,7 @@ from executorch_goldens.variations import Variation
 if TYPE_CHECKING:
     from executorch_goldens.settings.exports import Settings
 
-#: What a run imports of the harness: exporting, judging, choosing.
+#: Packages of the harness that a run imports: exporting, judging, choosing.
 ROOTS = (
     "executorch_goldens.running.cells",
     "executorch_goldens.running.plugin",

@@ -18,7 +18,7 @@ from executorch_goldens.workers.sweep import Sweep, SweepError
 #: Exports that begin with the same memory. A time or a random number makes them differ; an order by address does not.
 TWINS = 3
 
-#: How often that is done under the first variation: the memory differs each time.
+#: Number of repetitions under the first variation: the memory differs each time.
 REPEATS = 3
 
 

@@ -22,10 +22,10 @@ from executorch_goldens.store.store import SIZE, default_root
 from executorch_goldens.workers.shards import Shard
 
 CORE, FULL = TIERS = ("core", "full")
-#: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
+#: Default of ``--variations``: a core is checked often, the whole zoo before a release.
 VARIATIONS = {CORE: "quick", FULL: "full"}
 
-#: What ``--cache`` may be, and whether exports are then taken from the cache, and put into it.
+#: Values of ``--cache``: whether exports are then taken from the cache, and put into it.
 CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off": (False, False)}
 
 #: What ``--explain`` may be, and for how many cells that disagree the factor is sought that the disagreement follows:
@@ -320,7 +320,7 @@ class Options:
         Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")
     ]
 
-    #: Whether the command line names what the cache is for: where it does not, a run does without one that is unusable.
+    #: Whether the command line states the cache's use: if not, a run does without an unusable one.
     cache_named: bool = False
     update: Updating = dataclasses.field(default_factory=Updating)
     targets: tuple[str, ...] = ()

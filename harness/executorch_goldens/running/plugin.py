@@ -35,9 +35,9 @@ PLACES = pytest.StashKey[Mapping[str, int]]()
 TESTS = pytest.StashKey[Mapping[str, Cell]]()
 PROGRESS = pytest.StashKey[Progress]()
 PRUNED = pytest.StashKey[Sequence[Cell]]()
-#: What is said of the report, where one was asked for.
+#: Key of the message about the report, where one was requested.
 REPORT = pytest.StashKey[str]()
-#: What made the cells of the run what they are.
+#: Key of the causes of the run's verdicts.
 CAUSES = pytest.StashKey[Sequence[Group]]()
 
 

@@ -34,7 +34,7 @@ QUANTITIES: Mapping[str, str] = {
     "operators": "operators, in delegates and outside",
     "delegates": "delegates",
 }
-#: What a repository may allow an artifact to differ in from its golden.
+#: Differences from its golden that a repository may allow.
 RENAMES = "renames"
 #: The key of what is better if it is more: the ratio of signal to quantization noise of a program's worst output.
 SQNR = "sqnr"

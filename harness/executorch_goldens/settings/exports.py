@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 #: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
 EXPORT_TIMEOUT = 180.0
 
-#: What keeps the logs of exports readable.
+#: Variables that keep the logs of exports readable.
 QUIET_ENVIRONMENT = {"PYTHONWARNINGS": "ignore", "TOKENIZERS_PARALLELISM": "false"}
 
 #: Variables that would change what a child does or how fast it starts.

@@ -19,7 +19,7 @@ from executorch_goldens.starting.source import ModelName
 
 #: Module of the first zoo.
 ZOO = "goldens_zoo"
-#: What can be left out, by the word for it: its files, each with its template.
+#: Optional parts, by name: their files, each with its template.
 OPTIONAL: Mapping[str, Mapping[Path, str]] = {
     "nox": {Path("noxfile.py"): "noxfile.py.jinja"},
     "workflow": {
@@ -29,7 +29,7 @@ OPTIONAL: Mapping[str, Mapping[Path, str]] = {
 }
 #: Names that the function of a case has for other things.
 LOCALS = ("Data", "Example", "Path", "case", "data", "inputs", "model", "state", "torch")
-#: What runs leave in a repository that is no part of it, in git's words.
+#: Untracked files that runs leave in a repository, in git's words.
 IGNORED = ("build/", ".nox/", ".venv/", "__pycache__/", "goldens/**/.*.lock")
 
 

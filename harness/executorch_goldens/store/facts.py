@@ -51,7 +51,7 @@ NO_VARIABLES = (
     *OUTPUTS,
 )
 
-#: What stands for nothing, and for a file that cannot be read.
+#: Value of a missing or unreadable file.
 NOTHING = "nothing"
 
 

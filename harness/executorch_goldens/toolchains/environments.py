@@ -35,11 +35,11 @@ from executorch_goldens.toolchains.naming import Name, ToolchainError, named
 FOLDER = "environments"
 #: Hexadecimal digits of the digest in a folder's name.
 DIGITS = 12
-#: What of an environment says what it was made of.
+#: The file with an environment's ingredients.
 MADE = "goldens.json"
 #: Ends the name of one that is not whole.
 PARTIAL = ".partial"
-#: Where CPU builds of torch come from (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
+#: Index of CPU builds of torch (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
 CPU_INDEX_TIMEOUT = 3.0
@@ -337,7 +337,7 @@ def named_or_none(requirement: str) -> str | None:
         return None
 
 
-#: What the harness itself needs of an environment, which a release may not bring.
+#: Packages that the harness itself needs in an environment, and a release may lack.
 OF_HARNESS = (
     "filelock",
     "flatbuffers",

@@ -36,13 +36,13 @@ from executorch_goldens.toolchains.environments import (
 from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
 
-#: What an environment is asked about where its ExecuTorch is.
+#: Script that asks an environment where its ExecuTorch is.
 PLACES = """
 import importlib.util
 found = importlib.util.find_spec("executorch")
 print(*((found.submodule_search_locations or ()) if found else ()), sep="\\n")
 """
-#: What an environment is asked about patches and shortcuts.
+#: Code that an environment runs to report its patches and shortcuts.
 FITTING = "from executorch_goldens.patches.shortcuts import fitting; fitting.main()"
 
 

@@ -18,13 +18,13 @@ from typing import Any, NoReturn
 
 from executorch_goldens.exporting.limits import WALL, processor_seconds
 
-#: How often a template looks for children that ended, in seconds, where the system does not tell (other than Linux).
+#: Seconds between a template's looks for ended children, where the system does not notify it (other than Linux).
 POLL_SECONDS = 0.02
 
 #: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
-#: How many times a second of wall time an export may take a second of processor time: before anything is varied.
+#: Wall time of an export as a multiple of its processor time: before anything is varied.
 CORES = os.cpu_count() or 1
 #: The shortest and the longest time between two looks at what an export has taken, in seconds.
 LOOKS = (0.1, 600.0)

@@ -79,7 +79,7 @@ LOG_BYTES = 1 << 16
 
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
-#: What heads the calls that an export is in (`faulthandler.register`).
+#: Heading of an export's current calls (`faulthandler.register`).
 PLACE = "Stack (most recent call first):"
 
 

@@ -81,7 +81,7 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
 RECORDER: Recorder | None = None
 BEFORE: str | None = None
 
-#: What a template or a fresh child runs.
+#: Code that a template or a fresh child runs.
 MAIN = "from executorch_goldens.workers.worker import main; main()"
 
 

@@ -19,7 +19,7 @@ from lab import REPOSITORY
 from lab.bench import large
 from lab.pages import Part
 
-#: What was measured, the newest of each ratio on each release first.
+#: Measurements, the newest of each ratio on each release first.
 HISTORY = Path(__file__).with_name("history.tsv")
 COLUMNS = ("ratio", "release", "minimum", "median", "maximum", "goal", "when", "where")
 #: Rows of a measured ratio that the history keeps, the newest first.

@@ -15,7 +15,7 @@ from lab.branches.sources import Branch
 from lab.coverage.page import share
 from lab.pages import Part
 
-#: What exports are of, in the order of the columns.
+#: Groups of exports, in the order of the columns.
 CORE, ZOO, SITUATIONS, GUESTS, DRAWN = GROUPS = ("core", "zoo", "situations", "guests", "generator")
 #: The groups whose branches count as taken by a cell.
 OF_CELLS = (CORE, ZOO, SITUATIONS, GUESTS)

@@ -44,7 +44,7 @@ CURVES = REPOSITORY / "build" / "cluster-soak.tsv"
 WORKERS = 2
 #: A worker with its nanny and its exporter; the worker alone, which the nanny replaces; the scheduler.
 WHOLE, ALONE, SCHEDULER = "worker killed", "worker killed below its nanny", "scheduler killed"
-#: What goes wrong in a turn, and how often out of five turns. The scheduler is killed once, after half of the time.
+#: Faults of a turn, and how often in five turns. The scheduler is killed once, after half of the time.
 TURNS = ("none", WHOLE, WHOLE, ALONE, ALONE)
 #: Turns that count as the beginning, and as the end: which connections a scheduler has open differs by the moment.
 FEW = 3

@@ -31,7 +31,7 @@ TARGET = "xnnpack-fp32"
 SOUND = ("sound", "sound-as-well", "waits")
 
 ZOO = ("--models", "lab.faults.zoo")
-#: What a fault has nothing to do with is left out.
+#: Options that turn off whatever is unrelated to faults.
 PLAIN = ("--explain", "off", "--jobs", "2")
 
 

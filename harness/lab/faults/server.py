@@ -21,7 +21,7 @@ from executorch_goldens.cli import MODULES, main
 from lab import REPOSITORY
 from lab.faults.place import status, until
 
-#: What commands import when they are asked for it.
+#: Modules that commands import on demand.
 LATER = (
     "pytest",
     "syrupy",

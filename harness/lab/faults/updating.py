@@ -28,12 +28,12 @@ from lab.faults.server import Server
 #: Goldens that a review is asked to accept.
 PROPOSED = 5
 
-#: What writes, renames, deletes, or puts on the disk (man 2 syscalls).
+#: System calls that write, rename, delete, or sync (man 2 syscalls).
 CALLS = (
     *("openat", "write", "fsync", "rename", "renameat", "renameat2", "mkdir", "mkdirat"),
     *("unlink", "unlinkat", "rmdir", "ftruncate"),
 )
-#: How a system call fails on a full or dying disk.
+#: Errors of system calls on a full or dying disk.
 ERRORS = {"fsync": "EIO", "unlink": "EIO", "unlinkat": "EIO", "rmdir": "EIO"}
 FULL = "ENOSPC"
 

@@ -35,7 +35,7 @@ from lab.fielded.goldens import Change, Pair
 from lab.fielded.judging import Outcome, is_clean, judge
 from lab.fielded.programs import Programs
 
-#: How the command is called again, in messages.
+#: The command, as messages print it.
 CALLED = "nox -s lab -- fielded --"
 
 

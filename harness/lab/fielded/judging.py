@@ -19,10 +19,10 @@ from lab.fielded.corpus import CRASHED, REFUSED, RIGHT, WHOLE, WRONG, Shipped
 #: no release, or not on this one, has the words of `lab.fielded.corpus`.
 SAME, ROUNDING = "same", "within rounding"
 
-#: What `Outcome.text` ends with where a program is not right on its own release.
+#: Ending of `Outcome.text` where a program is not right on its own release.
 _OWN = re.compile(rf"; ({WRONG}|{REFUSED}|{CRASHED}) on [^ ;]+$")
 
-#: What differs from run to run, or from build to build.
+#: Parts that differ between runs or builds.
 _PASSING = ((re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"), (re.compile(r"(/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"))
 #: Characters of a reason that a line has.
 SHOWN = 200

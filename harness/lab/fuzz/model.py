@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-#: Where tensors come from, and what their names begin with.
+#: Sources of tensors, with the prefixes of their names.
 INPUT, PARAMETER, BUFFER, COMPUTED = "x", "p", "b", "v"
 
 #: Sizes that a symbolic first dimension may have.

@@ -21,7 +21,7 @@ from lab.fuzz.sketch import draw
 TABLES = (elementwise, shapes, reductions, layers, flow)
 
 PATTERN = re.compile(r"(?P<drawn>drawn-(?P<seed>\d+)-(?P<number>\d{6}))(?P<changes>(?:-\d{6})*)")
-#: How often a model may be changed: names of cases have 64 characters at most.
+#: Number of changes a model may have: names of cases have 64 characters at most.
 MOST_CHANGES = 4
 #: Numbers that a seed has.
 END = 10**6

@@ -34,7 +34,7 @@ BATCH = 100
 #: Seconds between two looks at the clock while an export is waited for.
 LOOK = 1.0
 
-#: What ``repro`` prints before what the script says.
+#: Line that ``repro`` prints before the script's output.
 SAID = "the script by itself: "
 
 #: The zoo of a folder of drawn models.

@@ -32,7 +32,7 @@ from executorch_goldens.targets import DTYPES
 from lab.guests import GuestZoo
 from lab.guests.tests import Test, tests_of
 
-#: What upstream's tests are in: modules whose imports may draw random numbers.
+#: Packages of upstream's tests, whose imports may draw random numbers.
 TEST_PACKAGES = re.compile(r"executorch\.backends\.(\w+\.)?test\b")
 #: The fixture of the suite's tests, and the method of it that they call.
 RUNNER = "test_runner"

@@ -23,7 +23,7 @@ from lab.guests.tests import tests_of
 #: While cases are sought every test draws by this seed: two that make the same model are one case.
 SEED = "listing"
 
-#: What a test of the suite is lowered with is up to its flow: both.
+#: Lowerings of a test of the suite, which depend on its flow: both.
 KINDS: Mapping[bool | None, tuple[str, ...]] = {
     False: (FLOAT,),
     True: (QUANTIZED,),

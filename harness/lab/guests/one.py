@@ -15,7 +15,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
 from lab.guests import ZOOS, GuestZoo, layer
 
-#: What names these is nobody else's business: a guest zoo has its own.
+#: Options that a guest zoo sets itself.
 TAKEN = ("--models", "--goldens", "--sweeps")
 
 

@@ -29,7 +29,7 @@ from lab.mutants.mechanical import command as mechanical
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import HEAD, Judged, is_enough, judge, summary
 
-#: What ``--tier core`` has found so far.
+#: Results of ``--tier core`` so far.
 KEPT = Path("build/mutants/core.jsonl")
 
 

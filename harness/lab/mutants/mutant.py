@@ -19,7 +19,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.patches import Patch
 from executorch_goldens.patches.guard import resolve
 
-#: What passes really get wrong: every kind has a mutant.
+#: Kinds of real defects of passes: every kind has a mutant.
 KINDS = (
     "iterates over a set of strings",
     "iterates over a set of nodes",

@@ -96,7 +96,7 @@ NOTHING = {
     "in place": "{0}.clone().mul_(1)",
 }
 NEIGHBOURS = (*factors.NEIGHBOURS, *NOTHING)
-#: What only a second operand can be.
+#: Values for a second operand only.
 OF_TWO = (*factors.OF_TWO, "scalar", "broadcast", "another type")
 SHARED = (*factors.SHARED, "scalar", "broadcast", "another type")
 USERS = (*factors.USERS, "computed twice", "returned twice")
@@ -106,7 +106,7 @@ SYMBOLIC = SIZED[2:]
 #: Neighbours before an operator that keep the sizes, and sharing that asks for none.
 KEEPING = ("nothing", "clone", "clamp", *NOTHING)
 OF_ANY_SIZE = ("apart", "one twice", "output as well", "scalar", "broadcast", "another type")
-#: What holds weights and constants.
+#: Holders of weights and constants.
 PARAMETER = "parameter"
 HELD = (PARAMETER, "buffer", "literal", "permuted buffer", "channels-last buffer", "part of a buffer")
 

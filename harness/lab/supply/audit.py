@@ -32,7 +32,7 @@ BILLS = REPOSITORY / "build" / "bom"
 SMALLEST = "branches"
 #: Characters of a licence that are shown: some give its whole text in place of its name.
 LONGEST = 80
-#: What pip-licenses prints for none.
+#: The value of pip-licenses for none.
 NONE = "UNKNOWN"
 
 

@@ -32,7 +32,7 @@ from lab.guests import layer
 
 HEADER = f"# Made by `{locking.UPDATE}`: docs/lab/supply-chain.md.\n"
 
-#: What only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
+#: Packages that only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
 OF_TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
 #: Extras of pyproject.toml that have an environment of their own.
 ALONE = ("cluster", "review", "report", "explore", "docs")
@@ -40,7 +40,7 @@ ALONE = ("cluster", "review", "report", "explore", "docs")
 #: One distribution of a lock: its line, and those below it that are indented.
 ENTRY = re.compile(r"^\S.*\n(?:[ \t]+.*\n)*", re.MULTILINE)
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s)")
-#: Where environments are made: what applies to none of these is left out.
+#: Platforms of environments: packages for none of these are left out.
 MACHINES = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"))
 
 

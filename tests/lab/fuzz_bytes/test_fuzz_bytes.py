@@ -32,7 +32,7 @@ def without_a_tolerance() -> bytes:
     return msgspec.msgpack.encode(shipped)
 
 
-#: What was found, by reader: each ended in another exception than the reader declares, or took too much memory.
+#: Findings by reader: each ended in another exception than the reader declares, or took too much memory.
 KEPT = {
     "schema, not UTF-8": ("schema", b"table A {}\x8a"),
     "schema, an enum that is no number": ("schema", b"enum A : byte { B = , C }"),

@@ -30,7 +30,7 @@ class Held:
 
 #: By name of a node: the tensors that its operator, however it was lowered, left in the delegate, in order.
 Values: TypeAlias = Mapping[str, Sequence[Held]]
-#: Whether a tensor is not what the graph gives for a node, by the node's name.
+#: Whether a tensor differs from the graph's value for a node, by the node's name.
 Departs: TypeAlias = Callable[[str, torch.Tensor], bool]
 
 

@@ -108,7 +108,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.direction = direction
         self.generator = generator
         self.off = off
-        #: What follows from an input, and what became of it on its way.
+        #: Tensors that depend on an input, with their state.
         self.state: MutableMapping[torch.Tensor, int] = WeakIdKeyDictionary()
         #: The same of memory that was written into, by its address: other tensors may be views of it. What is held
         #: here keeps its address.
@@ -283,7 +283,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
 
 
-#: What runs an operator, by `executorch_goldens.exporting.numerics.arithmetic.kind_of`.
+#: Runner of an operator, by `executorch_goldens.exporting.numerics.arithmetic.kind_of`.
 HANDLERS: Mapping[str, Callable[[Rounding, _Call], Any]] = {
     "exact": Rounding._exact,
     "quantize": Rounding._quantize,

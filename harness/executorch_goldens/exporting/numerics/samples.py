@@ -18,7 +18,7 @@ ELEMENTS = 1 << 20
 #: torch.export takes a size of 0 or 1 for a constant unless the least is said to be that.
 LEAST = 2
 
-#: What the steps after the first are run on.
+#: Inputs of the steps after the first.
 STEPS: Mapping[str, tuple[str, ...]] = {
     "second step": ("example", "drawn"),
     "third step": ("example", "drawn", "extremes"),

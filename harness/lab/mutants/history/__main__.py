@@ -44,7 +44,7 @@ from lab.mutants.history.measure import (
 from lab.pages import Part
 from lab.pairs import rows
 
-#: What sessions found: committed, for the page is made of it.
+#: Results of sessions: committed, for the page is made of them.
 KEPT = Path(__file__).parent / "kept"
 SWEEPS = Path("build/history")
 

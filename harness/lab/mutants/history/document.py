@@ -61,7 +61,7 @@ right then, or not stable without any edit, say nothing. What sessions found is 
 What [drawn models](generator.md) add has not been measured.
 What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
 """
-#: What the cases of each source are.
+#: Descriptions of each source's cases.
 SOURCES = {
     "zoo": ("`models`, the zoo of this project"),
     "zoo, further targets": (

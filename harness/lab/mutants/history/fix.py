@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from executorch_goldens.patches import Patch
 from lab.mutants.mutant import UNGUARDED, Edit, Edited, EditError
 
-#: What was wrong before a fix.
+#: Kinds of defects before a fix.
 CRASH, WRONG, LOST = "crash", "wrong result", "lost delegate"
 KINDS = (CRASH, WRONG, LOST)
 

@@ -95,7 +95,7 @@ class Search:
         self.planned = planned
         self.drawn = drawn
         self.installed: dict[Cell, Sequence[str]] = {}
-        #: Whether a cell is as its golden without a mutant; otherwise it says nothing.
+        #: Whether a cell equals its golden without a mutant; otherwise it does not count.
         self.usable: dict[Cell, bool] = {}
         file.parent.mkdir(parents=True, exist_ok=True)
         durable.replace(file, text(drawn))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-#: What an operator is replaced by, by its text.
+#: Replacements of operators, by their text.
 COMPARISONS = {
     "<": ("<=", ">="),
     "<=": ("<", ">"),
@@ -30,7 +30,7 @@ BOOLEANS = {"and": ("or",), "or": ("and",)}
 #: Any of these, the longest first; one text may have spaces in it.
 OPERATOR = re.compile(r"\bnot\s+in\b|\bis\s+not\b|\b(?:in|is|and|or)\b|//|<=|>=|==|!=|[<>+\-*/%]")
 
-#: What a data type is replaced by, by the last part of its name.
+#: Replacements of data types, by the last part of their name.
 TORCH = {
     "int8": "int32",
     "uint8": "int8",
