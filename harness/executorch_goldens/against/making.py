@@ -171,7 +171,7 @@ class Comparison:
             models=side.settings.models,
             commit=provenance.commit(repository),
             changes=provenance.changes(repository, self.folder),
-            settings=provenance.facts(side.settings),
+            settings=provenance.facts(side.settings) | {provenance.BASE: self.sides.base.toolchain.name},
             variations=tuple(variation.name for variation in self.variations),
             shard=None,
             selected=names,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
-from executorch_goldens.report.gathering import GOLDEN, NOW, Found, gather
+from executorch_goldens.report.gathering import Found, gather
 from executorch_goldens.results import origins
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import VARIATION_FOLDERS
@@ -79,7 +79,7 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
     if found.member is not None:
         artifacts = {one: found.member.before, other: found.member.after}
     else:
-        one = other = f"{GOLDEN} and run"
+        one = other = f"{found.sides[0]} and run"
         artifacts = {other: golden.read(golden.directory(goldens / found.release, found.cell))}
     try:
         drawn = graphs.drawn(artifacts)
@@ -96,7 +96,7 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
             each,
             found,
             evidence,
-            None if name == GOLDEN else _variation(name, found, evidence),
+            None if name == found.sides[0] else _variation(name, found, evidence),
             made_by[name],
         )
         models.append(Model(name, [each.graph], {of: {each.graph.id: data} for of, data in known.items()}))
@@ -119,12 +119,14 @@ def _made_by(
     kept = {
         name: origins.read(found.folder, _variation(name, found, evidence))
         for name in drawn
-        if name != GOLDEN
+        if name != found.sides[0]
     }
     if None in kept.values():
         print(f"{ORIGIN}: not recorded: goldens run --cell {found.cell} --explain all records it")
     known = {name: made_by(drawn[name], each) for name, each in kept.items() if each is not None}
-    return {name: known.get(name) or of_same(each, known.get(NOW, {})) for name, each in drawn.items()}
+    return {
+        name: known.get(name) or of_same(each, known.get(found.sides[1], {})) for name, each in drawn.items()
+    }
 
 
 def _variation(label: str, found: Found, evidence: Evidence) -> str:

@@ -107,8 +107,8 @@ class Page:
 
     @property
     def directed(self) -> bool:
-        """True if an increase is worse: the first artifact is the golden."""
-        return self.labels == (GOLDEN, NOW)
+        """True if an increase is worse: the first artifact is the golden, or the base."""
+        return self.labels == self.found.sides
 
     @property
     def pipelines(self) -> list[tuple[str, list[Step]]]:
@@ -138,7 +138,7 @@ def page(
     labels = found.labels(evidence)
     member = found.member
     errors = list(tensors.errors(evidence))
-    departing = list(tensors.beyond_tolerance(evidence))
+    departing = list(tensors.beyond_tolerance(evidence, found.sides[1]))
     if member is None or member.after is None:
         old = measured(held) if held is not None else {}
         # What was accepted is the golden by now.
@@ -166,14 +166,14 @@ def page(
         drawings=_drawings(member, labels, listings),
         listings=listings,
         hunks=_hunks(evidence, listings),
-        before=_numerics(member) if labels == (GOLDEN, NOW) else "",
+        before=_numerics(member) if labels == found.sides else "",
         timeline=passes.timeline(member.before, member.after),
         errors=errors,
         defect=defect,
         rejected=rejected,
         failing=departing,
         tensors=list(tensors.constants(member.before, member.after, labels, evidence)),
-        origins=origins.read(found.folder, "" if labels == (GOLDEN, NOW) else labels[1]),
+        origins=origins.read(found.folder, "" if labels == found.sides else labels[1]),
         changes=[_change(str(edit), of_cell) for edit, of_cell in member.edits.items()],
     )
 

@@ -21,7 +21,7 @@ from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.report import cell, drifting
-from executorch_goldens.report.gathering import Gathered
+from executorch_goldens.report.gathering import Gathered, of_comparison
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.report.tables import Table
 from executorch_goldens.review import benign, doubt, listing
@@ -42,6 +42,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["difference"] = lambda member: "\n".join(listing.difference(member))
+    environment.filters["sided"] = of_comparison if gathered.compares else str
     environment.filters["linked"] = linked
     environment.filters["error"] = lambda member: benign.shown(member.proposal, member.before)
     environment.globals.update(
@@ -50,6 +51,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         quantities=config.QUANTITIES,
         count=count,
         rejected=gathered.decided.reasons,
+        compares=gathered.compares,
         verdicts=lambda group: verdicts(member.proposal.verdict for member in group.members),
     )
     pages = dict(_pages(environment, gathered, tables))

@@ -16,15 +16,24 @@ from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.verdict import DISAGREEING
-from executorch_goldens.results import merging, proposals
+from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import Decisions, decisions, name_of
 from executorch_goldens.review.groups import Group, Member, grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 
-#: Labels of a cell's artifacts where they are not two variations.
+#: Labels of a cell's artifacts where they are not two variations: of a run, and of a comparison.
 GOLDEN, NOW = "golden", "now"
+BASE, HEAD = "base", "head"
+#: Words of messages and differences for a golden and the artifact of a run, and those for a base and a head.
+IN_COMPARISONS = {
+    "- golden, + now": "- base, + head",
+    "only in golden": "only in base",
+    "only in now": "only in head",
+    "its golden": "the base",
+    "the golden": "the base",
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,8 @@ class Found:
         What it proposes, beside its golden; None where it proposes nothing.
     kind
         What it is counted as: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
+    sides
+        What its golden and the artifact of the run are called.
     """
 
     release: str
@@ -51,6 +62,7 @@ class Found:
     patches: Sequence[str]
     member: Member | None
     kind: str
+    sides: tuple[str, str] = (GOLDEN, NOW)
 
     @property
     def cell(self) -> Cell:
@@ -68,7 +80,7 @@ class Found:
     def labels(self, evidence: Evidence) -> tuple[str, str]:
         """Return the names of the two compared artifacts."""
         if self.row["verdict"] not in DISAGREEING:
-            return GOLDEN, NOW
+            return self.sides
         names = [names[0] for names in evidence.agreeing]
         return (names[0], names[1]) if len(names) > 1 else ("one variation", "another")
 
@@ -87,12 +99,15 @@ class Gathered:
         Of the goldens, by release; of a release without any, none.
     decided
         What persons have decided about the cells.
+    compares
+        Whether they are the results of a comparison, whose base is in the place of goldens.
     """
 
     found: Sequence[Found]
     groups: Sequence[Group]
     readings: Mapping[str, Mapping[Cell, Reading]]
     decided: Decisions
+    compares: bool = False
 
     @property
     def releases(self) -> list[str]:
@@ -113,6 +128,17 @@ class Gathered:
         return measured(held) if held is not None else {}
 
 
+def of_comparison(text: str) -> str:
+    """Return what is said of an artifact and its golden, of a head and its base.
+
+    >>> of_comparison("differs from its golden in pte.txt"), of_comparison("pte.txt: - golden, + now")
+    ('differs from the base in pte.txt', 'pte.txt: - base, + head')
+    """
+    for of_run, here in IN_COMPARISONS.items():
+        text = text.replace(of_run, here)
+    return text
+
+
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
     """Read the results under `folders`; raise UsageError and errors of the files."""
     by_release = {release: list(each) for release, each in merging.find(folders).items()}
@@ -121,12 +147,14 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     # What earlier runs of other cells propose stays beside the results, and is none of them.
     checked = {_folder(part, row) for part in parts for row in part.rows}
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
-    groups = grouped(proposed, goldens, Standing(repository, goldens))
+    compares = any(provenance.BASE in part.provenance.settings for part in parts)
+    # What a comparison proposes is not to be accepted.
+    groups = grouped(proposed, goldens, None if compares else Standing(repository, goldens))
     decided = decisions(parts, goldens, repository, groups)
     readings = {
         release: dict(_readings(each, goldens / release, decided)) for release, each in by_release.items()
     }
-    return Gathered(_found(parts, groups, decided), groups, readings, decided)
+    return Gathered(_found(parts, groups, decided), groups, readings, decided, compares)
 
 
 def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Decisions) -> list[Found]:
@@ -160,9 +188,11 @@ def _readings(
 def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisions) -> Iterator[Found]:
     release = part.provenance.release
     patches = part.provenance.settings.get("patches", ())
+    sides = (BASE, HEAD) if provenance.BASE in part.provenance.settings else (GOLDEN, NOW)
     for row in part.rows:
         folder = _folder(part, row)
-        yield Found(release, row, folder, patches, members.get(folder), decided.kind(release, row))
+        kind = decided.kind(release, row)
+        yield Found(release, row, folder, patches, members.get(folder), kind, sides)
 
 
 def _folder(part: merging.Part, row: Mapping[str, Any]) -> Path:

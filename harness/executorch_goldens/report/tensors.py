@@ -12,6 +12,7 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.report.gathering import BASE, GOLDEN
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
 from executorch_goldens.review import benign
 from executorch_goldens.structure import outline
@@ -151,15 +152,21 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
             )
 
 
-def beyond_tolerance(evidence: Evidence) -> Iterator[Shown]:
-    """Yield the values and outputs that exceed their tolerance, beside eager's."""
+def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[Shown]:
+    """Yield the values and outputs that exceed their tolerance, beside eager's.
+
+    Parameters
+    ----------
+    made
+        Label of the artifact of the run.
+    """
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
             continue
         apart = _distance(kept.actual, kept.expected) > kept.tolerance
         if apart.any():
             name = f"{kept.name}, sample {kept.where}, {kept.variation}"
-            yield Shown(name, pictures(kept.expected, kept.actual, ("eager", "now"), apart))
+            yield Shown(name, pictures(kept.expected, kept.actual, ("eager", made), apart))
 
 
 def constants(
@@ -170,7 +177,7 @@ def constants(
     Parameters
     ----------
     labels
-        What the artifacts are called: ``golden`` and ``now``, or two variations.
+        What the artifacts are called: ``golden`` and ``now``, ``base`` and ``head``, or two variations.
     """
     kept = {(each.where, each.name, each.variation): each for each in evidence.tensors}
     for name, text in after.items():
@@ -236,7 +243,7 @@ def _numbers(
         shape = [int(length) for length in value.type.rpartition("[")[2][:-1].split(",") if length]
         numbers = np.array([read_number(text) for text in listed.split()])
         return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
-    if label == "golden":
+    if label in (GOLDEN, BASE):
         return None
     # What variations agree on is kept of the first.
     names = [label, *(name for group in evidence.agreeing for name in group)]

@@ -24,7 +24,7 @@ POLL_SECONDS = 0.02
 #: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
-#: Wall time of an export as a multiple of its processor time: before anything is varied.
+#: Number of cores, and so of seconds of processor time in one second: read before anything is varied.
 CORES = os.cpu_count() or 1
 #: The shortest and the longest time between two looks at what an export has taken, in seconds.
 LOOKS = (0.1, 600.0)

@@ -104,7 +104,7 @@ def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespac
                 lambda: hindered("signal"),
             ),
             "failing calls": ("a system call fails: no space, input/output error", lambda: hindered("error")),
-            "power cut": ("its recorded writes, as far as they are on the disk for certain", cut),
+            "power cut": ("its recorded writes that are certainly on disk", cut),
         }
         for how, (made, make_it) in ways.items():
             if options.wanted(f"{name}: {how}"):

@@ -246,7 +246,7 @@ def faults() -> Iterator[Fault]:
     )
     yield Fault(
         "export: memory",
-        "`--export-memory 3GiB`; torch, Python, C++ and behind another exception",
+        "`--export-memory 3GiB`; torch, Python, C++ and inside a different exception",
         "`out-of-memory`; others `stable`; 1",
         wanting_memory,
     )

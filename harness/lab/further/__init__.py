@@ -12,7 +12,9 @@ rule, and the rule from no fix:
 - ``unit-tests``: upstream's tests of passes and quantizers, which no guest zoo has, for the common targets and, taking
   turns, some others;
 - ``torch-ops-further``: each of the samples of PyTorch's database of operators alone, taking turns in all targets;
-- ``torch-modules``: each of those of its database of modules, for some of all targets, which take turns as well.
+  those of float32 come in bfloat16 as well;
+- ``torch-modules``: each of those of its database of modules, for some of all targets, which take turns as well;
+- ``drawn``: models of the generator (`lab.fuzz`), each for some of all targets, which take turns as well.
 """
 
 from __future__ import annotations
@@ -63,6 +65,7 @@ SOURCES = {
         Source("unit-tests", f"{__name__}.unit_tests"),
         Source("torch-ops-further", f"{__name__}.torch_ops"),
         Source("torch-modules", f"{__name__}.torch_modules"),
+        Source("drawn", f"{__name__}.drawn"),
     )
 }
 

@@ -94,10 +94,10 @@ def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:
     """Yield the lines of docs/lab/mutants.md about each mutant on its cell."""
     yield "# Mutation testing"
     yield ""
-    yield f"Deliberate defects in ExecuTorch {release}, and what the harness says about them. Written by"
+    yield f"Deliberate defects in ExecuTorch {release}, and their verdicts. Written by"
     yield "`nox -s lab -- mutants --update`; the defects are in `harness/lab/mutants`. Where no pass is at fault, a"
     yield "stage is named: `delegate_0` is the serialization of a delegate, `lowered` the program around the delegates,"
-    yield "`pte` its emission. What follows a colon is what the message shows beside it."
+    yield "`pte` its emission. After a colon is the detail that the message shows."
     yield ""
     yield from HEAD
     yield from (found.row() for found in judged)

@@ -35,9 +35,12 @@ from executorch_goldens.exporting.numerics.arithmetic import (
     DYNAMIC_CODES,
     FORMULAS,
     INT16_CODES,
+    MANY,
+    REDUCTIONS,
     SUMS,
     SUMS_OF_FLOAT8,
     Approximations,
+    error_in_order,
     floating,
     kind_of,
     step_of_sum,
@@ -225,8 +228,12 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         positive = [floating(x).abs() if isinstance(x, torch.Tensor) else x for x in call.args]
         total = _sum_of_float16(call.func, positive, call.kwargs)
         # Of n roundings at random: sqrt(n) of one (Higham and Mary 2019). Kernels add up in float32 at least.
-        finer = torch.finfo(torch.float32).eps / torch.finfo(made.dtype).eps
-        error: torch.Tensor = made.abs() + total * (finer * math.sqrt(SUMS[call.name](made, *call.args)))
+        eps = torch.finfo(made.dtype).eps
+        finer = torch.finfo(torch.float32).eps / eps
+        number = SUMS[call.name](made, *call.args)
+        error: torch.Tensor = made.abs() + total * (finer * math.sqrt(number))
+        if call.name in REDUCTIONS and number >= MANY:
+            error = torch.maximum(error, error_in_order(call.name, made, *call.args).to(error.dtype) / eps)
         return error
 
     def _sum_of_float8(self, call: _Call) -> torch.Tensor:

@@ -76,6 +76,7 @@ SOURCES = {
     "torch-modules": ("torch-modules",),
     PAIRS: (PAIRS,),
     "wider": ("wider",),
+    "drawn": ("drawn",),
     LATER: UPSTREAM,
     SITUATIONS: (SITUATIONS,),
 }

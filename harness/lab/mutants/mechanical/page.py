@@ -170,7 +170,7 @@ def section(release: str) -> Iterator[str]:
     (drawn,) = tables.read(DRAWING, DRAWING_COLUMNS)
     yield "## Mechanical mutants"
     yield ""
-    yield "Nobody chose these: operators of mutation make every edit they can of the functions of ExecuTorch"
+    yield "These are not chosen by hand: mutation operators make every possible edit of the functions of ExecuTorch"
     yield f"{release} that quantize, partition, rewrite and serialize, {drawn['sites']} in all, and"
     yield f"{drawn['drawn']} of them are drawn by seed {drawn['seed']} (digest `{drawn['digest']}`)."
     yield "One export of each cell records which lines it runs. Each mutant is tried on the six cheapest cells of the"
@@ -194,7 +194,7 @@ def survivors(found: Sequence[Row], read: Mapping[str, tuple[str, str]]) -> Iter
     yield "### Survivors that were read"
     yield ""
     yield f"Of the {len(left)} that are reached and not killed, {len(chosen)} were read: {classes[EQUIVALENT]} are"
-    yield f"equivalent to the original, {classes[HOLE]} are holes, with what would kill them."
+    yield f"equivalent to the original, {classes[HOLE]} are holes, with a situation that would kill them."
     yield ""
     yield "| mutant | place | where | edit | class | why |"
     yield "|---|---|---|---|---|---|"

@@ -106,6 +106,25 @@ def test_sums_of_float16_are_as_torch_gives_them_and_move() -> None:
     assert 0.0 < spread(Of(lambda x: torch.mm(x, weights)), terms).max() <= 2**-9
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 1.0).sum(-1),
+        lambda x: (x * 1.0).mean(),
+        lambda x: (x * 1.0).reshape(3, 16, 256).mean((1, 2), keepdim=True),
+        lambda x: (x * 1.0).half().sum(-1),
+    ],
+    ids=["sum", "mean of all", "over two dimensions", "float16"],
+)
+def test_many_terms_whose_partial_sums_round_the_same_way_may_be_added_in_order(
+    function: Callable[..., torch.Tensor],
+) -> None:
+    # A tenth is added to itself: nearly every partial sum between two powers of two rounds the same way.
+    added = np.add.accumulate(np.full(4096, 0.1, np.float32), dtype=np.float32)[-1]
+    off = abs(float(added) / 409.6 - 1.0)
+    assert spread(Of(function), torch.full((3, 4096), 0.1)).max() > 0.9 * off > 300 * 2**-24
+
+
 def test_what_is_near_a_tie_moves_by_a_code_and_nothing_else_does() -> None:
     codes = torch.tensor([1.0, 1.25, 1.4, 1.49, 1.5, 1.51, 1.6, 1.75])
     moved = spread(Of(lambda x: through_codes(x * SCALE)), codes) * 2 * SCALE
