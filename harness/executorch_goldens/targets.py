@@ -318,7 +318,7 @@ TARGETS: Mapping[str, Target] = {
         _tosa(
             "tosa-u55",
             "TOSA-1.0+INT+int16+int4+u55",
-            "as tosa-int, within what an Ethos-U55 can do",
+            "as tosa-int, within the limits of an Ethos-U55",
             opt_in=True,
             **_INT8,
         ),
@@ -326,26 +326,26 @@ TARGETS: Mapping[str, Target] = {
         _tosa(
             "tosa-u85",
             "TOSA-1.0+INT+int16+int4+cf",
-            "as tosa-int, what an Ethos-U85 takes",
+            "as tosa-int, for an Ethos-U85",
             opt_in=True,
             **_INT8,
         ),
         _tosa(
             "tosa-u55-int16",
             "TOSA-1.0+INT+int16+int4+u55",
-            "as tosa-int16, within what an Ethos-U55 can do",
+            "as tosa-int16, within the limits of an Ethos-U55",
             opt_in=True,
             **_INT16,
         ),
         _tosa(
             "tosa-u85-int16",
             "TOSA-1.0+INT+int16+int4+cf",
-            "as tosa-int16, what an Ethos-U85 takes",
+            "as tosa-int16, for an Ethos-U85",
             opt_in=True,
             **_INT16,
         ),
         # What VgfCompileSpec lowers for where it is given no specification.
-        _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, what VGF takes", opt_in=True, **_INT8),
+        _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, for VGF", opt_in=True, **_INT8),
         _tosa(
             "tosa-fp+int",
             "TOSA-1.0+INT+FP",

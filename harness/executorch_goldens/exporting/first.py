@@ -153,7 +153,7 @@ def _made(
     if isinstance(given, torch.nn.Module):
         return given, None
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], torch.nn.Module):
-        return given[0], _as_inputs(given[1], f"what {called} returns beside the model")
+        return given[0], _as_inputs(given[1], f"the second value that {called} returns")
     raise ZooError(f"{called} is a {type(given).__name__}, and no torch.nn.Module")
 
 

@@ -46,7 +46,7 @@ BITS: Mapping[str, tuple[str, str]] = {
 KINDS: Mapping[str, tuple[str, str]] = {
     "raises": ("an export fails", "It is exported, lowered and run."),
     "follows-seed": ("lowering follows the hash seed", "One program, whatever PYTHONHASHSEED is."),
-    "outputs": ("outputs are wrong", "What eager computes."),
+    "outputs": ("outputs are wrong", "The values that eager computes."),
     "slots": ("a delegate's outputs are miswired", "An operator writes each output, in a slot of its own."),
     "alters": ("lowering writes to the model", "The model that is given stays as it is."),
     "crashes": ("a process dies", "It is exported, lowered and run."),

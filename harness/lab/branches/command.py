@@ -45,7 +45,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = subparsers.add_parser(
         "branches",
         description="Export cells that have no record yet, each once, and record which branches they take; then print "
-        "what all records say. A run goes on where an earlier one was stopped.",
+        "the results of all records. A run continues where an earlier one was stopped.",
     )
     parser.add_argument("--zoo", choices=tuple(MODULES), help="in place of the repository's own")
     parser.add_argument("--tier", choices=TIERS, default=CORE, help="of its own zoo (default: %(default)s)")

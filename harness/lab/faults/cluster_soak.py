@@ -309,7 +309,7 @@ class ClusterSoak:
 def grown(states: Sequence[State]) -> list[str]:
     """Return quantities that are larger in each of the last turns than in any of the first."""
     if len(states) < 2 * FEW:
-        return [f"{len(states)} turns are too few to tell what grows"]
+        return [f"{len(states)} turns are too few to measure growth"]
     names = ("memory_mb", "descriptors", "files", "processes")
     most = {name: max(getattr(state, name) for state in states[:FEW]) for name in names}
     least = {name: min(getattr(state, name) for state in states[-FEW:]) for name in names}
@@ -343,7 +343,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("cluster-soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0, help="how long (default: %(default)g)")
-    parser.add_argument("--seed", type=int, default=0, help="of what is killed, and when")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults and their moments")
     parser.add_argument(
         "--update", action="store_true", help="write the table and the page; build/ gets all states"
     )

@@ -228,7 +228,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=120.0, help="how long (default: %(default)g)")
-    parser.add_argument("--seed", type=int, default=0, help="of what goes wrong")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults")
     parser.add_argument(
         "--update", action="store_true", help="write the table and the page; build/ gets all states"
     )

@@ -175,7 +175,7 @@ def accept_all(place: Place) -> list[str]:
     standing = Standing(config.load(place.folder), goldens)
     groups = grouped(proposals.find(place.sweeps), goldens, standing)
     wrong = [member.objection for group in groups if group.state != PENDING for member in group.members]
-    demand(not wrong, f"what is left cannot be accepted: {wrong}")
+    demand(not wrong, f"the remaining goldens cannot be accepted: {wrong}")
     return (
         ["review", *(word for group in groups for word in ("--accept", group.name)), *folders(place)]
         if groups

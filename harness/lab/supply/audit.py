@@ -172,7 +172,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "audit",
-        description="Write bills of materials, and ask about known vulnerabilities of what is locked: ends with 1 if "
+        description="Write bills of materials, and ask about known vulnerabilities of locked packages: exits with 1 if "
         "there are any, with 2 if nobody could be asked.",
     )
     parser.add_argument(

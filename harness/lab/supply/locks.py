@@ -285,7 +285,7 @@ def add_to(subparsers: Any) -> None:
         description="Check that locks hold all that environments need, or write them.",
     )
     parser.add_argument(
-        "--update", action="store_true", help="write them; what still fits keeps its version, but for"
+        "--update", action="store_true", help="write them; versions that still fit are kept, but for"
     )
     parser.add_argument("--upgrade", action="store_true", help="everything, or")
     parser.add_argument(

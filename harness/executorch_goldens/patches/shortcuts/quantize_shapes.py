@@ -70,7 +70,7 @@ def _install() -> None:
 
 SHORTCUT = Shortcut(
     "quantize-shapes",
-    "what quantize and dequantize give for fake tensors is remembered",
+    "results of quantize and dequantize for fake tensors are remembered",
     by_release(FITS),
     _install,
 )

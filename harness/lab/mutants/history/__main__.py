@@ -98,7 +98,7 @@ def add_to(subparsers: Any) -> None:
         help="the zoo, the situations, a guest zoo, or the matrix; default: %(default)s",
     )
     parser.add_argument(
-        "--guarded", action="store_true", help="each fix only on cells whose case names it in what it guards"
+        "--guarded", action="store_true", help="each fix only on cells whose case names it in `guards`"
     )
     parser.add_argument(
         "--cell", action="append", default=[], metavar="PATTERN", help="only these cells; repeatable"
