@@ -16,28 +16,31 @@ from lab.mutants.table import NONE
 INTRODUCTION = """\
 # Reverted fixes
 
-Real upstream fixes, reverted one at a time in a release that has them. [Mutants](mutants.md) are made up; these defects were real. The
-releases: {releases}. Each reverted fix is a small edit in `harness/lab/mutants/history` that restores the old behaviour. No
-edit was made for a particular cell.
+Real upstream fixes, reverted one at a time in a release that has them. [Mutants](mutants.md) are made up;
+these defects were real. The releases: {releases}. Each reverted fix is a small edit in
+`harness/lab/mutants/history` that restores the old behaviour. No edit was made for a particular cell.
 
-Cells from several sources are exported with them. Most sources are untaught: nobody wrote their cases for these fixes, and they are
-held out by time. For a pair of releases, a source has only what the older one ships: its torch and tables, its targets, its tests.
+Cells from several sources are exported with them. Most sources are untaught: nobody wrote their cases for
+these fixes, and they are held out by time. For a pair of releases, a source has only what the older one
+ships: its torch and tables, its targets, its tests.
 
 {sources}
 
 ## Untaught recall
 
-The table counts the fixes between two releases that each source detects, by the kind of defect. The last columns count the cells
-that this is based on, and the core seconds of exports that recorded them. Sources without goldens were tried on a part of their
-cells: some at random, some chosen because they were likely to detect a remaining fix. They met few fixes that another untaught
-source had already detected, so their rows are lower bounds. Until 26 November 2026 upstream's later tests counted with the earlier
-ones: 41 of 84. Held out by time, and without the sources added since, the same cells detected 34.
+The table counts the fixes between two releases that each source detects, by the kind of defect. The last
+columns count the cells that this is based on, and the core seconds of exports that recorded them. Sources
+without goldens were tried on a part of their cells: some at random, some chosen because they were likely to
+detect a remaining fix. They met few fixes that another untaught source had already detected, so their rows
+are lower bounds. Until 26 November 2026 upstream's later tests counted with the earlier ones: 41 of 84.
+Held out by time, and without the sources added since, the same cells detected 34.
 
 {recall}
 
 ## Method
 
-The tables below count the cells of each source that detected a reverted fix, and the cells that met it. These commands write them:
+The tables below count the cells of each source that detected a reverted fix, and the cells that met it.
+These commands write them:
 
 ```console
 $ nox -s lab -- history --minutes 60                  # the zoo; continues after an interruption
@@ -49,13 +52,15 @@ $ nox -s lab -- history --zoo wider --minutes 60      # the wider matrix; pairs:
 $ nox -s lab -- history --so-far --update             # writes the results so far to this page
 ```
 
-A cell is exported under one variation with all its fixes of the release reverted at once. If it equals its golden, it detects none of
-them; two fixes that hide each other would be missed. Otherwise the set is halved until one fix alone makes the difference. Fixes of
-one backend are not tried on cells of the other, nor after {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden
-detected them. `wider` and the `further` sources have no goldens: their cells are compared with an unedited export of the
-same session. Cells that are wrong or unstable without any edit do not count. Results are committed in
-`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. Of the first session over the zoo in 1.5.1, before there were situations, only counts
-remain.
+A cell is exported under one variation with all its fixes of the release reverted at once. If it equals its
+golden, it detects none of them; two fixes that hide each other would be missed. Otherwise the set is halved
+until one fix alone makes the difference. Fixes of one backend are not tried on cells of the other, nor
+after {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden detected them. `wider`
+and the `further` sources have no goldens: their cells are compared with an unedited export of the same
+session. Cells that are wrong or unstable without any edit do not count. Results are committed in
+`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. The recall of
+[drawn models](generator.md) has not been measured. Of the first session over the zoo in 1.5.1, before there
+were situations, only counts remain.
 """
 #: Descriptions of each source's cases.
 SOURCES = {
