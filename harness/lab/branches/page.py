@@ -122,7 +122,7 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
         f"# Branches that exports of ExecuTorch {release} take",
         "",
         f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from the records of that day. What a',
-        "branch is, and how it is recorded: [instruments](../instruments.md#branches). Each, with the exports that take it:",
+        "branch is, and how it is recorded: [instruments](../instruments.md#branches). Each, with its exports:",
         f"`harness/lab/branches/taken/{release}.tsv`. Passes that neither backend imports are not counted.",
         "",
         "| exports of | cells recorded | branches taken |",

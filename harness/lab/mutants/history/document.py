@@ -58,9 +58,8 @@ until one fix alone makes the difference. Fixes of one backend are not tried on 
 after {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden detected them. `wider`
 and the `further` sources have no goldens: their cells are compared with an unedited export of the same
 session. Cells that are wrong or unstable without any edit do not count. Results are committed in
-`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. The recall of
-[drawn models](generator.md) has not been measured. Of the first session over the zoo in 1.5.1, before there
-were situations, only counts remain.
+`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. Of the
+first session over the zoo in 1.5.1, before there were situations, only counts remain.
 """
 #: Descriptions of each source's cases.
 SOURCES = {
