@@ -286,7 +286,7 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT16,
         ),
-        # What get_symmetric_a8w4_quantization_config gives; `quantizer` does not export that.
+        # The configuration of get_symmetric_a8w4_quantization_config; `quantizer` does not export that.
         _tosa(
             "tosa-int4",
             "TOSA-1.0+INT+int4",
@@ -314,7 +314,7 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT8,
         ),
-        # What EthosUCompileSpec lowers for an Ethos-U55; what Vela then makes of it is not looked at.
+        # The profile that EthosUCompileSpec lowers to for an Ethos-U55; Vela's result is not looked at.
         _tosa(
             "tosa-u55",
             "TOSA-1.0+INT+int16+int4+u55",
@@ -322,7 +322,7 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT8,
         ),
-        # What EthosUCompileSpec lowers for an Ethos-U85: docs/ethos-u.md.
+        # The profile that EthosUCompileSpec lowers to for an Ethos-U85: docs/ethos-u.md.
         _tosa(
             "tosa-u85",
             "TOSA-1.0+INT+int16+int4+cf",
@@ -344,7 +344,7 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT16,
         ),
-        # What VgfCompileSpec lowers for where it is given no specification.
+        # The default specification of VgfCompileSpec.
         _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, for VGF", opt_in=True, **_INT8),
         _tosa(
             "tosa-fp+int",

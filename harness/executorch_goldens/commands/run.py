@@ -30,7 +30,7 @@ PYTEST = (
         "--pyargs",
         "executorch_goldens.running.cells",
     ),
-    # How far a run is, the plugin shows.
+    # The plugin shows the progress.
     *("-o", "console_output_style=classic", "--no-header"),
     # ExecuTorch brings packages with plugins that no cell needs: hypothesis' takes a second at the end to find that
     # there is nothing to say, to import the others takes a tenth of a run that exports nothing.

@@ -75,7 +75,7 @@ def _read(file: Path, name: str, delegate: int | None, module: str) -> Adapted:
     named = f"{name} by {module.partition('_')[0]} adapter"
     try:
         converted: dict[str, Any] = _adapter(module).convert(str(file), {})
-    # What an adapter raises for a file that it does not know is its own affair.
+    # An adapter may raise anything for a file that it does not know.
     except Exception as error:
         return Adapted(named, delegate, [], f"{type(error).__name__}: {error}")
     graphs = converted.get("graphs") or [

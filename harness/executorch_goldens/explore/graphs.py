@@ -169,7 +169,7 @@ class _Drawing:
                 continue
             elif node.target == lowered.GETITEM and node.read[0] in self.sources:
                 sources = self.sources[node.read[0]]
-                # What is no delegate has its results under one node.
+                # Nodes other than delegates have their results under one node.
                 self.sources[node.name] = [
                     sources[node.item] if node.item < len(sources) else (sources[0][0], node.item)
                 ]

@@ -56,7 +56,7 @@ def overlays(
             results,
             name,
             thresholds=ERRORS if name == ERROR else [],
-            # What is no number has no sum.
+            # Results other than numbers have no sum.
             hideInAggregatedStatsTable=name != ERROR,
         )
         for name, results in made.items()

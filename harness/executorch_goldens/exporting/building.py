@@ -87,7 +87,7 @@ class Build:
         self.data = Data(name)
         self.methods: dict[str, Method] = {}
         self.orders: list[tuple[str, ...]] = []
-        # What modules share, their copies share. What is quantized in place is another module than before.
+        # Copies share modules as the originals do. A module quantized in place is another one than before.
         self._memo: dict[int, Any] = {}
         self._quantized_memo: dict[int, Any] = {}
 

@@ -498,7 +498,7 @@ class BuiltExport(Export):
         """Yield a line for each parameter and buffer of the named modules: its name and digest."""
         for name, method in self.build.methods.items():
             state = method.example.module.state_dict() if method.example is not None else {}
-            # What torchao has quantized is a class of its own: its bytes are not numpy's.
+            # Tensors quantized by torchao are of its own class: their bytes are not numpy's.
             for path, tensor in filter(lambda item: is_plain(item[1]), state.items()):
                 held = numerics.flatten((tensor.detach(),))[0]
                 digest = hashlib.sha256(held.data).hexdigest()[:16]

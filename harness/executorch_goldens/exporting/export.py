@@ -282,7 +282,7 @@ class Export:
                 made[name] = run(copy.deepcopy(steps))
             except RuntimeError as error:
                 beyond = self.moved[name].beyond
-                # What the model gives a number for, lowering has to.
+                # Lowering has to give a number wherever the model does.
                 if not numerics.is_unpredictable(error) or not beyond:
                     raise
                 self.leave_out(name, f"TOSA leaves open what comes out: {beyond[0]}")
@@ -317,7 +317,7 @@ class Export:
             )
             return dataclasses.replace(lowered, begins=begins)
         if not lowered.moves_far():
-            # What the outputs may be off by hides no operator, and to look at each takes as long as an export.
+            # The tolerance of the outputs hides no operator, and to look at each takes as long as an export.
             return lowered
         chosen = {name: self.samples[name] for name in operators.chosen(self.samples)}
         found, inside = self._apart(

@@ -72,7 +72,7 @@ def built(folder: Path, module: str, name: str, checkpoint: Path | None = None) 
     made, inputs = _made(make, f"{module}.{name}()", folder)
     if checkpoint is not None:
         return Built(in_mode(made), inputs, True, _load(made, checkpoint))
-    # What is drawn is drawn from another seed.
+    # Random numbers are drawn from another seed.
     torch.manual_seed(1)
     again, _ = _made(make, f"{module}.{name}()", folder)
     return Built(in_mode(made), inputs, _is_same(made.state_dict(), again.state_dict()))

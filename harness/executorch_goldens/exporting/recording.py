@@ -94,7 +94,7 @@ class Recorder:
             Folders in which no input is.
         """
         self._own_folders += tuple(f"{self._place(folder)}/" for folder in own)
-        # What was imported before counts as well.
+        # Earlier imports count as well.
         for name, module in list(sys.modules.items()):
             spec = getattr(module, "__spec__", None)
             if spec is not None and spec.has_location and spec.origin:
@@ -179,7 +179,7 @@ class Recorder:
         finally:
             self._busy = busy
 
-    # What happens
+    # Events
 
     def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
         handlers = self._handlers
@@ -201,7 +201,7 @@ class Recorder:
             return
         key = (FILE, self._place(path), "")
         if flags & (os.O_TRUNC | os.O_EXCL):
-            # What it holds from now on is what this process writes.
+            # From now on it holds this process's own output.
             if key not in self.facts and key not in self._before:
                 self._own_files.add(key[1])
         elif flags & os.O_ACCMODE != os.O_WRONLY:
@@ -213,7 +213,7 @@ class Recorder:
 
     def _listed(self, path: object = None) -> None:
         frame = sys._getframe(2)
-        # What shuffles listings (`executorch_goldens.variations`) lists for another.
+        # The shuffler of listings (`executorch_goldens.variations`) lists for another.
         if frame.f_globals.get("__name__") == "executorch_goldens.variations" and frame.f_back is not None:
             frame = frame.f_back
         caller = frame.f_code.co_filename

@@ -26,7 +26,7 @@ def of_memory(error: BaseException) -> bool:
     True
     """
     link: BaseException | None = error
-    # What was raised in the handling of what it is the cause of comes round again.
+    # An exception raised while its own cause is handled comes round again.
     seen: set[int] = set()
     while link is not None and id(link) not in seen:
         seen.add(id(link))

@@ -234,7 +234,7 @@ def same(one: str, other: str) -> bool:
     if (metric := _METRIC.fullmatch(one)) and (its := _METRIC.fullmatch(other)):
         return metric[3] == its[3] and all(_near(metric[at], its[at]) for at in (1, 2))
     (ratios, counts), (others, other_counts) = _measures(one), _measures(other)
-    # What is exact over all samples is so on the example.
+    # Outputs that are exact over all samples are exact on the example.
     ratios, others = (
         each * longer if each == [MOST] else each
         for each, longer in ((ratios, len(others)), (others, len(ratios)))

@@ -33,7 +33,7 @@ def alone(followed: Sequence[str], known: Sequence[str]) -> Attribution:
     'follows the heap and the history, each alone, as an order by address does; not the hash seed'
     """
     each = ", each alone" if len(followed) > 1 else ""
-    # What allocates other objects, or in another order, moves addresses as well.
+    # Other allocations, or another order of them, move addresses as well.
     address = ", as an order by address does" if each and "heap" in followed else ""
     others = [name for name in known if name not in followed]
     exception = f"; not the {listed(others, 'or')}" if others else ""

@@ -164,7 +164,7 @@ class Judge:
         """Let syrupy compare once more, count and, where that was asked for, record."""
         judged, texts = comparison.verdict, comparison.texts
         if texts is None or (judged.name == "changed" and reviewed is None):
-            # What is known to be wrong, and is right now, has no golden before that is known no more.
+            # A known defect that is right now gets a golden only once the defect is deleted.
             return Judged(judged, texts, reviewed)
         if (
             self.updating.changed

@@ -141,7 +141,7 @@ def _file(texts: Texts, field: str) -> str:
 def _is_reordered_program(before: Texts, after: Texts) -> bool:
     ours, theirs = _payloads(before, after), _payloads(after, before)
     if before[GRAPH] == after[GRAPH] and ours == theirs:
-        # What differs is in something that neither shows.
+        # The difference is in something that neither shows.
         return False
     texts = [[text for text, _ in payloads] for payloads in (ours, theirs)]
     if Counter(map(_interface, texts[0])) != Counter(map(_interface, texts[1])):

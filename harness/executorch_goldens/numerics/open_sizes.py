@@ -320,7 +320,7 @@ RULES: Mapping[str, Rule] = {
     "TRANSPOSE": _permuted,
     "GATHER": _gathered,
     "RESIZE": _resized,
-    # What computes with sizes (EXT-SHAPE) gives the sizes themselves.
+    # Operators on sizes (EXT-SHAPE) give the sizes themselves.
     "DIM": lambda operator, given: (given[0][_number(operator, "axis")],),
     "CONCAT_SHAPE": lambda operator, given: tuple(size for sizes in given for size in sizes),
     "SLICE_SHAPE": lambda operator, given: given[0][given[1][0] : given[1][0] + given[2][0]],

@@ -202,7 +202,7 @@ def verify(kind: Kind, name: str, fits: Fits, release: str, unguarded: str | Non
             raise GuardError(kind, name, release, function, expected, found, _where(resolve(function)))
 
 
-# What runs, and where it is written
+# Running code, and where it is written
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -375,7 +375,7 @@ def _of_class(owner: type) -> Iterator[str]:
         for function in _running(value):
             code = function.__code__
             within = code.co_filename == file and first <= code.co_firstlineno < first + len(lines)
-            # What `dataclass` and its like generate is written nowhere.
+            # Code that `dataclass` and its like generate is in no file.
             added = not within and not _is_of_python(function) and linecache.getlines(code.co_filename)
             if added or (within and not _is_written(function)):
                 yield f"{name}: {_text(function)}"

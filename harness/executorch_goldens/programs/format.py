@@ -340,7 +340,7 @@ def require_whole(sample: SampleEntry) -> None:
     for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
         if expected.dtype in NOT_IN_NUMPY:
             raise ValueError(f"{expected.dtype} expected, which nothing can be measured by")
-        # What is one number for all elements is written as a number here.
+        # A number that is the same for all elements is written as one number here.
         if isinstance(tolerance, TensorEntry) and tolerance.shape != expected.shape:
             raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
     _require_methods(sample.methods, sample.steps)
@@ -373,7 +373,7 @@ def order_in_memory(shape: Sequence[int], strides: Sequence[int] | None) -> list
     """
     if strides is None:
         return list(range(len(shape)))
-    # What has one element may be anywhere: where torch puts it, it is inside of what has the same stride.
+    # A dimension of size one may be anywhere: torch places it inside of those with the same stride.
     return sorted(range(len(shape)), key=lambda at: (-strides[at], shape[at] == 1))
 
 

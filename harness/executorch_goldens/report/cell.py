@@ -141,7 +141,7 @@ def page(
     departing = list(tensors.beyond_tolerance(evidence, found.sides[1]))
     if member is None or member.after is None:
         old = measured(held) if held is not None else {}
-        # What was accepted is the golden by now.
+        # Accepted proposals are goldens by now.
         now = old if found.kind == ACCEPTED else {}
         alone = [Quantity(words, old.get(key), now.get(key)) for key, words in QUANTITIES.items() if old]
         return Page(

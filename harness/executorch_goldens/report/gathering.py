@@ -144,11 +144,11 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     by_release = {release: list(each) for release, each in merging.find(folders).items()}
     parts = [part for of_release in by_release.values() for part in of_release]
     roots = dict.fromkeys(part.folder.parent for part in parts)
-    # What earlier runs of other cells propose stays beside the results, and is none of them.
+    # Proposals of earlier runs of other cells stay beside the results, and do not belong to them.
     checked = {_folder(part, row) for part in parts for row in part.rows}
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
     compares = any(provenance.BASE in part.provenance.settings for part in parts)
-    # What a comparison proposes is not to be accepted.
+    # Proposals of a comparison cannot be accepted.
     groups = grouped(proposed, goldens, None if compares else Standing(repository, goldens))
     decided = decisions(parts, goldens, repository, groups)
     readings = {

@@ -245,7 +245,7 @@ def _numbers(
         return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
     if label in (GOLDEN, BASE):
         return None
-    # What variations agree on is kept of the first.
+    # Equal values of all variations are kept once, from the first.
     names = [label, *(name for group in evidence.agreeing for name in group)]
     found = (kept.get((where, value.name, name)) for name in names)
     return next((each.actual for each in found if each is not None), None)

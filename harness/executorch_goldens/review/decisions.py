@@ -121,7 +121,7 @@ def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:
         if row["accepted"] or row["verdict"] not in RECORDABLE:
             continue
         made: list[golden.Texts] = []
-        # What cannot be read was not accepted; a report of it says why.
+        # Unreadable files hold no acceptance; a report says why.
         with contextlib.suppress(ProposalError):
             made = proposals.made(untrusted.inside(part.folder, row["target"], row["case"]))
         if len(made) == 1 and _is_golden(made[0], goldens / version, Cell(row["target"], row["case"])):

@@ -121,7 +121,7 @@ def _manifest(before: Texts, after: Texts) -> Iterator[Edit]:
     old = golden.fields(equality.compared(before, after))
     new = golden.fields(equality.compared(after, before))
     for name in dict.fromkeys([*old, *new]):
-        # Where lowering fails, or no longer does, what was checked follows from that.
+        # Where lowering fails, or no longer does, the checks follow from that.
         follows = name == "numerics" and (golden.FAILURE in before) != (golden.FAILURE in after)
         follows = follows or name.endswith(TEXTS)
         if old.get(name) != new.get(name) and not name.startswith(FOLLOWING) and not follows:

@@ -80,7 +80,7 @@ class Session:
         first = self.group.specimens
         return [*first, *(member for member in self.group.members if member not in first)]
 
-    # What a key does
+    # Actions of keys
 
     @property
     def doubt(self) -> str:
@@ -193,7 +193,7 @@ class Session:
         )
         self.message = message
 
-    # What is decided
+    # Decisions
 
     @property
     def decided(self) -> bool:
@@ -217,7 +217,7 @@ class Session:
             return "accepted"
         return f"{cells} of {len(group.recordable)} accepted" if cells else ""
 
-    # What is shown
+    # Views
 
     def title(self) -> str:
         """Return the head of the screen: the group and its decision."""

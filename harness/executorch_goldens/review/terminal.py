@@ -91,7 +91,7 @@ class Screen:
         written: bool = self.application.run()
         return written
 
-    # What is drawn
+    # Drawing
 
     def _title(self) -> str:
         return "changes to write" if self.asking else self.session.title()
@@ -116,7 +116,7 @@ class Screen:
         last = self.session.last_reason
         return f"reason (enter: {last}): " if last else "reason: "
 
-    # What keys do
+    # Keys
 
     def _bindings(self) -> KeyBindings:
         bindings = KeyBindings()

@@ -178,7 +178,7 @@ class Reach:
             asked = [digest(reuse.listing(settings, (cell, variation, ()))) for variation in variations]
             found = [made for each in asked for made in reuse.store.made(each)[:1]]
             if not any(lookup.answer(each) for each in asked):
-                # What has changed of its last list may be what it was made from before, and may not.
+                # A change in its last list may be one it was made from, or not.
                 self.unknown.add(cell)
             for name in {name for made in found for name in made.lists}:
                 of_lists.setdefault(name, set()).add(cell)

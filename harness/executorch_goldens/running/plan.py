@@ -174,7 +174,7 @@ def plan(options: Options) -> Plan:
     varied = _variations(options, tier)
     changes = None
     if options.changed_since is not None:
-        # What exports depended on is known whether the run takes and keeps any or not.
+        # Dependencies of exports are known whether the run uses the cache or not.
         store = Reuse(Store(options.cache_dir))
         changes = changed.since(options.changed_since, settings, zoo, release, goldens, store, varied)
     wanted = asked if changes is None else asked & changes.cells
@@ -182,7 +182,7 @@ def plan(options: Options) -> Plan:
     require_extensions(installed, interpreter, wanted, settings.patches)
     selected = wanted
     if options.shard is not None:
-        # What this machine remembers would make other shards here than elsewhere.
+        # Seconds remembered on this machine would give other shards than elsewhere.
         in_order = [cell for cell in zoo if cell in wanted]
         selected = options.shard.of(in_order, seconds.committed(root))
     return Plan(

@@ -183,7 +183,7 @@ def _finish(session: pytest.Session, run: Run) -> None:
     if run.sweep is not None:
         session.config.stash[CAUSES] = run.conclude(lambda line: _say(session.config, line))
         if not all(judged.accepted for judged in run.verdicts.values()):
-            # What a cause makes wrong elsewhere was not recorded, after its test had passed.
+            # Cells whose cause is wrong elsewhere were not recorded, after their test had passed.
             session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
     if (progress := session.config.stash.get(PROGRESS, None)) is not None:
         progress.erase()

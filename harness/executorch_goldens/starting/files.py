@@ -154,7 +154,7 @@ def require_absent(folder: Path, paths: Iterable[Path], settings: str) -> None:
     """Raise UsageError where one of the files is there, or `settings` has the table."""
     tool = tomllib.loads(settings).get("tool", {})
     there = [str(path) for path in paths if (folder / path).exists()]
-    # What the models need beside a release may be stated before.
+    # Requirements of the models besides a release may be listed already.
     is_begun = "goldens" in tool and tool["goldens"].keys() != {"environment"}
     there += [f"[tool.goldens] in {config.FILE}"] if is_begun else []
     if there:
@@ -197,7 +197,7 @@ def write(folder: Path, texts: Mapping[Path, str]) -> None:
             aside[path].parent.mkdir(parents=True, exist_ok=True)
             made.append(aside[path])
             aside[path].write_text(text, encoding="utf-8")
-        # What is there already comes last.
+        # Existing files come last.
         for path in sorted(texts, key=lambda path: folder / path in before):
             aside[path].replace(folder / path)
             made.append(folder / path)

@@ -335,7 +335,7 @@ class Reuse:
         known = self.store.made(digest(asked))
         if known:
             facts = [lookup.differing(made) for made in known]
-            # What other releases made differs in the release itself: that is no change.
+            # Artifacts of other releases differ in the release itself: that is no change.
             changed = [fact for fact in facts if fact is None or not _OTHER_RELEASE.search(fact.place)]
             if changed:
                 fact = min(changed, key=_of_the_environment)

@@ -209,7 +209,7 @@ def _content(
         "locks": locks,
         "torch": None if elsewhere is None else [*elsewhere, os.environ.get("UV_TORCH_BACKEND", "")],
         "requirements": [*name.requirements],
-        # What is installed from a folder is that folder's.
+        # A package installed from a folder belongs to that folder.
         "layer": [*layer.requirements, *([str(layer.folder)] if layer.requirements else [])],
     }
 
@@ -244,7 +244,7 @@ class _Maker:
         else:
             self._resolve(name, elsewhere)
         for alone in (True, False):
-            # What executorch requires beside it belongs to the release, or is asked for.
+            # Further requirements of executorch belong to the release, or are requested.
             of_it = [each for each in name.requirements if (named(each) == "executorch") == alone]
             if of_it:
                 self._install(self._over([*(("--no-deps",) if alone else ()), *of_it], elsewhere))

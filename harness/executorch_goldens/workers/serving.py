@@ -173,7 +173,7 @@ class Template:
                     "status": os.waitstatus_to_exitcode(status),
                     "timed_out": child.timed_out,
                     "seconds": time.monotonic() - child.started,
-                    # What was killed before its parent waited for it is missing in the system's figure.
+                    # The system's figure lacks a process that was killed before its parent waited for it.
                     "core_seconds": max(usage.ru_utime + usage.ru_stime, child.used),
                     "peak_mb": usage.ru_maxrss * MAXRSS_BYTES / 2**20,
                 }

@@ -226,7 +226,7 @@ class Sweep:
         states = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
         return "; ".join(filter(None, states)) or "nothing runs"
 
-    # What follows runs in the sweep's thread.
+    # The methods below run in the sweep's thread.
 
     def _run(self) -> None:
         try:
@@ -265,7 +265,7 @@ class Sweep:
 
     def _warmed(self, cells: Collection[Cell]) -> set[str]:
         """Return the targets that templates export before they serve `cells`."""
-        # What may come of a sweep that lasts nobody knows.
+        # The future of a sweep that lasts is unknown.
         return {cell.target for cell in cells} if self.lasting else worth_warming(cells)
 
     def _wanted(self, job: Job) -> Wanted:

@@ -137,7 +137,7 @@ def groups(
     """Return the records of each group of exports; of one without records, the earlier table's."""
     folder = options.records / release.version
     own = Records(folder / OWN)
-    # What has no records may not be there, or have no cells.
+    # A group without records may be missing, or have no cells.
     further = {name: Records(folder / name) for name in MODULES if (folder / name).exists()}
     drawn = Records(options.drawn / release.version / "branches")
     of_core = core.read(repository.goldens / release.version / core.FILE)

@@ -276,7 +276,7 @@ class ClusterSoak:
     def state(self, fault: str) -> State:
         """Return the state after a turn: memory and descriptors are the scheduler's."""
         process = self.cluster.scheduler.process.pid
-        # What a killed worker leaves, the next run deletes.
+        # The next run deletes leftovers of a killed worker.
         before, self.left = self.left, set(abandoned(self.place.temporary))
         return State(
             minutes=round((time.monotonic() - self.began) / 60, 2),

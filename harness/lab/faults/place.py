@@ -218,7 +218,7 @@ class Place:
         """Let ``waits`` go on, in this run and in later ones."""
         (self.signals / GO).touch()
 
-    # What is left
+    # Leftovers
 
     def processes(self) -> dict[int, str]:
         """Return the living processes that commands in this place have started, with their state (man 5 proc)."""

@@ -124,7 +124,7 @@ class Server:
         self._ask("")
         code = int(self._answer())
         if self._strace is not None:
-            # What it writes is there when it has ended.
+            # Its output is complete when it has ended.
             self._strace.wait()
             self._strace = None
         return code

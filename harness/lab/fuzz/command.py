@@ -168,7 +168,7 @@ def search(arguments: argparse.Namespace) -> Search:
         (ZOO,), arguments.jobs, arguments.export_timeout, observer=RECORDER if recording else None
     )
     return Search(
-        # What is known to be wrong is so of the cells of this project's zoo.
+        # Known defects are those of this project's zoo.
         replace(release, known={}),
         settings,
         variations.variations(variations.named("quick")),

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from executorch_goldens.errors import HarnessError
 
-# What there is to draw from; the order in which these are imported is part of what a name means.
+# The operators to draw from; the order in which these are imported is part of what a name means.
 from lab.fuzz import elementwise, flow, layers, reductions, shapes
 from lab.fuzz.model import Model
 from lab.fuzz.sketch import draw

@@ -163,7 +163,7 @@ class Search:
         os.environ[FOLDER] = str(folder)
         write(folder, row.model, names.drawn(row.model))
         cell = Cell(row.target, row.model)
-        # Where all agree on what is wrong, one export shows it.
+        # Where all agree on the defect, one export shows it.
         needed = self.variations if row.cause.verdict in DISAGREEING else self.variations[:1]
         with Sweep([cell], needed, self.settings, lasting=True) as sweep:
             sweep.outcomes(cell)

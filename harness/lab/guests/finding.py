@@ -77,7 +77,7 @@ def _tests_of(zoo: GuestZoo, file: str) -> Iterator[tuple[str, list[HandedOver] 
         try:
             run(test, recorder, SEED)
         except CaptureError as error:
-            # What an idle tester cannot answer ends a test that has handed its model over.
+            # A test may fail on an idle tester after it has passed on its model.
             if not recorder.taken:
                 yield test.node, error
                 continue

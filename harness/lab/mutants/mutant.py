@@ -90,7 +90,7 @@ def edited(function: str, edits: Sequence[Edit]) -> str:
         raise EditError(function, "is not there") from error
     if hasattr(_written(original), "__wrapped__"):
         raise EditError(function, "is wrapped, by a patch for instance: the edit would undo that")
-    # What was edited before has no file to be read from.
+    # An edited function has no file to be read from.
     source = str(getattr(original, SOURCE, "")) or inspect.getsource(original)
     for edit in edits:
         if source.count(edit.old) != 1:

@@ -46,7 +46,7 @@ OPERATORS: Mapping[str, Operator] = {
         ("x @ torch.eye(5, dtype=x.dtype)", "x + torch.eye(6, 5, dtype=x.dtype)"), FLOATS, (2, 3)
     ),
     "copy": Operator(("x.clone().copy_(y)", "torch.empty_like(x).copy_(x)"), ANYTHING),
-    # What the extensions of TOSA's specification are for, beside dtypes and states.
+    # The subjects of TOSA's extensions, beside dtypes and states.
     "condition": Operator(
         (
             "torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x + 1, (x,))",

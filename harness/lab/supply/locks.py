@@ -207,7 +207,7 @@ def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str
     if uv is None:
         sys.exit("nox -s lab -- locks needs uv: pip install uv")
     python = releases.load().python
-    # What this machine alone has must not get into a lock: no settings of a person, no folder of wheels.
+    # Nothing of this machine must get into a lock: no settings of a person, no folder of wheels.
     environment = {
         key: value
         for key, value in os.environ.items()

@@ -135,7 +135,7 @@ class Comparison:
         there is to it is that the operator takes values that are not rounded to codes yet, which is more exact.
         """
         own = self.own(values)
-        # What rounding adds up to may make anything like anything: a guess that is wrong is none.
+        # Accumulated rounding may make any two values alike: a wrong guess is dropped.
         while wrong := [
             point
             for point in self.seen()

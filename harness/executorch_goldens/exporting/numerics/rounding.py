@@ -252,7 +252,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return rounded
 
     def _move(self, made: torch.Tensor, size: torch.Tensor, name: str) -> None:
-        # What is narrower than float32 is computed in that, and rounded once.
+        # Dtypes narrower than float32 are computed in that, and rounded once.
         is_exact = name in ARITHMETIC or name in SUMS or made.itemsize < 4
         units = 1.0 if is_exact else APPROXIMATED
         size = torch.where(size.isfinite(), size, 0.0)

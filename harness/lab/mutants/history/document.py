@@ -148,7 +148,7 @@ def recall(found: Sequence[Met], efforts: Efforts) -> Iterator[str]:
         of_it = [each for each in found if each.fix.release == release]
         for label, names in sources.items():
             counted = [efforts[name][release] for name in names if name in efforts]
-            # What was not kept is known of the fixes alone.
+            # Where results were not kept, cells are counted by the fixes alone.
             cells = max(sum(each.cells for each in counted), *(each.tried(*names) for each in of_it), 0)
             seconds = sum(each.core_seconds for each in counted)
             spent = (str(cells or NONE), f"{seconds:.0f}" if seconds else NONE)

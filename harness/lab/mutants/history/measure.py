@@ -389,7 +389,7 @@ class Search:
             spent = sum(outcome.core_seconds for outcome in outcomes)
             self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
             if self.unedited:
-                # What is known of a cell of the zoo says nothing of one of these.
+                # Known defects of the zoo do not apply to one of these.
                 made = compare(cell, outcomes, reviewed, replace(release, known={}))
             else:
                 budgets = self.planned.options.budgets

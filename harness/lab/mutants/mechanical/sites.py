@@ -154,7 +154,7 @@ class _Finder(ast.NodeVisitor):
         #: Constants that are dimensions, or defaults, are edited as such and not as integers.
         self.claimed: set[ast.AST] = set()
 
-    # Where functions are.
+    # Places of functions
 
     def outside(self, node: ast.AST, names: tuple[str, ...]) -> None:
         """Look for functions in a module or a class."""
@@ -194,7 +194,7 @@ class _Finder(ast.NodeVisitor):
             self.lines = (node.lineno, _last_of_head(node))
         getattr(self, f"in_{type(node).__name__.lower()}", self.generic_visit)(node)
 
-    # What is left out.
+    # Exclusions
 
     def in_joinedstr(self, node: ast.JoinedStr) -> None:
         pass
@@ -327,7 +327,7 @@ class _Finder(ast.NodeVisitor):
         self.edit(node.test, "False", "branch")
         self.generic_visit(node)
 
-    # How an edit is made.
+    # Edits
 
     def at(self, line: int, column: int) -> int:
         return self.starts[line - 1] + column
