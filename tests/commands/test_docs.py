@@ -285,7 +285,7 @@ class Unrun:
 LAB = ("nox", "-s", "lab", "--")
 READ = ("core", "failures")
 UNRUN = (
-    Unrun(("python3", "-m", "venv"), "makes an environment where the reader stands", is_one_word),
+    Unrun(("python3", "-m", "venv"), "makes an environment in the reader's folder", is_one_word),
     Unrun((".",), "changes the reader's shell", is_one_word),
     Unrun(("pip", "install"), "needs a network", are_requirements),
     Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),

@@ -32,7 +32,7 @@ from tests import DATA, GOLDENS
 
 RELEASE = releases.load().default
 
-#: Programs that ``nox -s lab -- fielded`` made in the environment of 1.1.0; the name says of which cell. An 8-bit
+#: Programs that ``nox -s lab -- fielded`` made in the environment of 1.1.0; named after their cell. An 8-bit
 #: transposed convolution is one that XNNPACK refuses, and the reference model dies of a pad by a negative amount.
 PAYLOADS = DATA / "payloads"
 LINEAR = PAYLOADS / "xnnpack-fp32-linear-1.1.0.program"

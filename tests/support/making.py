@@ -75,7 +75,7 @@ def tosa(payload: bytes) -> Delegate:
     return Delegate("lowered_module_0", "TOSABackend", payload)
 
 
-#: A program one of whose outputs is in two slots of its delegate, and another in none.
+#: A program with one output in two slots of its delegate, and one in none.
 MISWIRED = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS))
 
 

@@ -1,4 +1,4 @@
-"""docs/words.md: each word has one meaning, and the names that have it stand where the page says."""
+"""docs/words.md: each word has one meaning, and the names that have it are where the page says."""
 
 from __future__ import annotations
 

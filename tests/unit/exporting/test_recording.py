@@ -266,7 +266,7 @@ KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool
         {"gone.py": "x = 1\n"},
         True,
     ),
-    "a module of which only the spec was asked for": (
+    "a module with only its spec requested": (
         "import importlib.util; result = importlib.util.find_spec('gone') is None",
         {},
         {"gone.py": "x = 1\n"},
