@@ -75,7 +75,7 @@ class Case:
         True where every output is a constant of the model, so that lowering must fold it: the harness then
         looks for the eager (quantized) output among the decoded constants.
     run_on
-        Which of `SAMPLES` its program is run on; not those that the model has no meaningful result for, for instance
+        The `SAMPLES` that its program runs on; not those that the model has no meaningful result for, for instance
         zeros where it divides by an input.
     backends
         The backends (`targets.Target.backend`) that it is for, or what the names of its targets start with;

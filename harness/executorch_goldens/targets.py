@@ -110,7 +110,7 @@ class Target:
         `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner` or `lower`. Cases name the backends that they
         are for.
     runs
-        What runs the lowered program: `RUNTIME`, `REFERENCE_MODEL` or `EAGER`.
+        The engine of the lowered program: `RUNTIME`, `REFERENCE_MODEL` or `EAGER`.
     specification
         TOSA specification of the compile spec.
     quantization

@@ -70,7 +70,7 @@ class Variation:
     directory
         Working and temporary directory of its exports, one after the other; None gives each a new one.
     surroundings
-        Which of `SURROUNDINGS` differ from the user's; None takes all of them, or none where `heap_seed` is 0.
+        The `SURROUNDINGS` that differ from the user's; None takes all of them, or none where `heap_seed` is 0.
     """
 
     hash_seed: int
@@ -240,7 +240,7 @@ def perturb_heap(seed: int) -> list[object]:
     Returns
     -------
     list of object
-        What keeps the other half of the blocks alive: hold it as long as the layout must last.
+        Keeps the other half of the blocks alive: hold it as long as the layout must last.
     """
     if seed == 0:
         return []

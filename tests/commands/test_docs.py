@@ -269,7 +269,7 @@ class Unrun:
     Attributes
     ----------
     prefix
-        What they begin with.
+        Their beginning.
     reason
         Why they are not run.
     check

@@ -449,7 +449,7 @@ class Injected:
     Attributes
     ----------
     operator
-        What `Departure.operator` begins with.
+        The beginning of `Departure.operator`.
     before
         Operators of `Departure.before`; an input of the delegate is ``input``.
     """

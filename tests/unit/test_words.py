@@ -26,7 +26,7 @@ class Row:
     words
         The word, and its forms in names.
     places
-        What the row names: rooms ``report/``, modules ``judging/known.py``, names ``artifact.py: Sample``, options.
+        The row's names: rooms ``report/``, modules ``judging/known.py``, names ``artifact.py: Sample``, options.
     """
 
     words: tuple[str, ...]

@@ -59,7 +59,7 @@ class Made:
     every
         Where there is none: what each variation made, as texts, or why it made nothing.
     accuracy
-        How near the program is to eager; None where none ran.
+        The distance of the program from eager; None where none ran.
     """
 
     verdict: Verdict

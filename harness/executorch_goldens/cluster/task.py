@@ -80,7 +80,7 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
     Parameters
     ----------
     settings
-        What `cluster.sweep` says of the whole run: ``release``, and the fields of a sweep's settings.
+        Data of `cluster.sweep` about the whole run: ``release``, and the fields of a sweep's settings.
     batch
         ``exports``, each with its ``cell``, ``variation`` and ``request``, and the ``listing`` of what the first asks.
 

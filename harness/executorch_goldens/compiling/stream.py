@@ -94,7 +94,7 @@ class Stream:
     Attributes
     ----------
     commands
-        What the driver is handed: its header, then the command stream.
+        The driver's input: its header, then the command stream.
     weights
         Weights and biases, encoded.
     scratch

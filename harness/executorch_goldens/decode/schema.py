@@ -103,7 +103,7 @@ class Field:
     slot
         Index of the field's entry in a vtable. A union takes two: its type's is just before its value's.
     default
-        What the field holds when it is absent. Enums by name.
+        The value of the field when it is absent. Enums by name.
     """
 
     name: str

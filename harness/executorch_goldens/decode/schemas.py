@@ -87,7 +87,7 @@ class Schemas:
         Parameters
         ----------
         owner
-            What its user knows the schema's owner as: ``executorch``.
+            The user's name for the schema's owner: ``executorch``.
         files
             Where it is, best first, relative to a ``site-packages`` or to a plain directory.
 

@@ -37,7 +37,7 @@ class Adapted:
     graphs
         Empty where it cannot read the file.
     why
-        What it says then.
+        Its message then.
     """
 
     name: str
@@ -58,7 +58,7 @@ def adapted(folder: Path, texts: Texts) -> Iterator[Adapted]:
     Parameters
     ----------
     texts
-        What the variation made.
+        The files of the variation.
     """
     program = folder / "program.pte"
     if program.is_file():

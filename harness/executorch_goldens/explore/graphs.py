@@ -38,7 +38,7 @@ class Drawn:
     Attributes
     ----------
     states
-        How what is in delegates compares with the other artifact (`executorch_goldens.report.operators`), by node.
+        State of nodes in delegates against the other artifact (`executorch_goldens.report.operators`), by node.
     makers
         Node that makes each value of a delegate, by number of the delegate and name of the value.
     labelled

@@ -42,7 +42,7 @@ def overlays(
     variation
         Under which the artifact was made; None for a golden beside it, whose error is unknown.
     makers
-        What made an operator or constant, and the passes that converted it, by node.
+        The origin of an operator or constant, with the passes that converted it, by node.
     """
     # Model Explorer shows the last first.
     made: Mapping[str, dict[str, NodeDataResult]] = {

@@ -51,7 +51,7 @@ class OwnError(HarnessError, RuntimeError):
     Attributes
     ----------
     stage
-        How far the export had come; see `executorch_goldens.artifact.Failure`.
+        The stage of the export; see `executorch_goldens.artifact.Failure`.
     where
         File, line and function.
     error
@@ -80,7 +80,7 @@ def own_error(stage: str, error: BaseException, raised: BaseException | None = N
     Parameters
     ----------
     raised
-        What was raised from `error`; by default `error` itself.
+        The exception raised from `error`; by default `error` itself.
     """
     if isinstance(error, (HarnessError, *OF_THE_MACHINE)):
         return None

@@ -192,7 +192,7 @@ class Way(Export):
         Parameters
         ----------
         last
-            What gives the outputs, quantized: its graph says what one code of them is worth.
+            The source of the outputs, quantized: its graph tells what one code of them is worth.
         """
         self.expect(module)
         if quantized is not None:
@@ -202,7 +202,7 @@ class Way(Export):
     def as_exported(self, module: torch.nn.Module) -> torch.nn.Module:
         """Return a module as operators that rounding is known of: tensors that torchao made hide theirs.
 
-        What cannot be exported by itself, as methods in order, stays as it is.
+        Programs that cannot be exported alone, as methods in order, stay unchanged.
         """
         if isinstance(module, torch.fx.GraphModule):
             return module
@@ -223,11 +223,11 @@ class BuiltExport(Export):
     Attributes
     ----------
     build
-        What the case's function was given.
+        The argument of the case's function.
     ways
         The ways in which the program is run.
     emitted
-        What the program was made from; None where it came as bytes that nothing here emitted.
+        The source of the program; None where it came as bytes that nothing here emitted.
     built
         The program.
     """

@@ -112,13 +112,13 @@ class Export:
     unfolded
         Quantizes the model again, its weights in the graph; None where nothing is quantized.
     made
-        What there is before it is run: graph and delegates.
+        Graph and delegates before it is run.
     program
         The lowered program before it is emitted, once there is one that is to be run.
     log
         Where in the log what runs it begins to write.
     call
-        How the model is called; the steps of a sample are the tensors of it.
+        The arguments of the model; the steps of a sample are the tensors of it.
     methods
         The method that each step of a sample runs, by its name; nothing where all run the one there is.
     unbounded
@@ -340,7 +340,7 @@ class Export:
         Parameters
         ----------
         outputs
-            What the program gave; by default what the quantized eager graph gives.
+            The outputs of the program; by default those of the quantized eager graph.
         """
         floor = self.case.sqnr.get(self.target.name, self.target.floor)
         name = next(iter(self.samples), "")
@@ -466,7 +466,7 @@ class Export:
         Parameters
         ----------
         graph
-            What gives the outputs: where it is a graph, it says what one code of them is worth.
+            The source of the outputs: a graph also tells what one code of them is worth.
         """
         self.floats = self.expected
         self.expect(quantized)

@@ -32,7 +32,7 @@ class Built:
     module
         In eval mode.
     inputs
-        What was returned beside the model; None where that is all.
+        The second value that was returned; None without one.
     has_own_weights
         Whether it has the same parameters each time it is made: a checkpoint's for instance.
     entry

@@ -68,7 +68,7 @@ class Program:
         inputs
             All that it takes.
         dynamic_shapes
-            What is declared of each of them.
+            The declaration of each of them.
         """
         graph = copy.deepcopy(exported.graph)
         graph.set_codegen(CodeGen())
@@ -181,7 +181,7 @@ def example_in(file: Path, name: str) -> Example:
     Parameters
     ----------
     name
-        What its Python module is called from now on. It has ``Model``, ``inputs`` and perhaps ``dynamic_shapes``.
+        The name of its Python module. It has ``Model``, ``inputs`` and perhaps ``dynamic_shapes``.
     """
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None

@@ -108,7 +108,7 @@ class Inputs:
     what
         The case, in words.
     folder
-        What files are relative to.
+        The folder that files are relative to.
     """
 
     def __init__(self, what: str, example: Example, folder: Path) -> None:

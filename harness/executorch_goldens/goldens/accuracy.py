@@ -58,7 +58,7 @@ class Accuracy:
         Of a quantized program, the least ratio of signal to quantization noise of an output, in dB, at most `MOST`;
         see `Nearness`.
     unseen
-        What of the program was not judged operator by operator, and why; empty where all of it was.
+        Parts of the program that were not judged operator by operator, and why; empty for none.
     """
 
     error: float
@@ -98,7 +98,7 @@ class Nearness:
     Attributes
     ----------
     text
-        What a golden's manifest has: over all samples, then on the example, which the quantizer calibrated with.
+        The text of a golden's manifest: over all samples, then on the example, which the quantizer calibrated with.
     sqnr
         On the example, power of the signal over that of the difference, in dB; infinity where they are equal, minus
         infinity where the program gives a NaN or an infinity for a number. Over all samples where the example has no
@@ -277,7 +277,7 @@ def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
 def _measures(text: str) -> tuple[list[float], dict[str, tuple[int, int]]]:
     """Return the ratios in dB that a text has, and its counts with their totals.
 
-    What should be nothing and is off has the ratio of one to it.
+    A value that should be zero and is not has the ratio of one to it.
     """
     ratios = [
         MOST if exact else float(ratio) if ratio else -20.0 * math.log10(float(off))

@@ -55,7 +55,7 @@ def bring_back(file: Path, then: str) -> str:
     Parameters
     ----------
     then
-        What brings one side of a merge up to date.
+        The command that updates one side of a merge.
     """
     conflict = conflict_in(file)
     if conflict:

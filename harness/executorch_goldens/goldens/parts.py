@@ -141,7 +141,7 @@ class _Graph:
     inside
         The same for the operators of delegates.
     outside
-        How often operators outside of delegates are there.
+        Number of operators outside of delegates, by type.
     """
 
     nodes: Mapping[str, _Node]

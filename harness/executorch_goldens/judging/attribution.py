@@ -16,7 +16,7 @@ class Attribution:
     Attributes
     ----------
     line
-        What a person reads.
+        The message.
     factor
         The names of factors that make the difference, each alone, joined by ``, ``; two that make it only together,
         joined by `` + ``; `NONE` where no factor does; None where it is not known.

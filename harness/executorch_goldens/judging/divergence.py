@@ -20,13 +20,13 @@ class Divergence:
     Attributes
     ----------
     line
-        What a person reads.
+        The message.
     name
         Of the pass.
     numbers
         Where it is in each export, from 1; None where only one of them has it.
     omission
-        What an export is made without to see whether it is the cause; None where it cannot be left out.
+        The omission that shows whether it is the cause; None where it cannot be left out.
     """
 
     line: str

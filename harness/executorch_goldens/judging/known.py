@@ -91,7 +91,7 @@ def of(
     Parameters
     ----------
     declared
-        What the repository says of its own zoo, by release and cell.
+        The known defects of the repository's own zoo, by release and cell.
     """
     return read(root / release, release) if own(root, release) else declared.get(release, {})
 

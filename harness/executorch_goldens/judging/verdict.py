@@ -74,7 +74,7 @@ class Verdict:
     reason
         One line.
     detail
-        What a person needs to see, line by line.
+        The details for a person, line by line.
     recordable
         Whether ``--snapshot-update`` can accept the artifact as the cell's golden.
     recorded
@@ -90,7 +90,7 @@ class Verdict:
     excess
         Of a program that is wrong in nothing but its outputs.
     attribution
-        What of the variations it follows, where that is known or was sought.
+        The factor that it follows, where that is known or was sought.
     """
 
     cell: Cell

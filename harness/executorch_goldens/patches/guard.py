@@ -31,11 +31,11 @@ class Kind:
     Attributes
     ----------
     name
-        What one is called.
+        The noun for one.
     usual
-        What its option takes instead of names: what the release declares, or all.
+        Values of its option instead of names: the release's declaration, or all.
     without
-        How to do without one.
+        The way to do without one.
     records
         Where its digests are recorded.
     """
@@ -165,7 +165,7 @@ def resolve(function: str) -> Any:
 def digest(function: str) -> str:
     """Return the SHA-256, in hexadecimal, of the source of the function ``module:qualified.name``.
 
-    What is hashed is UTF-8 text: decorators, comments, docstring and indentation count, line ends are newlines. A
+    The hashed text is UTF-8: decorators, comments, docstring and indentation count, line ends are newlines. A
     change of a comment upstream is reviewed like any other. The text is found by the code that runs, for what a
     function says of itself (``__wrapped__``, ``__module__``, ``__qualname__``) may be copied from a different one. A
     decorated function has the text of each function that runs, but for wrappers of the standard library.

@@ -171,7 +171,7 @@ class FrozenSample:
     steps
         The inputs of runs that follow one another; a program with a state keeps it between them.
     outputs
-        What the last of them gave when it was frozen.
+        The outputs of the last of them when it was frozen.
     expected
         For each output, what it is measured by: what the (quantized) eager model gives.
     tolerances

@@ -28,7 +28,7 @@ class Call:
     payload
         As it is in the program.
     ran
-        What the reference model was given: `payload`, with the sizes of these inputs where it leaves sizes open.
+        The reference model's input: `payload`, with the sizes of these inputs where it leaves sizes open.
     """
 
     payload: bytes
@@ -65,7 +65,7 @@ class Record:
     samples
         The inputs of each step, by name of the sample.
     calls
-        What its delegates were run on meanwhile, by name of the sample; none where the runtime ran it.
+        Inputs of its delegates meanwhile, by name of the sample; none where the runtime ran it.
     constants
         The inputs that are no tensors, in words.
     methods

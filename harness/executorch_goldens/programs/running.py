@@ -103,7 +103,7 @@ class Runtime:
     Attributes
     ----------
     versions
-        What it has installed, once the context is entered.
+        Its installed versions, once the context is entered.
 
     Raises
     ------

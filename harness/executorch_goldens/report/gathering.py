@@ -45,15 +45,15 @@ class Found:
     row
         Its line of ``results.jsonl``.
     folder
-        What the run kept of it.
+        The evidence that the run kept of it.
     patches
         Names of those that it was exported with.
     member
-        What it proposes, beside its golden; None where it proposes nothing.
+        Its proposal, beside its golden; None without one.
     kind
-        What it is counted as: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
+        Its category: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
     sides
-        What its golden and the artifact of the run are called.
+        The names of its golden and of the artifact of the run.
     """
 
     release: str
@@ -98,7 +98,7 @@ class Gathered:
     readings
         Of the goldens, by release; of a release without any, none.
     decided
-        What persons have decided about the cells.
+        Decisions about the cells.
     compares
         Whether they are the results of a comparison, whose base is in the place of goldens.
     """

@@ -90,9 +90,9 @@ def script(
     Parameters
     ----------
     settings
-        What `quantization` returned.
+        The result of `quantization`.
     subject
-        What a reader learns about where the program comes from.
+        The origin of the program, for a reader.
     """
     declared = find(target)
     tosa = declared.backend == TOSA

@@ -73,9 +73,9 @@ class ShownTensor:
     variation
         Under which it was made.
     actual
-        What was made.
+        The actual values.
     expected, tolerance
-        What eager gives, and how far each element may be from it; None for a constant.
+        Eager's values, and the tolerance of each element; None for a constant.
     """
 
     kind: str
@@ -94,13 +94,13 @@ class Evidence:
     Attributes
     ----------
     message
-        What a person read below the reason, line by line.
+        The details below the reason, line by line.
     agreeing
         Names of the variations that made the same, a list for each artifact.
     follows
         The line that says which factor the verdict follows; empty where that is not known.
     commands
-        What a person may type, by what it does: ``accept``, ``again``, ``repro``.
+        Commands, by purpose: ``accept``, ``again``, ``repro``.
     diverging
         The line that names the pass.
     after

@@ -53,7 +53,7 @@ class Results:
     sweeps
         Directory that holds one directory per release.
     release
-        What is installed in the exporting environment.
+        The packages of the exporting environment.
     """
 
     def __init__(self, sweeps: Path, release: Release) -> None:

@@ -52,7 +52,7 @@ class Decisions:
     rejected
         The reason of each cell whose cause was rejected.
     declared
-        What is declared of cells.
+        Declared defects of cells.
     """
 
     accepted: frozenset[str] = frozenset()

@@ -48,11 +48,11 @@ class Session:
     Attributes
     ----------
     view
-        What is shown of a cell: a key of `executorch_goldens.review.listing.VIEWS`; empty is the group's summary.
+        The view of a cell: a key of `executorch_goldens.review.listing.VIEWS`; empty is the group's summary.
     message
-        What the last key did.
+        The result of the last key.
     last_reason
-        What was rejected last was rejected for; empty where nothing was.
+        The reason of the last rejection; empty without one.
     """
 
     def __init__(self, groups: Sequence[Group], before: Mapping[str, str]) -> None:

@@ -58,7 +58,7 @@ class Summary:
     link
         Address of the whole report; empty for none.
     decided
-        What persons have decided about the cells.
+        Decisions about the cells.
     """
 
     rows: Sequence[Row]

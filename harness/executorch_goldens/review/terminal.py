@@ -47,7 +47,7 @@ class Screen:
     known
         Whether the reason that is typed declares known defects.
     affirming
-        What is accepted once a person has typed that it is; None where a reason is typed.
+        Members that are accepted once a person has typed that they are; None where a reason is typed.
     """
 
     def __init__(self, session: Session) -> None:

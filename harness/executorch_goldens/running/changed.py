@@ -62,7 +62,7 @@ class Reached:
     file
         Relative to the top of the checkout.
     why
-        How it can.
+        The reason.
     cells
         None for every cell.
     """
@@ -130,7 +130,7 @@ class Reach:
     Parameters
     ----------
     settings
-        How the run exports.
+        The exports of the run.
     known
         Every cell of the zoo and the release.
     release
@@ -320,7 +320,7 @@ class Changes:
     cells
         Those that the changes can reach.
     reached
-        What each changed file can.
+        The reach of each changed file.
     count
         Of changed files.
     """

@@ -35,13 +35,13 @@ class Experiment:
     Attributes
     ----------
     cell
-        What is exported.
+        The cell.
     one, other
         The variations; `one` with some factors of `other` are those that are exported.
     settings
         Those of the run; nothing is taken from the store, and nothing put there.
     targets
-        What the templates of the run exported before they served.
+        Exports that the templates of the run made before they served.
     exports
         How many were made.
     """

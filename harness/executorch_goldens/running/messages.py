@@ -352,7 +352,7 @@ def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tup
     Parameters
     ----------
     defects
-        What is declared, by the name of the cell.
+        The declarations, by the name of the cell.
     """
     judged = list(judged)
     names = [_label(each) for each in judged]

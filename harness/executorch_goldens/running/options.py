@@ -67,7 +67,7 @@ class Option:
     group
         One of `GROUPS`.
     how
-        What ``add_argument`` takes beside the name; pytest's ``addoption`` takes the same.
+        Arguments of ``add_argument`` beside the name; pytest's ``addoption`` takes the same.
     key
         Field of `settings.config.Config` that has it where the command line does not; empty for none.
     first
@@ -108,7 +108,7 @@ class Options:
     Attributes
     ----------
     update
-        Which goldens may be written.
+        Goldens that may be written.
     targets, releases, tolerances, budgets, allow
         See `executorch_goldens.settings.config.Config`.
     called
@@ -374,7 +374,7 @@ def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[st
     Parameters
     ----------
     adders
-        What adds an option to a group, by the title of the group.
+        Adds an option to a group, by the title of the group.
     every
         Whether the help lists all, or the first alone.
     names

@@ -47,9 +47,9 @@ class Plan:
     Attributes
     ----------
     options
-        What it was asked for.
+        Its options.
     release
-        What is installed in the exporting environment, with the known defects of the root of the goldens.
+        The packages of the exporting environment, with the known defects of the root of the goldens.
     goldens
         Root of the goldens.
     compact
@@ -65,13 +65,13 @@ class Plan:
     selected
         Those of them that are of the shard: what is exported and judged.
     expectations
-        Which goldens are expected to be failures, or of programs that delegate nothing.
+        Goldens that are expected to be failures, or of programs that delegate nothing.
     changes
-        What ``--changed-since`` chose; None where every cell may be.
+        The choice of ``--changed-since``; None where every cell may be chosen.
     variations
-        What each of them is exported under.
+        The variations of each of them.
     settings
-        How; of no store yet.
+        Settings of exports; without a store yet.
     """
 
     options: Options

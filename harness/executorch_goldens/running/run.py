@@ -56,7 +56,7 @@ class Run:
     accuracies
         Of those of them whose program is right, how near it is to eager.
     reuse
-        What the run takes from the cache of exports; None where it uses none.
+        Use of the cache of exports; None for a run without one.
     confirmed
         Cells whose golden's manifest now says more of how it is made.
     lacking
@@ -66,7 +66,7 @@ class Run:
     edits
         Of cells that need a look, how they differ from their goldens.
     proofs
-        What exports without a pass prove, by the cell that shows it.
+        The proofs by exports without a pass, by the cell that shows it.
     recorded
         The causes whose goldens were replaced, each with their number.
     """

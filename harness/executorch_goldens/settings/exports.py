@@ -94,7 +94,7 @@ class Settings:
     execute
         Whether programs are executed on their samples.
     machine
-        What it looks like to them.
+        The machine as exporting processes see it.
     shortcuts
         Names of the shortcuts to install in exporting processes.
     tolerances
@@ -102,9 +102,9 @@ class Settings:
     pickled
         Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
     reuse
-        What takes exports from the store of artifacts and puts them there; None uses no store.
+        Access to the store of artifacts; None uses no store.
     omission
-        What exports are made without; None leaves nothing out.
+        The omission from exports; None leaves nothing out.
     observer
         ``module:name`` of the `exporting.observing.Observer` of each export; nothing that is reused has one.
     twins

@@ -52,7 +52,7 @@ class Beginning:
     entry
         The key of the checkpoint's entry that has the state; empty where it is the state itself.
     targets
-        What the model is exported for.
+        The targets of the model.
     toolchain
         Name of what exports it.
     harness

@@ -101,7 +101,7 @@ class Environment:
 def _searched(path: str) -> str:
     """Return the directories that modules are looked for in before the environment's own, the harness's aside.
 
-    What no export has looked for in a directory that was not there then, it may find there now.
+    An export may now find a directory that was missing, and in it files that none looked for.
     """
     places = (place for place in path.split(os.pathsep) if place and Path(place) != ROOT)
     return os.pathsep.join(places)

@@ -335,7 +335,7 @@ class Store:
     def evict(self) -> int:
         """Delete the least recently used entries until the store fits its size; return how many.
 
-        What another run may have used stays, however much that is: the last of them deletes it.
+        Entries that another run may have used stay: the last of these runs deletes them.
         """
         lock = filelock.FileLock(self.root / "evicting.lock")
         try:

@@ -60,7 +60,7 @@ class Layer:
     requirements
         As pip reads them: ``timm==1.0.20``, ``-e .``.
     folder
-        What paths in them are relative to.
+        The folder that paths in them are relative to.
     locks
         Names of locks that were made over the release: installed with it, with their hashes.
     """

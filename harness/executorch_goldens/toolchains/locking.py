@@ -34,7 +34,7 @@ class Step:
     Attributes
     ----------
     arguments
-        What follows ``pip install``.
+        Arguments after ``pip install``.
     environment
         Variables that it needs, None for one that it must not have.
     """

@@ -67,9 +67,9 @@ class Name:
     python
         Interpreter of an environment that is there; None for one that is made.
     requirements
-        What is installed over what belongs to the release, as pip reads it.
+        Requirements installed over those of the release, as pip reads them.
     sources
-        What replaces the installed Python sources; None for nothing.
+        The sources that replace the installed Python files; None for none.
     interpreter
         Version of Python of an environment that is made; None for the matrix's.
     """

@@ -59,7 +59,7 @@ class Toolchain:
     site_packages
         Where its packages are.
     release
-        What is installed, as the matrix has it; of what the matrix lacks, as it would have it.
+        The release, as the matrix has it; for one that the matrix lacks, as it would have it.
     source
         The checkout that its ExecuTorch comes from, with the commit; empty for a wheel's.
     is_declared

@@ -221,14 +221,14 @@ def children_of_this_process() -> set[int]:
 class Groups:
     """Templates that are forked from this process, one for each group of targets, and take its requests.
 
-    What one group's exports import no other group's exports see.
+    Modules that one group's exports import are invisible to other groups.
 
     Parameters
     ----------
     requests, answers
         As of `Template`: of this process, whose requests are passed on; the groups answer themselves.
     group_of
-        Which group a request is for.
+        The group of a request.
     """
 
     def __init__(self, requests: int, answers: int, group_of: Callable[[dict[str, Any]], str]) -> None:

@@ -111,13 +111,13 @@ class Sweep:
     variations
         Each cell is exported once under each.
     settings
-        How exports are run.
+        Settings of exports.
     lasting
         Whether its templates wait for further exports (`again`) until the sweep is stopped.
     further_patches
         Names of patches that exports of a cell get after those of `settings`.
     targets
-        What templates export before they serve; by default the targets of `cells`, those of few exports left out where
+        Exports of templates before they serve; by default the targets of `cells`, those of few exports left out where
         the sweep does not last (`worth_warming`).
     """
 

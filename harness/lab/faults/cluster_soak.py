@@ -179,9 +179,9 @@ class ClusterSoak:
     Attributes
     ----------
     first
-        What the first run says of each cell, but for its costs.
+        The first run's result of each cell, without its costs.
     seconds
-        What an undisturbed run takes.
+        The duration of an undisturbed run.
     """
 
     def __init__(self, place: Place, cluster: Cluster, seed: int, minutes: float) -> None:

@@ -54,7 +54,7 @@ class Ended:
     code
         Its exit status; the negative of a signal's number where it died of one.
     output
-        What it printed, standard error included.
+        Its output, standard error included.
     rows
         The lines of results.jsonl that can be read, by case.
     """

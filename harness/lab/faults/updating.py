@@ -169,7 +169,7 @@ def again(update: Update, place: Place, server: Server, when: str) -> None:
 def accept_all(place: Place) -> list[str]:
     """Return the command that accepts whatever is proposed now; nothing where nothing is.
 
-    What was accepted is no proposal any more, and what is left may have another name.
+    Accepted proposals are gone, and the remaining ones may have another name.
     """
     goldens = place.goldens.resolve()
     standing = Standing(config.load(place.folder), goldens)

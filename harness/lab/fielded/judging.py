@@ -37,13 +37,13 @@ class Outcome:
     kind
         `SAME`, `ROUNDING`, or ``wrong``, ``refused``, ``crashed``.
     reason
-        Which outputs are wrong; the runtime's error; how the process died. Empty for the first two kinds.
+        The wrong outputs; the runtime's error; how the process died. Empty for the first two kinds.
     own
-        What the program did on its own release, one of `lab.fielded.corpus.OWN`.
+        The state of the program on its own release, one of `lab.fielded.corpus.OWN`.
     release
         That made it.
     furthest
-        How far an output is from that of its own release, at most, as a part of its largest value.
+        The largest distance of an output from that of its own release, as a part of its largest value.
     """
 
     kind: str

@@ -52,7 +52,7 @@ class Search:
     batch
         Models of one sweep.
     guidance
-        What chooses the models, if anything does; results of another are not mixed with these.
+        The chooser of the models, if any; results of another are not mixed with these.
     """
 
     release: Release

@@ -34,7 +34,7 @@ class Operator:
     draw
         Adds steps to a sketch and returns whether it did.
     weight
-        How often it is tried, against the others.
+        Its weight against the others.
     symbolic
         Whether it leaves the first dimension alone, so that a symbolic one stays.
     """

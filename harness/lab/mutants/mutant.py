@@ -200,7 +200,7 @@ class Mutant(Edited):
     Attributes
     ----------
     name
-        What ``--patches`` calls it.
+        Its name in ``--patches``.
     kind
         One of `KINDS`.
     does
@@ -208,17 +208,17 @@ class Mutant(Edited):
     cell
         ``TARGET/CASE`` it is tried on.
     verdict
-        What the harness is to say of the cell; ``stable`` for a mutant that survives.
+        The expected verdict of the cell; ``stable`` for a mutant that survives.
     place
         Pass, partitioner, function or stage that the harness is to name; empty for a mutant that survives.
         Serialization of a delegate is the stage ``delegate_0``.
     edits
         Of installed code.
     shows
-        What the line that names the stage must tell as well: the attribute, constant or boundary that a node visitor
+        Further text of the line that names the stage: the attribute, constant or boundary that a node visitor
         serialized wrongly. Empty where the pass is enough.
     caught_by
-        What would catch a mutant that survives.
+        An idea to catch a mutant that survives.
     """
 
     name: str

@@ -44,7 +44,7 @@ class Found:
     cell
         The cell that detects it; empty where none does.
     verdict, named
-        What is said of that cell, as in `Judged`.
+        The result for that cell, as in `Judged`.
     tried
         Number of cells that it has met.
     """

@@ -34,7 +34,7 @@ class Pair:
     Attributes
     ----------
     differing
-        What the two do not have in common.
+        The differences of the two.
     """
 
     cell: Cell

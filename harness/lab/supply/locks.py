@@ -51,7 +51,7 @@ class Wanted:
     Attributes
     ----------
     requirements
-        What is asked for.
+        The requirements.
     over
         The release beside which it is installed: what that has is not in this lock.
     torch

@@ -44,7 +44,7 @@ class Program:
     module
         The graph, which refers to the delegates.
     signature
-        What its placeholders and outputs are.
+        Its placeholders and outputs.
     held
         See `executorch_goldens.exporting.numerics.programs.held_by`.
     simulator
@@ -95,7 +95,7 @@ def beginning(
     Parameters
     ----------
     lowered
-        What the program gave when it was run.
+        The outputs of the program.
     steps
         Inputs of the sample; only the last is looked into.
     off

@@ -19,7 +19,7 @@ class Held:
     Attributes
     ----------
     operator
-        What computes it, in the words of the payload's format; empty where that is not known.
+        The operator that computes it, in the words of the payload's format; empty if unknown.
     value
         As the delegate has it: its dimensions may be in another order than the graph's, or cut and joined.
     """

@@ -279,7 +279,7 @@ def in_reference_model(
 ) -> tuple[Tensor, ...]:
     """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model, or in `simulator`.
 
-    What is between the delegates runs eagerly, operator by operator. Returns what the last step gives.
+    Operators between the delegates run eagerly, one by one. Returns the outputs of the last step.
     """
     interpreter, held = EdgeInterpreter(program.graph_module, simulator), held_by(program)
     interpreter.observer = observer

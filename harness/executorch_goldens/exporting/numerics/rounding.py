@@ -72,7 +72,7 @@ class _Call:
     name
         Of the operator, without its overload.
     state
-        What became of the value that it is given, the furthest of several: `GIVEN`, `CODED` or `ROUNDED`.
+        State of its input value, the furthest of several: `GIVEN`, `CODED` or `ROUNDED`.
     """
 
     func: Any
@@ -91,7 +91,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     Parameters
     ----------
     inputs
-        What the model is run on.
+        The inputs of the model.
     direction
         Of all moves; None for each its own, drawn from `generator`.
     off
@@ -208,7 +208,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Parameters
         ----------
         own
-            What the operator itself does to numbers; by default it rounds what is floating.
+            The operator's own effect on numbers; by default it rounds floating results.
         """
         for made in pytree.tree_leaves(result):
             if not isinstance(made, torch.Tensor):
@@ -398,7 +398,7 @@ class _Distances:
     Attributes
     ----------
     looked
-        What the model's operators were given that they have no value for.
+        Inputs of the model's operators for which these are undefined.
     expected
         The outputs with no rounding moved.
     furthest

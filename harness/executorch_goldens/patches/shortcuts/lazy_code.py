@@ -66,7 +66,7 @@ class _GraphAsItWas:
     nodes
         (node, name, operation, target, arguments, keyword arguments, type) of each node in order.
     codegen, pytree_info
-        What writes the function's head and its end.
+        The writer of the function's head and its end.
     """
 
     nodes: tuple[tuple[Any, ...], ...]

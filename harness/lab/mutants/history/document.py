@@ -179,7 +179,7 @@ def document(
     found
         For every fix.
     frozen
-        What there is of the sources that are drawn, and their digests, by name.
+        Numbers and digests of the drawn sources, by name.
     left_out
         Lines about fixes without an edit.
     """

@@ -27,7 +27,7 @@ class Mechanical:
     Attributes
     ----------
     name
-        What ``--patches`` calls it.
+        Its name in ``--patches``.
     """
 
     name: str

@@ -46,7 +46,7 @@ class Found:
     cell
         The last one, which differs from its golden; empty where none does.
     verdict, named
-        What is said of that cell, as in `lab.mutants.table.Judged`; `NOT_REACHED` where `reach` is 0.
+        The result for that cell, as in `lab.mutants.table.Judged`; `NOT_REACHED` where `reach` is 0.
     """
 
     mutant: str

@@ -90,9 +90,9 @@ class Site:
     start, end
         Of what is replaced, in bytes of the file.
     new
-        What comes there.
+        The replacement.
     old
-        What is there.
+        The original.
     operator
         One of `lab.mutants.mechanical.OPERATORS`.
     function
@@ -131,7 +131,7 @@ def sites(file: str, source: bytes) -> list[Site]:
     Parameters
     ----------
     file
-        What `Site.file` has.
+        The content of `Site.file`.
     """
     finder = _Finder(file, source)
     finder.outside(ast.parse(source), ())
