@@ -34,7 +34,7 @@ JUDGE = "from executorch_goldens.against.bisecting import judge; judge()"
 
 @dataclass(frozen=True)
 class Predicate:
-    """How a cell has to differ between two toolchains for a step to count as bad.
+    """The comparison of a cell between two toolchains.
 
     Attributes
     ----------

@@ -344,7 +344,7 @@ def source_of(file: str) -> str:
 
 
 def seen(found: os.stat_result) -> str:
-    """Return the relevant content of a path."""
+    """Return the recorded state of a path."""
     if stat.S_ISREG(found.st_mode):
         return f"file of {found.st_size} bytes"
     return "directory" if stat.S_ISDIR(found.st_mode) else "other"
