@@ -70,7 +70,7 @@ def own_flatc() -> Iterator[None]:
         yield
 
 
-#: What the harness says of each case of tests.support.zoo on xnnpack-fp32 under seeds 0 and 4.
+#: Verdicts on each case of tests.support.zoo on xnnpack-fp32 under seeds 0 and 4.
 ZOO_VERDICTS = {
     "steady": "new",
     "crash": "crashed",
@@ -166,7 +166,7 @@ def exports(
 ) -> Mapping[str, tuple[Outcome, ...]]:
     """Real exports of the zoo's cases that come to an end, under seeds 0 and 4, by name of the case.
 
-    They are made where another flatc stands first on the PATH.
+    They are made with another flatc first on the PATH.
     """
     cases = ["steady", "hashed-constant", "set-of-strings", "wrong", "does-not-lower", "does-not-run"]
 

@@ -92,7 +92,7 @@ class Delegate:
     backend_id
         E.g. ``TOSABackend``, ``XnnpackBackend``.
     payload
-        What the backend's ``preprocess`` returned: a TOSA flatbuffer, or an XNNPACK header and flatbuffer.
+        The result of the backend's ``preprocess``: a TOSA flatbuffer, or an XNNPACK header and flatbuffer.
     named_data
         (key, bytes) that the backend put into the program's named data instead of into the payload.
     """
@@ -147,7 +147,7 @@ class Failure:
     made
         Graph and delegates of a program that does not run; None where lowering fails.
     lost
-        What quantization loses before lowering fails; None where that is within the target's floor.
+        The loss of quantization before lowering fails; None where that is within the target's floor.
     """
 
     stage: str
@@ -238,7 +238,7 @@ class Departure:
     delegate
         See `Delegate`.
     operator
-        What computes it, in the words of the payload's format, and the tensor: ``CONV2D tosa_conv2d_default_2``. Empty
+        Its operator in the words of the payload's format, and the tensor: ``CONV2D tosa_conv2d_default_2``. Empty
         where the payload does not tell.
     node
         The operator of the edge graph that it was lowered from, and its node: ``aten.linear aten_linear_default_2``.
@@ -302,7 +302,7 @@ class Inside:
     values
         How many values inside were compared, on one of them.
     unseen
-        What of the program was not looked into, and why; nothing if every operator was.
+        Parts of the program that were not looked into, and why; empty if every operator was.
     """
 
     samples: tuple[str, ...]
@@ -372,7 +372,7 @@ class Lowered:
     samples
         The program run on several sets of inputs; the first is the example, which quantized targets calibrate with.
     bound
-        How far an output may be from what is expected in any case, as a fraction of the largest absolute value expected
+        The tolerance of an output in any case, as a fraction of the largest absolute value expected
         in its sample or in the example: the scale of a quantized output comes from the example's.
     schemas
         Directories with the schemas of the release that made it, best first: payloads are decoded with these.
@@ -388,19 +388,19 @@ class Lowered:
     not_run
         Why the program was not run, so that there are no samples: what runs it lacks something. Empty where it was.
     altered
-        What lowering changed of the model that it was given, which is its user's; nothing should be.
+        Changes that lowering made to the input model, which is its user's; there should be none.
     validation
-        What a validator says of the delegates; None where there is none for their format, or the program was not run.
+        A validator's messages about the delegates; None without one for their format, or if the program was not run.
     loads
         A line for each way of loading the program in which it gives something else than from a buffer.
     begins
         Where outputs beyond their tolerance begin to depart from eager's. Where none is, the first value inside that
         its operator's own rounding does not explain, given what the operator was given; None where there is none.
     inside
-        What was looked at inside; None where the outputs depart or are held to a tolerance that hides little, and where
+        The findings inside; None where the outputs depart or are held to a tolerance that hides little, and where
         nothing was run.
     lost
-        What quantization loses; None where that is within the target's floor.
+        The loss of quantization; None where that is within the target's floor.
     parts
         See `executorch_goldens.exporting.data.Example`.
     methods
@@ -410,7 +410,7 @@ class Lowered:
     data
         The data files (``.ptd``) that the program needs beside it, by name.
     recipe
-        How a program was made that its case made by itself, and what is not known of it for that reason; otherwise
+        The recipe of a program that its case made by itself, with the facts that are unknown for that reason; else
         empty.
     model
         A line for each parameter and buffer of the modules that such a case names, with a digest.
@@ -527,7 +527,7 @@ PARTITIONING = "partitioning"
 STAGE = "stage"
 #: Stages of an export that make a graph: of the model, by quantization, on the way to the edge dialect, by lowering.
 EXPORTED, QUANTIZED, EDGE, LOWERED = "exported", "quantized", "edge", "lowered"
-#: What stages begin with that make a payload.
+#: Prefix of stages that make a payload.
 DELEGATE = "delegate_"
 #: Asks an export, in place of the number of a pass, for the pass that made each operator of its delegates.
 ORIGINS = -1
@@ -585,7 +585,7 @@ class Watched:
     Attributes
     ----------
     kept
-        What the fingerprint of one pass, asked for by its number, is the digest of: a line per node.
+        The text digested for the fingerprint of one pass, requested by its number: a line per node.
     refusals
         Operator and reason of each node that a partitioner refused.
     origins
@@ -607,7 +607,7 @@ class Artifact:
     Attributes
     ----------
     result
-        What was made, or why nothing was.
+        The result, or the reason why there is none.
     patches
         Names of the patches that were installed.
     seconds
@@ -619,7 +619,7 @@ class Artifact:
     kernels
         The kernels that the exporting process had loaded: how many, and the digest of their names.
     twins
-        What further processes made of the same request that began with the same memory; see `running.factors`.
+        Results of further processes for the same request that began with the same memory; see `running.factors`.
     """
 
     result: Lowered | Failure
@@ -631,7 +631,7 @@ class Artifact:
     twins: tuple[Artifact, ...] = ()
 
 
-#: How the reason of a cell begins, its variation aside, that is ``crashed`` by the harness's own fault.
+#: Beginning of the reason of a ``crashed`` cell, its variation aside, by the harness's own fault.
 OF_HARNESS = "the harness itself failed"
 
 

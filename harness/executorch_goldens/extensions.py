@@ -52,7 +52,7 @@ def load(group: str, kind: type[T], name_of: Callable[[T], str], taken: Collecti
     Parameters
     ----------
     kind
-        What each must be.
+        The required type of each.
     name_of
         Its own name, which its entry point repeats.
     taken

@@ -36,10 +36,10 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: of the example's; and values drawn again between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
 
-#: What the harness calls samples: these, others of the sizes that dimensions may have, and runs of several steps.
+#: Names of samples: these, others of the sizes that dimensions may have, and runs of several steps.
 SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
 
-#: What arguments of `case` were called, and are.
+#: Old and new names of arguments of `case`.
 FORMER = {"report": "issue"}
 
 #: A version of ExecuTorch (PEP 440, public, final or not).
@@ -75,7 +75,7 @@ class Case:
         True where every output is a constant of the model, so that lowering must fold it: the harness then
         looks for the eager (quantized) output among the decoded constants.
     run_on
-        Which of `SAMPLES` its program is run on; not those that the model has no meaningful result for, for instance
+        The `SAMPLES` that its program runs on; not those that the model has no meaningful result for, for instance
         zeros where it divides by an input.
     backends
         The backends (`targets.Target.backend`) that it is for, or what the names of its targets start with;

@@ -64,7 +64,7 @@ QUANTIZATIONS = (
 INT8_FLOOR = 20.0
 INT16_FLOOR = 30.0
 
-#: What a model can be cast to.
+#: Dtypes that a model can be cast to.
 DTYPES = ("float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
 
 
@@ -110,7 +110,7 @@ class Target:
         `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner` or `lower`. Cases name the backends that they
         are for.
     runs
-        What runs the lowered program: `RUNTIME`, `REFERENCE_MODEL` or `EAGER`.
+        The engine of the lowered program: `RUNTIME`, `REFERENCE_MODEL` or `EAGER`.
     specification
         TOSA specification of the compile spec.
     quantization
@@ -286,7 +286,7 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT16,
         ),
-        # What get_symmetric_a8w4_quantization_config gives; `quantizer` does not export that.
+        # The configuration of get_symmetric_a8w4_quantization_config; `quantizer` does not export that.
         _tosa(
             "tosa-int4",
             "TOSA-1.0+INT+int4",
@@ -314,38 +314,38 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT8,
         ),
-        # What EthosUCompileSpec lowers for an Ethos-U55; what Vela then makes of it is not looked at.
+        # The profile that EthosUCompileSpec lowers to for an Ethos-U55; Vela's result is not looked at.
         _tosa(
             "tosa-u55",
             "TOSA-1.0+INT+int16+int4+u55",
-            "as tosa-int, within what an Ethos-U55 can do",
+            "as tosa-int, within the limits of an Ethos-U55",
             opt_in=True,
             **_INT8,
         ),
-        # What EthosUCompileSpec lowers for an Ethos-U85: docs/ethos-u.md.
+        # The profile that EthosUCompileSpec lowers to for an Ethos-U85: docs/ethos-u.md.
         _tosa(
             "tosa-u85",
             "TOSA-1.0+INT+int16+int4+cf",
-            "as tosa-int, what an Ethos-U85 takes",
+            "as tosa-int, for an Ethos-U85",
             opt_in=True,
             **_INT8,
         ),
         _tosa(
             "tosa-u55-int16",
             "TOSA-1.0+INT+int16+int4+u55",
-            "as tosa-int16, within what an Ethos-U55 can do",
+            "as tosa-int16, within the limits of an Ethos-U55",
             opt_in=True,
             **_INT16,
         ),
         _tosa(
             "tosa-u85-int16",
             "TOSA-1.0+INT+int16+int4+cf",
-            "as tosa-int16, what an Ethos-U85 takes",
+            "as tosa-int16, for an Ethos-U85",
             opt_in=True,
             **_INT16,
         ),
-        # What VgfCompileSpec lowers for where it is given no specification.
-        _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, what VGF takes", opt_in=True, **_INT8),
+        # The default specification of VgfCompileSpec.
+        _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, for VGF", opt_in=True, **_INT8),
         _tosa(
             "tosa-fp+int",
             "TOSA-1.0+INT+FP",

@@ -39,7 +39,7 @@ from executorch_goldens.errors import HarnessError
 #: Found by search over seeds 0..95: these four put every pair of tag0..tag15 in both orders, in every set of two to 16
 #: tags that is filled in the partitioners' order. Seed 4 gives a different order of issue #19045 than seed 0.
 HASH_SEEDS = (0, 4, 27, 37)
-#: How many of them ``--variations quick`` takes.
+#: Number of them for ``--variations quick``.
 QUICK = 2
 #: The most that are taken by number: a longer number is a slip, or was meant for a hash seed.
 MOST = 100
@@ -70,7 +70,7 @@ class Variation:
     directory
         Working and temporary directory of its exports, one after the other; None gives each a new one.
     surroundings
-        Which of `SURROUNDINGS` differ from the user's; None takes all of them, or none where `heap_seed` is 0.
+        The `SURROUNDINGS` that differ from the user's; None takes all of them, or none where `heap_seed` is 0.
     """
 
     hash_seed: int
@@ -136,12 +136,12 @@ class Variation:
         return replace(self, **{**fields, "surroundings": surroundings})
 
 
-#: What of its surroundings a process sees otherwise: `surrounding_variables` and `take_on` say how.
+#: Surroundings that a process may see changed: `surrounding_variables` and `take_on` define how.
 SURROUNDINGS = ("time zone", "locale", "umask", "user", "host", "processors")
-#: What all of them together are called.
+#: Name of all of them together.
 TOGETHER = "surroundings"
 
-#: What a variation is made of, as messages call it, to the field of `Variation` that says it.
+#: Names of a variation's factors in messages, with the field of `Variation`.
 FACTORS = {
     "hash seed": "hash_seed",
     "heap": "heap_seed",
@@ -240,7 +240,7 @@ def perturb_heap(seed: int) -> list[object]:
     Returns
     -------
     list of object
-        What keeps the other half of the blocks alive: hold it as long as the layout must last.
+        Keeps the other half of the blocks alive: hold it as long as the layout must last.
     """
     if seed == 0:
         return []

@@ -63,7 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return guest(words[1:])
     if name in INSTRUMENTS:
         return cli.main(
-            words, modules=INSTRUMENTS, prog="python -m lab", description="What proves the harness."
+            words,
+            modules=INSTRUMENTS,
+            prog="python -m lab",
+            description="Instruments that prove the harness.",
         )
     instruments = sorted((INSTRUMENTS | GUEST).items())
     if name not in ("", "-h", "--help"):

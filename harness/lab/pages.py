@@ -22,7 +22,7 @@ from lab import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 
-#: What makes pages, by the name of its instrument: a module with a function ``parts``.
+#: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
     "bench": "lab.bench.measurement",
     "branches": "lab.branches.page",
@@ -124,11 +124,11 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "pages",
-        description="Compare the pages of docs/ that instruments make with what these have measured, or write them.",
+        description="Compare the pages of docs/ that instruments make with their measurements, or write them.",
     )
     parser.add_argument("instruments", nargs="*", metavar="INSTRUMENT", help=f"of: {', '.join(MAKERS)}")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--check", action="store_true", help="print what differs (the default)")
+    what.add_argument("--check", action="store_true", help="print the differences (the default)")
     what.add_argument("--update", action="store_true", help="write them")
     parser.set_defaults(run=run, refuse=parser.error)
 

@@ -31,7 +31,7 @@ class Thread:
     cells
         ``target/case``, each enough to show it.
     sign
-        What the pass, type or message of a failure has, or the reason of a known defect, where it is this one; empty
+        Text in the pass, type or message of a failure, or in the reason of a known defect, where it is this one; empty
         where any wrong program and any failure is.
     """
 

@@ -299,7 +299,7 @@ def test_a_payload_that_hangs_is_ended_at_its_limit(vela: Compiler, tmp_path: Pa
 
 
 def test_variations_that_disagree_are_unstable_and_never_recorded(vela: Compiler, earlier: Compiler) -> None:
-    """Two Velas stand for a Vela that makes two things of one payload."""
+    """Two Velas act as one that makes two results of one payload."""
     (one,), (other,) = compiled(earlier, SHUFFLED), compiled(vela, SHUFFLED)
     assert isinstance(one, Compiled)
     assert isinstance(other, Compiled)

@@ -55,7 +55,7 @@ PAGES = (
 )
 #: A first page that is read at a sitting.
 README_LINES = 80
-#: What the pages call the long form of ``goldens run``.
+#: The long form of ``goldens run`` in pages.
 LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
 #: The cell of the model that the tutorial makes.
 OF_THE_TUTORIAL = "tosa-fp/wake-word"
@@ -204,7 +204,7 @@ def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     parser.parse_args([name, *others])
 
 
-#: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
+#: Recipients of the arguments of ``nox -s SESSION -- ARGUMENTS``.
 SESSIONS: dict[str, Check] = {
     "goldens": is_run,
     "tests": is_pytest,
@@ -269,7 +269,7 @@ class Unrun:
     Attributes
     ----------
     prefix
-        What they begin with.
+        Their beginning.
     reason
         Why they are not run.
     check
@@ -281,11 +281,11 @@ class Unrun:
     check: Check
 
 
-#: How a page writes an instrument that is run here as ``python -m lab``: it reads goldens, and exports nothing.
+#: Instruments on pages that run here as ``python -m lab``: they read goldens, and export nothing.
 LAB = ("nox", "-s", "lab", "--")
 READ = ("core", "failures")
 UNRUN = (
-    Unrun(("python3", "-m", "venv"), "makes an environment where the reader stands", is_one_word),
+    Unrun(("python3", "-m", "venv"), "makes an environment in the reader's folder", is_one_word),
     Unrun((".",), "changes the reader's shell", is_one_word),
     Unrun(("pip", "install"), "needs a network", are_requirements),
     Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),

@@ -15,9 +15,9 @@ from executorch_goldens.cli import COMMANDS, ERROR
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 
-#: What the list of commands does without: each takes longer than all of it.
+#: Modules that the list of commands does not import: each takes longer than all of it.
 HEAVY = {"torch", "executorch", "numpy", "pytest", "msgspec", "_pytest"}
-#: What the command imports until it starts a different Python.
+#: Modules that the command imports until it starts a different Python.
 NEEDED = ("filelock", "jinja2", "markupsafe", "msgspec", "numpy", "packaging", "typing_extensions")
 
 

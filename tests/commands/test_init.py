@@ -548,7 +548,7 @@ def uses(workflow: Path) -> list[str]:
         (
             {"other.py": EXAMPLES},
             ("other.py:pair",),
-            "what other.pair() returns beside the model is a Tensor",
+            "the second value that other.pair() returns is a Tensor",
         ),
         ({"other.py": EXAMPLES}, ("other.py:Net@gone.pt",), "gone.pt is no file: name a checkpoint"),
         (

@@ -38,9 +38,9 @@ CELLS = (
 #: The one whose error is shown: its values are codes times a scale, the same on every machine.
 WRONG = "xnnpack-int8/conv-bn-relu"
 REASON = "relu has no upper end"
-#: What the review's part of a picture is of.
+#: Pictures of a report, and the one of a review.
 NAMES = ("report-overview", "report-error", "report-operators", "review-terminal")
-#: Pixels of a page that three heat maps stand beside each other on.
+#: Pixels of a page with three heat maps side by side.
 WIDTH = 1040
 #: Lines at the foot of a review, which name its keys.
 KEYS = 2

@@ -39,7 +39,7 @@ from tests.support.runner import Runner
 
 RESULTS = DATA / "report_results"
 STOCK = RESULTS / "stock"
-#: What a stranger may call a case, or let an error say.
+#: Names that an untrusted case or error may have.
 HOSTILE = '</script><img src=x onerror="document.title=1"><b>'
 
 

@@ -39,7 +39,7 @@ code, said = next((said for words, said in all_said if line.startswith(words + "
 (sys.stderr if code > 1 else sys.stdout).write(said)
 sys.exit(code)
 """
-#: What a command ends with and prints, an error to the standard error, by what its line begins with.
+#: A command's exit code and output (errors go to standard error), by the beginning of its line.
 Answers = Mapping[str, tuple[int, str]]
 
 
@@ -250,7 +250,7 @@ def test_an_index_that_says_nothing_is_no_index_without_news(temporary: Path) ->
     assert run(script(WORKFLOWS / "newest.yml", "compare what is newer"), temporary, answers).code == 1
 
 
-#: What GitHub's action gives a script, as far as comment.yml uses it; what it does is printed as JSON.
+#: A stub of GitHub's action for scripts, as far as comment.yml uses it; its calls are printed as JSON.
 GITHUB = """
 const done = [];
 const note = (name) => async (words) => { done.push([name, words]); };

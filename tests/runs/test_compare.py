@@ -35,7 +35,7 @@ from tests.support.runner import DROPPED, RUN_LIMIT
 PASS = "backends/arm/_passes/rewrite_conv_pass.py"
 #: One that the pass makes, and one of the other backend.
 CELLS = ("tosa-fp/conv2d-depthwise-scaled", "xnnpack-fp32/linear")
-#: What the pass says, and what is said in its place.
+#: The pass's text, and its replacement.
 DILATION = "                dilation = tuple(dilation_list)\n"
 SWAPPED = f"{DILATION}                stride = tuple(reversed(stride))\n"
 REFACTORED = "                same = dilation_list\n                dilation = tuple(same)\n"

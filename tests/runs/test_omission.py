@@ -19,7 +19,7 @@ ACTS = replace(IDLE, fingerprint="b", changed=True)
 OTHERWISE = replace(ACTS, fingerprint="c")
 
 
-#: What a golden is recorded of, what a pass makes of it, and that in another order.
+#: A recorded golden, a pass's different result, and the same in another order.
 SOUND = artifact(lowered(GRAPH), FOLD, IDLE)
 CHANGED = artifact(lowered(GRAPH.replace("%y", "%x")), FOLD, ACTS)
 CORRUPT = artifact(MISWIRED, FOLD, ACTS)

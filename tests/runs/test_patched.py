@@ -17,7 +17,7 @@ from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 UPDATE = "--snapshot-update"
-#: What a message says where the release declares a patch that the run has not applied.
+#: Way out in a message where the release declares a patch that the run has not applied.
 WAY_OUT = 'patches = "auto" under [tool.goldens] in pyproject.toml applies the patches of'
 PARTITIONS = f"exported without partition-order (#19045), which may be why: {WAY_OUT}"
 

@@ -179,7 +179,7 @@ def test_a_run_ends_with_its_causes_and_prints_one_message_of_each(crashing: Run
     first, review, report, _ = causes.split("\n", 3)
     assert first == "1. crashed: killed by SIGSEGV; 2 crashed"
     assert review.startswith("review: goldens review --sweeps=")
-    assert report.startswith("goldens report ")
+    assert report.startswith("report: goldens report ")
     assert crashing(*WORDS, "-v").output.count(message) == 2
 
 

@@ -53,7 +53,7 @@ PAYLOADS = DATA / "payloads"
 DUPLICATE_OUTPUTS = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
 WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
 
-#: What a manifest names.
+#: Packages that a manifest names.
 STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
 ORIGIN = MadeWith(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
 
@@ -75,7 +75,7 @@ def tosa(payload: bytes) -> Delegate:
     return Delegate("lowered_module_0", "TOSABackend", payload)
 
 
-#: A program one of whose outputs is in two slots of its delegate, and another in none.
+#: A program with one output in two slots of its delegate, and one in none.
 MISWIRED = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS))
 
 

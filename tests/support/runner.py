@@ -49,7 +49,7 @@ class Finished:
     code
         Exit status of pytest.
     output
-        What it printed, standard error included.
+        Its output, standard error included.
     rows
         The lines of results.jsonl, as (target/case) to fields; empty when the run did not get that far.
     """
@@ -80,7 +80,7 @@ class Runner:
     release
         The one that is installed.
     program
-        What Python is asked to run.
+        Python's arguments.
     directory
         Where it runs: whose ``pyproject.toml`` counts.
     """

@@ -15,7 +15,7 @@ from tests import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
 PACKAGE = "executorch_goldens"
-#: Modules that stand in no room: words that all of them use, and the doors.
+#: Modules outside of rooms: words that all of them use, and the entry points.
 FLAT = 10
 SLOW = {"torch", "torchao", "executorch"}
 #: Files that another interpreter is given, and that exporting processes run or import.

@@ -312,7 +312,7 @@ def test_every_targets_counters_stand_elsewhere_under_some_default_variation(cou
 
 # Surroundings
 
-#: What Python says of its surroundings, {surrounding: values}, after `take_on`.
+#: Python's view of its surroundings, {surrounding: values}, after `take_on`.
 SEEN = """
 import datetime, getpass, json, os, platform, socket, sys, time
 from pathlib import Path

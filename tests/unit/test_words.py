@@ -1,4 +1,4 @@
-"""docs/words.md: each word has one meaning, and the names that have it stand where the page says."""
+"""docs/words.md: each word has one meaning, and the names that have it are where the page says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Row:
     words
         The word, and its forms in names.
     places
-        What the row names: rooms ``report/``, modules ``judging/known.py``, names ``artifact.py: Sample``, options.
+        The row's names: rooms ``report/``, modules ``judging/known.py``, names ``artifact.py: Sample``, options.
     """
 
     words: tuple[str, ...]

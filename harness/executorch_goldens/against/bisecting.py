@@ -28,13 +28,13 @@ from executorch_goldens.workers.worker import with_harness
 #: What ``git bisect run`` takes for a commit that cannot be judged, for one of before, and for one of after
 #: (git-bisect(1)).
 SKIP, BEFORE, AFTER = 125, 0, 1
-#: What it runs.
+#: The script that it runs.
 JUDGE = "from executorch_goldens.against.bisecting import judge; judge()"
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """How a cell has to differ between two toolchains for a step to count as bad.
+    """The comparison of a cell between two toolchains.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ def of_releases(predicate: Predicate, good: str, bad: str, says: Callable[[str],
 
 #: Reason for a distribution that cannot be moved.
 UNTRIED = "cannot be tried"
-#: What a cell is with one distribution moved.
+#: States of a cell with one distribution moved.
 AS_GOOD, AS_BAD, NEITHER = (
     "as before",
     "as on the newer release",

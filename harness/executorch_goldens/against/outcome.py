@@ -33,7 +33,7 @@ KINDS: Mapping[str, str] = {
     "better": "better",
 }
 SAME = "identical"
-#: What ``--allow`` names, and the kinds that it allows.
+#: Names in ``--allow``, and the kinds that they allow.
 ALLOWED = {"renames": "renamed", "order": "order"}
 
 #: States of a side of a cell, each worse than those before.
@@ -59,7 +59,7 @@ class Made:
     every
         Where there is none: what each variation made, as texts, or why it made nothing.
     accuracy
-        How near the program is to eager; None where none ran.
+        The distance of the program from eager; None where none ran.
     """
 
     verdict: Verdict

@@ -22,7 +22,7 @@ class Side:
     word
         ``base`` or ``head``.
     settings
-        How it exports.
+        Its toolchain.
     """
 
     word: str
@@ -69,7 +69,7 @@ class Sides:
         Parameters
         ----------
         how
-            How both export; whose patches and shortcuts are those that may be used.
+            Settings of both; their patches and shortcuts are the allowed ones.
         targets
             See `settings.config.Config.targets`.
         asked

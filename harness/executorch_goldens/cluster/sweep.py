@@ -26,7 +26,7 @@ from executorch_goldens.workers.schedule import Job
 from executorch_goldens.workers.sweep import Ended, Sweep, SweepError
 from executorch_goldens.workers.worker import with_harness
 
-#: What the client runs.
+#: Code of the client.
 MAIN = "from executorch_goldens.cluster.client import main; main()"
 
 #: Cells of a batch: enough that handing it over costs nothing, few enough that a worker that dies loses little.
@@ -111,7 +111,7 @@ class ClusterSweep(Sweep):
         count = sum(len(batch.jobs) for batch in list(self.waiting.values()))
         return f"{count} exports are with the workers of {self.address}"
 
-    # What follows runs in the sweep's thread.
+    # The methods below run in the sweep's thread.
 
     def _run(self) -> None:
         try:
@@ -204,7 +204,7 @@ class ClusterSweep(Sweep):
             Made(key, tuple(lists)) for row in answer["rows"] if row["made"] for key, lists in [row["made"]]
         ]
         if (fact := next(filter(None, map(lookup.differing, made)), None)) is not None:
-            # What it was made from there is not what there is here: no later batch of that worker's would be, either.
+            # Its dependencies there differ from those here: no later batch of that worker's would fit, either.
             self.waiting[batch.number] = again = replace(batch, attempt=batch.attempt + 1)
             self.refused[answer["worker"]] = (str(fact),)
             requests.add({**self._message(again), "refuse": [answer["worker"], str(fact)]})

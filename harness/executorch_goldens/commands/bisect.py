@@ -26,7 +26,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "bisect",
-        description="Find what changed a cell. Between two releases: which of executorch, torch, torchao and "
+        description="Find the change that altered a cell. Between two releases: executorch, torch, torchao or "
         "tosa-tools. Between two revisions of a checkout of ExecuTorch: the commit, by git bisect in a worktree of its "
         "own, with the checkout's Python sources laid over a release.",
         epilog=EXAMPLES,

@@ -36,7 +36,7 @@ exit code: 0 identical, 1 different, 2 error
 """
 #: Cells of a pass by their traces that are compared though they are not in the core.
 FEW = 40
-#: Where what was made is kept.
+#: Default folder of artifacts.
 FOLDER = Path("build/compare")
 
 

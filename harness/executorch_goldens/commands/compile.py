@@ -41,7 +41,7 @@ examples:
   goldens compile --cell '*/linear' --snapshot-update
   goldens compile --release 1.4.1 --exported --against ../vela-5.0.0/bin/python
 """
-#: Where the payloads of the last run are, below the folder of builds.
+#: Folder of the last run's payloads, below the folder of builds.
 BUILD = Path("build/compiled")
 #: The forms of the command, and the options of each.
 EXPORTING, EXPORTED = "exporting", "--exported"

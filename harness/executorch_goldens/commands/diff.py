@@ -34,7 +34,7 @@ examples:
 exit code: 0 the same, 1 different, 2 error
 """
 
-#: How the text of a decoded payload begins.
+#: Beginning of the text of a decoded payload.
 _GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
 #: The forms of the command, and the options of each.
 RELEASES, FOLDERS, FILES, PROGRAM = "two releases", "two folders", "two files", "a program and a cell"
@@ -162,7 +162,7 @@ def _releases(arguments: argparse.Namespace) -> int:
     return DIFFERENT if drift.entries else SAME
 
 
-#: What differs: a heading and lines under it.
+#: Differences: a heading and lines under it.
 _Difference = tuple[str, Iterator[str]]
 
 

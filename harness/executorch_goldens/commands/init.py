@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from executorch_goldens.exporting.first import Guess
 
 DISTRIBUTION = "executorch-goldens"
-#: What becomes of a model's weights.
+#: Ways to treat a model's weights.
 KEPT = "its weights are kept (fill=False): they are the same each time it is made"
 DRAWN = "its weights are drawn by the harness: it has others each time it is made. FILE:NAME@CHECKPOINT loads yours"
 

@@ -266,7 +266,7 @@ class Reviewed:
                 some = f"{len(cells)} of " if len(cells) < len(group.members) else ""
                 lines.append(f"recorded: {group.title}: {some}{group.extent}")
             if cells and len(cells) == len(group.recordable):
-                # What a person accepts, they no longer reject.
+                # An accepted cause is no longer rejected.
                 reasons.pop(group.cause, None)
             if reason := rejected.get(group.cause):
                 lines.append(f"rejected: {group.head}: {reason}")

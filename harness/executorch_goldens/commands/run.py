@@ -18,7 +18,7 @@ from executorch_goldens.toolchains import handing
 #: The command that a wrapper of this one was called with, for messages: nox, for instance.
 CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
 
-#: What makes pytest run the cells, and nothing of the project that it is started in.
+#: Options with which pytest runs the cells, and nothing of the current project.
 PYTEST = (
     *(
         "-p",
@@ -30,7 +30,7 @@ PYTEST = (
         "--pyargs",
         "executorch_goldens.running.cells",
     ),
-    # How far a run is, the plugin shows.
+    # The plugin shows the progress.
     *("-o", "console_output_style=classic", "--no-header"),
     # ExecuTorch brings packages with plugins that no cell needs: hypothesis' takes a second at the end to find that
     # there is nothing to say, to import the others takes a tenth of a run that exports nothing.

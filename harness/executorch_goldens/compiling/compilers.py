@@ -40,7 +40,7 @@ class Kind:
     Attributes
     ----------
     title
-        What messages call it.
+        Its name in messages.
     driver
         Module that runs in its environment.
     option
@@ -130,7 +130,7 @@ class Compiler:
         pins
             The versions that the release names, for the way out.
         option
-            What names it on the command line, if it is not the compiler's own.
+            Its name on the command line, if it is not the compiler's own.
         """
         kind = KINDS[name]
         option = option or kind.option
@@ -196,7 +196,7 @@ class Compiler:
 def environment(variation: Variation) -> dict[str, str]:
     """Return the environment variables of a compiling process.
 
-    What a process of its own allocates is filled with other bytes by each heap seed (``MALLOC_PERTURB_``, mallopt(3)).
+    Each heap seed fills allocations of the process with other bytes (``MALLOC_PERTURB_``, mallopt(3)).
     """
     kept = {name: value for name, value in os.environ.items() if name not in DROPPED_ENVIRONMENT}
     filled = {"MALLOC_PERTURB_": str(variation.heap_seed % 255)} if variation.heap_seed else {}

@@ -79,7 +79,7 @@ def serve(load: Callable[[], Compile]) -> None:
                 with Path(folder, "log").open("wb") as log:
                     os.dup2(log.fileno(), 1)
                     os.dup2(log.fileno(), 2)
-                # What sleeps takes no processor time.
+                # A sleeping process takes no processor time.
                 limit_processor(request.limit)
                 signal.alarm(min(math.ceil(WALL * request.limit), FOREVER))
                 compile_one(compile_payload, request, index)

@@ -76,7 +76,7 @@ def facts(compiler: str, name: str, payload: bytes, result: Compiled | Refused) 
     return {"delegate": name, "tosa": digest(payload), **lines}
 
 
-#: What each compiler makes, as facts.
+#: Functions that render each compiler's result as facts.
 FACTS = {VELA: stream.facts, CONVERTER: vgf.facts}
 
 

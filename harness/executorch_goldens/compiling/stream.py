@@ -18,7 +18,7 @@ ALIGNMENT = 16
 #: Shape in six dimensions, bytes of an element, offset and region.
 TENSOR = struct.Struct("<9i")
 
-#: What starts a command stream for the driver, and its actions: the low byte of a word, and the words that follow.
+#: Magic word of a command stream, and the driver's actions: the low byte of a word, and the words that follow.
 FOURCC = b"COP1"
 #: ``DACommands`` of ``ethosu/vela/driver_actions.py``: the configuration is followed by two words; the command stream
 #: by as many as its header says.
@@ -45,7 +45,7 @@ OPERATIONS: Mapping[int, str] = {
 #: Opcodes from here on set registers.
 SETS_REGISTERS = 0x100
 
-#: What Vela's estimates are called, and their unit, by the name in its summary.
+#: Names of Vela's estimates, with units, by the name in its summary.
 ESTIMATES: Mapping[str, tuple[str, str]] = {
     "sram": ("SRAM", " bytes"),
     "dram": ("DRAM", " bytes"),
@@ -94,7 +94,7 @@ class Stream:
     Attributes
     ----------
     commands
-        What the driver is handed: its header, then the command stream.
+        The driver's input: its header, then the command stream.
     weights
         Weights and biases, encoded.
     scratch

@@ -27,7 +27,7 @@ class CompiledTarget:
     takes
         Name of the TOSA target whose payloads it takes.
     system_config, memory_mode
-        What ``EthosUCompileSpec`` of every release takes for it when nothing else is said; empty for VGF.
+        Default of ``EthosUCompileSpec`` in every release; empty for VGF.
     """
 
     name: str

@@ -51,7 +51,7 @@ def packed(archive: Path) -> bytes:
     """
     import numpy as np
 
-    # What this process's own Vela wrote a moment ago.
+    # Written by this process's own Vela a moment ago.
     with np.load(archive, allow_pickle=False) as data:  # noqa: TID251
         blocks = {
             "vela_bin_stream": b"",

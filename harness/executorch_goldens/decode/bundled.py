@@ -15,7 +15,7 @@ from executorch_goldens.decode.pte import NOT_IN_SCHEMA, stored_tensor
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
-#: What a bundled program has at offset 4.
+#: Identifier of a bundled program at offset 4.
 IDENTIFIER = b"BP08"
 
 

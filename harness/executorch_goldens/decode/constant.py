@@ -158,7 +158,7 @@ def _small_floats(exponent_bits: int, mantissa_bits: int, bias: int, special: st
     Parameters
     ----------
     special
-        Which codes are not finite numbers: ``ieee`` (all-ones exponent: infinities and NaN), ``fn`` (all
+        Codes that are not finite numbers: ``ieee`` (all-ones exponent: infinities and NaN), ``fn`` (all
         ones: NaN), ``fnuz`` (minus zero: NaN), ``none``.
     """
     count = 1 << (1 + exponent_bits + mantissa_bits)

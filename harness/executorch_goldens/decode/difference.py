@@ -11,7 +11,7 @@ import numpy as np
 from executorch_goldens.decode.constant import Array
 from executorch_goldens.decode.numbers import Double, Float32
 
-#: How many differing elements are shown, from the first.
+#: Number of differing elements that are shown, from the first.
 SHOWN = 3
 #: Elements compared at once, so that comparing large tensors does not double the memory they take.
 PIECE = 1 << 18

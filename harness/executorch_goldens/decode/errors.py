@@ -13,7 +13,7 @@ class DecodeError(ValueError):
     offset
         Byte offset of the unexpected thing in the payload.
     what
-        What was expected and what was found.
+        The expectation and the finding.
     """
 
     def __init__(self, path: str, offset: int, what: str) -> None:
@@ -45,9 +45,9 @@ class SchemaError(LookupError):
     Attributes
     ----------
     schema
-        Which schema: ``tosa``, ``xnnpack`` or ``program``, or the path of its file.
+        The schema: ``tosa``, ``xnnpack`` or ``program``, or the path of its file.
     what
-        What is missing or not understood, and the way out.
+        The missing or unknown part, and the way out.
     """
 
     def __init__(self, schema: str, what: str) -> None:

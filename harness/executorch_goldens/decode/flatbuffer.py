@@ -124,7 +124,7 @@ class _Layout:
     unions: tuple[tuple[str, int, int, Union], ...]
     #: Parts of the table that its fields take, relative to its start.
     spans: tuple[tuple[int, int], ...]
-    #: Where the last of its fields ends.
+    #: Offset of the end of its last field.
     size: int
 
 

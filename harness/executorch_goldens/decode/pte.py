@@ -26,7 +26,7 @@ _HEADER_MAGIC = b"eh00"
 #: Size of all segments; absent from short headers.
 _SEGMENT_SIZE = struct.Struct("<Q")
 
-#: How the tensors of each ``ScalarType`` are stored.
+#: Encodings of tensors by ``ScalarType``.
 DTYPES: Mapping[str, Codec] = {
     "BYTE": CODECS["u8"],
     "CHAR": CODECS["i8"],

@@ -90,7 +90,7 @@ class Vector:
 
 
 Type = Scalar | Enum | String | TableRef | Union | Vector
-#: What an absent field reads as.
+#: Value of an absent field.
 Default = bool | int | float | str | None
 
 
@@ -103,7 +103,7 @@ class Field:
     slot
         Index of the field's entry in a vtable. A union takes two: its type's is just before its value's.
     default
-        What the field holds when it is absent. Enums by name.
+        The value of the field when it is absent. Enums by name.
     """
 
     name: str

@@ -40,7 +40,7 @@ PLACES: dict[str, tuple[str, ...]] = {
 }
 #: The package that brings each schema, to be found without importing it.
 PACKAGES = {"tosa": "tosa_serializer", **dict.fromkeys(list(PLACES)[1:], "executorch")}
-#: What the user knows the schema's owner as.
+#: The user's name for the schema's owner.
 OWNERS = {"tosa": "tosa-tools", **dict.fromkeys(list(PLACES)[1:], "executorch")}
 
 
@@ -87,7 +87,7 @@ class Schemas:
         Parameters
         ----------
         owner
-            What its user knows the schema's owner as: ``executorch``.
+            The user's name for the schema's owner: ``executorch``.
         files
             Where it is, best first, relative to a ``site-packages`` or to a plain directory.
 

@@ -16,7 +16,7 @@ from executorch_goldens.decode.summary import COUNTED, summarize
 
 #: Constants of up to this many numbers are written out; larger ones are summarised (design, *Goldens*).
 WRITTEN_OUT = 64
-#: How many numbers of a summarised constant are shown at each end.
+#: Numbers of a summarised constant that are shown at each end.
 SHOWN_AT_ENDS = 8
 #: Numbers on one line, so that a change of one shows in a narrow window.
 NUMBERS_PER_LINE = 16

@@ -26,7 +26,7 @@ NO_VALUE = 0xFFFFFFFF
 NOT_HERE = 0xFFFFFFFFFFFFFFFF
 
 DTYPE_PREFIX = "xnn_datatype_"
-#: How the constants of each ``XNNDatatype`` are stored.
+#: Encodings of constants by ``XNNDatatype``.
 DTYPES: Mapping[str, Codec] = {
     "fp32": CODECS["f32"],
     "fp16": CODECS["f16"],

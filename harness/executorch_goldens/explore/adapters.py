@@ -37,7 +37,7 @@ class Adapted:
     graphs
         Empty where it cannot read the file.
     why
-        What it says then.
+        Its message then.
     """
 
     name: str
@@ -58,7 +58,7 @@ def adapted(folder: Path, texts: Texts) -> Iterator[Adapted]:
     Parameters
     ----------
     texts
-        What the variation made.
+        The files of the variation.
     """
     program = folder / "program.pte"
     if program.is_file():
@@ -75,7 +75,7 @@ def _read(file: Path, name: str, delegate: int | None, module: str) -> Adapted:
     named = f"{name} by {module.partition('_')[0]} adapter"
     try:
         converted: dict[str, Any] = _adapter(module).convert(str(file), {})
-    # What an adapter raises for a file that it does not know is its own affair.
+    # An adapter may raise anything for a file that it does not know.
     except Exception as error:
         return Adapted(named, delegate, [], f"{type(error).__name__}: {error}")
     graphs = converted.get("graphs") or [

@@ -38,7 +38,7 @@ class Drawn:
     Attributes
     ----------
     states
-        How what is in delegates compares with the other artifact (`executorch_goldens.report.operators`), by node.
+        State of nodes in delegates against the other artifact (`executorch_goldens.report.operators`), by node.
     makers
         Node that makes each value of a delegate, by number of the delegate and name of the value.
     labelled
@@ -169,7 +169,7 @@ class _Drawing:
                 continue
             elif node.target == lowered.GETITEM and node.read[0] in self.sources:
                 sources = self.sources[node.read[0]]
-                # What is no delegate has its results under one node.
+                # Nodes other than delegates have their results under one node.
                 self.sources[node.name] = [
                     sources[node.item] if node.item < len(sources) else (sources[0][0], node.item)
                 ]

@@ -17,7 +17,7 @@ from executorch_goldens.report.operators import SAME
 from executorch_goldens.results.evidence import OUTPUT, VALUE, Evidence
 from executorch_goldens.results.origins import Origins, written
 
-#: What each overlay is called in the list of node data.
+#: Name of each overlay in the list of node data.
 COMPARED, ERROR, PASS, ORIGIN = "compared", "part of tolerance", "pass", "pass of origin"
 #: Backgrounds of operators that are not the same, by state, and of errors: half of the tolerance, all of it, beyond.
 STATES = {"changed": "#f2c14e", "replaced": "#f29e4e", "added": "#7cb9a8", "removed": "#e07a7a"}
@@ -42,7 +42,7 @@ def overlays(
     variation
         Under which the artifact was made; None for a golden beside it, whose error is unknown.
     makers
-        What made an operator or constant, and the passes that converted it, by node.
+        The origin of an operator or constant, with the passes that converted it, by node.
     """
     # Model Explorer shows the last first.
     made: Mapping[str, dict[str, NodeDataResult]] = {
@@ -56,7 +56,7 @@ def overlays(
             results,
             name,
             thresholds=ERRORS if name == ERROR else [],
-            # What is no number has no sum.
+            # Results other than numbers have no sum.
             hideInAggregatedStatsTable=name != ERROR,
         )
         for name, results in made.items()

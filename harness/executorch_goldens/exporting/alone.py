@@ -24,7 +24,7 @@ def load_alone(zoos: Sequence[str], name: str, module: str | None, others: Colle
     others
         Modules of other cases: where a module imports them, they run once something of theirs is asked for.
     """
-    # What is wrong with one of them, `load` says below.
+    # `load` below reports errors in one of them.
     if module is not None:
         with putting_off(set(others) - {module}), contextlib.suppress(Exception):
             for each in (*zoos, module):

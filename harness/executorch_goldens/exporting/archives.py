@@ -30,7 +30,7 @@ from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.recorded import Inputs
 from executorch_goldens.registry import ZooError
 
-#: What is compiled, and would be loaded as code.
+#: Folder of compiled code, which would be loaded.
 COMPILED = "data/aotinductor/"
 #: Names in the expressions of sizes: symbols, and functions of torch.utils._sympy.functions and sympy.
 SYMBOL = re.compile(r"[a-z_]{1,20}\d{1,9}")

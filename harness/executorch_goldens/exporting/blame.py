@@ -27,9 +27,9 @@ _JUDGING: set[CodeType] = set()
 
 #: Rooms whose code replaces the release's, and raises what the release would.
 REPLACING = ("executorch_goldens.patches.", "executorch_goldens.patches.shortcuts.")
-#: What the harness calls with arguments of its own; ExecuTorch and cases call it through frames of their own.
+#: Libraries that the harness calls with arguments of its own; ExecuTorch and cases call it through frames of their own.
 LIBRARIES = ("numpy.",)
-#: What the machine had too little of is no defect of the code that asked for it.
+#: Exceptions for a shortage of the machine, which is no defect of the requesting code.
 OF_THE_MACHINE = (MemoryError, OSError)
 
 
@@ -51,7 +51,7 @@ class OwnError(HarnessError, RuntimeError):
     Attributes
     ----------
     stage
-        How far the export had come; see `executorch_goldens.artifact.Failure`.
+        The stage of the export; see `executorch_goldens.artifact.Failure`.
     where
         File, line and function.
     error
@@ -80,7 +80,7 @@ def own_error(stage: str, error: BaseException, raised: BaseException | None = N
     Parameters
     ----------
     raised
-        What was raised from `error`; by default `error` itself.
+        The exception raised from `error`; by default `error` itself.
     """
     if isinstance(error, (HarnessError, *OF_THE_MACHINE)):
         return None

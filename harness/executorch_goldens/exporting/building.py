@@ -19,7 +19,7 @@ from executorch_goldens.registry import ZooError
 
 #: The method of a program that has one.
 FORWARD = "forward"
-#: How far a program may be from runs that were recorded, as a part of the largest value, where nobody says more.
+#: Default tolerance against recorded runs, as a part of the largest value.
 BOUND = 2.0**-10
 
 
@@ -48,11 +48,11 @@ class Method:
     example
         The eager module, as it was when it was named, and its inputs; None where only runs were recorded.
     quantized
-        What gives the outputs that a quantized program should have; None where none was named.
+        The source of a quantized program's expected outputs; None where none was named.
     recorded
         Inputs and outputs of runs that were recorded elsewhere, by name.
     bound
-        How far the program may be from these, as a part of the largest value.
+        The tolerance against these, as a part of the largest value.
     """
 
     example: Example | None = None
@@ -78,7 +78,7 @@ class Build:
     data
         Draws inputs and weights that are the same everywhere.
     methods
-        What was said of each method.
+        The declarations of each method.
     orders
         Methods that are run one after another in one loaded program.
     """
@@ -87,7 +87,7 @@ class Build:
         self.data = Data(name)
         self.methods: dict[str, Method] = {}
         self.orders: list[tuple[str, ...]] = []
-        # What modules share, their copies share. What is quantized in place is another module than before.
+        # Copies share modules as the originals do. A module quantized in place is another one than before.
         self._memo: dict[int, Any] = {}
         self._quantized_memo: dict[int, Any] = {}
 
@@ -107,7 +107,7 @@ class Build:
         Parameters
         ----------
         inputs, kwargs
-            What it is run on, as for `torch.export.export`; further samples are drawn like it.
+            The inputs, as for `torch.export.export`; further samples are drawn like it.
         name
             Of the method.
         dynamic_shapes
@@ -167,9 +167,9 @@ class Build:
         name
             Of the method.
         sample
-            What the run is called.
+            The name of the run.
         bound
-            How far the program may be from `outputs`, as a part of the largest value: nothing else is known of it.
+            The tolerance against `outputs`, as a part of the largest value: nothing else is known of it.
 
         Raises
         ------
@@ -188,6 +188,6 @@ class Build:
     def in_order(self, *names: str) -> None:
         """Have methods run one after another in one loaded program, as a prefill before its decodes.
 
-        What comes out has to be what the eager modules give that share their state in the same way.
+        The expected outputs are those of the eager modules, sharing their state in the same way.
         """
         self.orders.append(names)

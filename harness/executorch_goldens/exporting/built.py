@@ -46,7 +46,7 @@ from executorch_goldens.targets import BUILD, INT8_FLOOR, TOSA, XNNPACK
 BUILDING = "build"
 #: The samples on which methods are run in order.
 IN_ORDER = ("example", "drawn")
-#: What a backend's approximations are, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
+#: Approximations of each backend, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
 BACKENDS = {"TOSABackend": TOSA, "XnnpackBackend": XNNPACK}
 
 
@@ -192,7 +192,7 @@ class Way(Export):
         Parameters
         ----------
         last
-            What gives the outputs, quantized: its graph says what one code of them is worth.
+            The source of the outputs, quantized: its graph tells what one code of them is worth.
         """
         self.expect(module)
         if quantized is not None:
@@ -202,7 +202,7 @@ class Way(Export):
     def as_exported(self, module: torch.nn.Module) -> torch.nn.Module:
         """Return a module as operators that rounding is known of: tensors that torchao made hide theirs.
 
-        What cannot be exported by itself, as methods in order, stays as it is.
+        Programs that cannot be exported alone, as methods in order, stay unchanged.
         """
         if isinstance(module, torch.fx.GraphModule):
             return module
@@ -223,11 +223,11 @@ class BuiltExport(Export):
     Attributes
     ----------
     build
-        What the case's function was given.
+        The argument of the case's function.
     ways
         The ways in which the program is run.
     emitted
-        What the program was made from; None where it came as bytes that nothing here emitted.
+        The source of the program; None where it came as bytes that nothing here emitted.
     built
         The program.
     """
@@ -498,7 +498,7 @@ class BuiltExport(Export):
         """Yield a line for each parameter and buffer of the named modules: its name and digest."""
         for name, method in self.build.methods.items():
             state = method.example.module.state_dict() if method.example is not None else {}
-            # What torchao has quantized is a class of its own: its bytes are not numpy's.
+            # Tensors quantized by torchao are of its own class: their bytes are not numpy's.
             for path, tensor in filter(lambda item: is_plain(item[1]), state.items()):
                 held = numerics.flatten((tensor.detach(),))[0]
                 digest = hashlib.sha256(held.data).hexdigest()[:16]

@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.registry import ZooError
 
-#: What an input may be beside a tensor: the program is specialised on it.
+#: Types of inputs besides tensors: the program is specialised on them.
 CONSTANTS = (type(None), bool, int, float, str)
 
 

@@ -348,7 +348,7 @@ class Example:
         ``.npz`` file, or files, of samples that the program is judged on as well, relative to the module of the case
         (`executorch_goldens.exporting.recorded`).
     calibration
-        What quantized targets calibrate with in place of the inputs: an ``.npz`` file, or several sets of inputs. One
+        Calibration inputs of quantized targets in place of the inputs: an ``.npz`` file, or several sets of inputs. One
         is a tuple as `inputs`; where there are `kwargs`, a pair of both.
     quantizer
         Takes the `executorch_goldens.targets.Target` that is quantized for, and returns a quantizer in place of its
@@ -362,7 +362,7 @@ class Example:
     bound
         The least that `metric` may be.
     program
-        What was exported already: `module` is what it gives, and nothing is exported for float targets.
+        A program that is exported already: `module` is its module, and nothing is exported for float targets.
     recordings, calibrating
         The tensors of `recorded` and `calibration`, once `example_of` has read them.
     """

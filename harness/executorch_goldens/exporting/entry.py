@@ -63,7 +63,7 @@ def export(
             raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
         result = attempt.failed(error)
     try:
-        # What is lowered again for this is none of the export's passes: nothing watches.
+        # A further lowering for this is none of the export's passes: nothing watches.
         result = attempt.looked_into(result)
     except (HarnessError, *OF_THE_MACHINE):
         raise

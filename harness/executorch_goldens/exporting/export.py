@@ -66,7 +66,7 @@ MODEL = "model"
 #: Seconds of processor time that looking for the operator that begins a departure may take: a third of what an export
 #: may.
 LOOKING = 60.0
-#: What the runtime says where an input is larger than memory was planned for.
+#: The runtime's message for an input larger than the planned memory.
 BOUNDED = "Attempted to resize a bounded tensor"
 #: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its
 #: example.
@@ -112,13 +112,13 @@ class Export:
     unfolded
         Quantizes the model again, its weights in the graph; None where nothing is quantized.
     made
-        What there is before it is run: graph and delegates.
+        Graph and delegates before it is run.
     program
         The lowered program before it is emitted, once there is one that is to be run.
     log
         Where in the log what runs it begins to write.
     call
-        How the model is called; the steps of a sample are the tensors of it.
+        The arguments of the model; the steps of a sample are the tensors of it.
     methods
         The method that each step of a sample runs, by its name; nothing where all run the one there is.
     unbounded
@@ -282,7 +282,7 @@ class Export:
                 made[name] = run(copy.deepcopy(steps))
             except RuntimeError as error:
                 beyond = self.moved[name].beyond
-                # What the model gives a number for, lowering has to.
+                # Lowering has to give a number wherever the model does.
                 if not numerics.is_unpredictable(error) or not beyond:
                     raise
                 self.leave_out(name, f"TOSA leaves open what comes out: {beyond[0]}")
@@ -317,7 +317,7 @@ class Export:
             )
             return dataclasses.replace(lowered, begins=begins)
         if not lowered.moves_far():
-            # What the outputs may be off by hides no operator, and to look at each takes as long as an export.
+            # The tolerance of the outputs hides no operator, and to look at each takes as long as an export.
             return lowered
         chosen = {name: self.samples[name] for name in operators.chosen(self.samples)}
         found, inside = self._apart(
@@ -340,7 +340,7 @@ class Export:
         Parameters
         ----------
         outputs
-            What the program gave; by default what the quantized eager graph gives.
+            The outputs of the program; by default those of the quantized eager graph.
         """
         floor = self.case.sqnr.get(self.target.name, self.target.floor)
         name = next(iter(self.samples), "")
@@ -466,7 +466,7 @@ class Export:
         Parameters
         ----------
         graph
-            What gives the outputs: where it is a graph, it says what one code of them is worth.
+            The source of the outputs: a graph also tells what one code of them is worth.
         """
         self.floats = self.expected
         self.expect(quantized)

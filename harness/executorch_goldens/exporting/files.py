@@ -29,7 +29,7 @@ class Build:
     Attributes
     ----------
     folder
-        What the files are relative to.
+        The folder that the files are relative to.
     file
         An exported program.
     inputs
@@ -53,7 +53,7 @@ class ProgramFile:
     Attributes
     ----------
     folder
-        What the files are relative to.
+        The folder that the files are relative to.
     entry
         Names the files.
     """

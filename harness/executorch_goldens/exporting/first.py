@@ -32,7 +32,7 @@ class Built:
     module
         In eval mode.
     inputs
-        What was returned beside the model; None where that is all.
+        The second value that was returned; None without one.
     has_own_weights
         Whether it has the same parameters each time it is made: a checkpoint's for instance.
     entry
@@ -72,7 +72,7 @@ def built(folder: Path, module: str, name: str, checkpoint: Path | None = None) 
     made, inputs = _made(make, f"{module}.{name}()", folder)
     if checkpoint is not None:
         return Built(in_mode(made), inputs, True, _load(made, checkpoint))
-    # What is drawn is drawn from another seed.
+    # Random numbers are drawn from another seed.
     torch.manual_seed(1)
     again, _ = _made(make, f"{module}.{name}()", folder)
     return Built(in_mode(made), inputs, _is_same(made.state_dict(), again.state_dict()))
@@ -153,7 +153,7 @@ def _made(
     if isinstance(given, torch.nn.Module):
         return given, None
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], torch.nn.Module):
-        return given[0], _as_inputs(given[1], f"what {called} returns beside the model")
+        return given[0], _as_inputs(given[1], f"the second value that {called} returns")
     raise ZooError(f"{called} is a {type(given).__name__}, and no torch.nn.Module")
 
 

@@ -46,7 +46,7 @@ class Mark(NamedTuple):
     number
         Of the node, in the order in which they were first seen; what is made from a node has its mark, too.
     operator
-        What the node was when it got the mark.
+        The kind of node when it got the mark.
     origin
         The pass or the stage that made it, then the passes that turned it into a different operator.
     """

@@ -25,7 +25,7 @@ from executorch_goldens.exporting.data import Example
 WIDTH = 110
 #: Elements up to which a tensor is written as a list; above, as its compressed bytes.
 LISTED = 64
-#: What XNNPACK's partitioner distinguishes by the function that a node was traced from (``source_fn_stack``).
+#: Functions that XNNPACK's partitioner distinguishes by the source of a node (``source_fn_stack``).
 FUNCTIONS = {"torch.ops.aten.linear.default(": "torch.nn.functional.linear("}
 
 
@@ -68,7 +68,7 @@ class Program:
         inputs
             All that it takes.
         dynamic_shapes
-            What is declared of each of them.
+            The declaration of each of them.
         """
         graph = copy.deepcopy(exported.graph)
         graph.set_codegen(CodeGen())
@@ -181,7 +181,7 @@ def example_in(file: Path, name: str) -> Example:
     Parameters
     ----------
     name
-        What its Python module is called from now on. It has ``Model``, ``inputs`` and perhaps ``dynamic_shapes``.
+        The name of its Python module. It has ``Model``, ``inputs`` and perhaps ``dynamic_shapes``.
     """
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Names of samples are parts of messages, and of lines of goldens.
 NAME = re.compile(r"[\w.-]{1,64}(/[\w.-]{1,64})?")
-#: What ``numpy.savez`` calls arrays that are given no name.
+#: The name that ``numpy.savez`` gives to unnamed arrays.
 UNNAMED = re.compile(r"arr_(\d+)")
 #: dtypes that numpy lacks, and what they are recorded in.
 WIDER = {torch.bfloat16: torch.float32, torch.float8_e4m3fn: torch.float32, torch.float8_e5m2: torch.float32}
@@ -108,7 +108,7 @@ class Inputs:
     what
         The case, in words.
     folder
-        What files are relative to.
+        The folder that files are relative to.
     """
 
     def __init__(self, what: str, example: Example, folder: Path) -> None:

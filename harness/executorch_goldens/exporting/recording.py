@@ -27,7 +27,7 @@ FILE, PATH, LISTING, VARIABLE = "file", "path", "listing", "variable"
 #: Of a directory, every name; those of distributions; those of files that lengthen the path of imports.
 ALL, DISTRIBUTIONS, PATHS = "*", "*-info", "*.pth"
 
-#: What these hold is the machine's, and changes all the time.
+#: Folders whose content is the machine's, and changes all the time.
 NO_FILES = ("/proc/", "/dev/", "/sys/")
 #: Names that Python looks for before anything can record it.
 FIRST_NAMES = ("sitecustomize", "usercustomize")
@@ -35,7 +35,7 @@ FIRST_NAMES = ("sitecustomize", "usercustomize")
 OUTPUTS = ("GOLDENS_BRANCHES", "GOLDENS_FIELDED", "GOLDENS_RECORDS")
 #: Ends of paths that are written otherwise.
 ODD = ("/", "/.", "/..")
-#: Who lists a directory to import from it: the names that are looked for count, not the others.
+#: The module that lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"
 
 Handler = Callable[..., None]
@@ -94,7 +94,7 @@ class Recorder:
             Folders in which no input is.
         """
         self._own_folders += tuple(f"{self._place(folder)}/" for folder in own)
-        # What was imported before counts as well.
+        # Earlier imports count as well.
         for name, module in list(sys.modules.items()):
             spec = getattr(module, "__spec__", None)
             if spec is not None and spec.has_location and spec.origin:
@@ -179,7 +179,7 @@ class Recorder:
         finally:
             self._busy = busy
 
-    # What happens
+    # Events
 
     def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
         handlers = self._handlers
@@ -201,7 +201,7 @@ class Recorder:
             return
         key = (FILE, self._place(path), "")
         if flags & (os.O_TRUNC | os.O_EXCL):
-            # What it holds from now on is what this process writes.
+            # From now on it holds this process's own output.
             if key not in self.facts and key not in self._before:
                 self._own_files.add(key[1])
         elif flags & os.O_ACCMODE != os.O_WRONLY:
@@ -213,7 +213,7 @@ class Recorder:
 
     def _listed(self, path: object = None) -> None:
         frame = sys._getframe(2)
-        # What shuffles listings (`executorch_goldens.variations`) lists for another.
+        # The shuffler of listings (`executorch_goldens.variations`) lists for another.
         if frame.f_globals.get("__name__") == "executorch_goldens.variations" and frame.f_back is not None:
             frame = frame.f_back
         caller = frame.f_code.co_filename
@@ -344,7 +344,7 @@ def source_of(file: str) -> str:
 
 
 def seen(found: os.stat_result) -> str:
-    """Return the relevant content of a path."""
+    """Return the recorded state of a path."""
     if stat.S_ISREG(found.st_mode):
         return f"file of {found.st_size} bytes"
     return "directory" if stat.S_ISDIR(found.st_mode) else "other"

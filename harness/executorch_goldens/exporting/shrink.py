@@ -18,7 +18,7 @@ from executorch_goldens.exporting.program import Program, evaluate, owned, plain
 
 Test = Callable[[Program], bool]
 
-#: How many expressions `executorch_goldens.exporting.program.plain` knows.
+#: Number of expressions that `executorch_goldens.exporting.program.plain` knows.
 PLAIN = 3
 
 

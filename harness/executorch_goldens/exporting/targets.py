@@ -34,7 +34,7 @@ class Lowering:
     Attributes
     ----------
     target
-        What it is made from.
+        Its origin.
     lower
         From an exported program to the lowered one.
     quantizer

@@ -37,12 +37,12 @@ LEVEL = "8k"
 LIMIT = 60.0
 #: Lines of what is refused in one payload that are kept.
 MOST = 4
-#: What a pass says of an operator: it is refused. Anything else that goes wrong says nothing about the payload.
+#: A pass's message about an operator: it is refused. Anything else that goes wrong says nothing about the payload.
 REFUSAL = re.compile(r"error: (?P<words>'(?:tosa|func)\.[^']*' op .*)$", re.MULTILINE)
 #: What it says of each operator of a payload of TOSA 1.0 that leaves a size open, as lowering with dynamic dimensions
 #: makes them: whoever runs it gives the sizes first (`executorch_goldens.numerics.open_sizes`).
 OPEN = "operand shape dimension cannot be dynamic"
-#: What ``tosa-opt`` says where it has read nothing, or takes no such option.
+#: Messages of ``tosa-opt`` that has read nothing, or does not know an option.
 PROBLEM = re.compile(r"^(?:.*error: |ERROR: |tosa-opt: |Unknown |Fail)(?P<words>.*\S.*)$", re.MULTILINE)
 
 

@@ -27,7 +27,7 @@ WRITING = {
     **dict.fromkeys(("--collect-only", "--co"), 0),
 }
 
-#: What an environment variable says where it is set and means no, whatever the case of its letters.
+#: Values of an environment variable that mean no, in any case.
 NO = ("", "0", "false", "no", "off", "n", "f")
 
 

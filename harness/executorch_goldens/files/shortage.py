@@ -9,7 +9,7 @@ import re
 
 from executorch_goldens.artifact import Failure
 
-#: How the C++ library, torch's allocator (c10/core/impl/alloc_cpu.cpp) and the system say that memory is not given.
+#: Messages of the C++ library, torch's allocator (c10/core/impl/alloc_cpu.cpp) and the system for a failed allocation.
 MEMORY = re.compile(r"MemoryError|bad_alloc|allocate memory|out of memory", re.IGNORECASE)
 
 #: Classes of other exceptions of the kind, and what their messages say.
@@ -26,7 +26,7 @@ def of_memory(error: BaseException) -> bool:
     True
     """
     link: BaseException | None = error
-    # What was raised in the handling of what it is the cause of comes round again.
+    # An exception raised while its own cause is handled comes round again.
     seen: set[int] = set()
     while link is not None and id(link) not in seen:
         seen.add(id(link))

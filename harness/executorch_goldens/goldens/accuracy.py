@@ -23,13 +23,13 @@ from executorch_goldens.goldens.deviation import Deviation
 STEP = 0.5
 #: So is a count that differs by one, or by this part of all.
 SHARE = 0.005
-#: What is this near, in dB, differs by the rounding of float32 at most. Equal outputs count as it.
+#: From this SQNR on, in dB, outputs differ by the rounding of float32 at most. Equal outputs count as it.
 MOST = 100.0
-#: What a manifest's field of an output begins with.
+#: Prefix of a manifest's field of an output.
 FIELD = "accuracy "
 #: The field with how near a program is to eager.
 ERROR = "error"
-#: What the field on what was checked says of a program whose outputs have to be eager's.
+#: Words of the field on checks for a program whose outputs must match eager's.
 EQUAL = "equal to the last bit"
 #: In the text of a `Nearness`: a ratio in dB, what is exact, the size of what should be nothing; a count out of all.
 _RATIO = re.compile(r"(-inf|-?\d{1,9}(?:\.\d{1,9})?) dB|(exact)|off by ([1-9]\.\d{1,9}e[-+]\d{1,3})")
@@ -58,7 +58,7 @@ class Accuracy:
         Of a quantized program, the least ratio of signal to quantization noise of an output, in dB, at most `MOST`;
         see `Nearness`.
     unseen
-        What of the program was not judged operator by operator, and why; empty where all of it was.
+        Parts of the program that were not judged operator by operator, and why; empty for none.
     """
 
     error: float
@@ -98,7 +98,7 @@ class Nearness:
     Attributes
     ----------
     text
-        What a golden's manifest has: over all samples, then on the example, which the quantizer calibrated with.
+        The text of a golden's manifest: over all samples, then on the example, which the quantizer calibrated with.
     sqnr
         On the example, power of the signal over that of the difference, in dB; infinity where they are equal, minus
         infinity where the program gives a NaN or an infinity for a number. Over all samples where the example has no
@@ -234,7 +234,7 @@ def same(one: str, other: str) -> bool:
     if (metric := _METRIC.fullmatch(one)) and (its := _METRIC.fullmatch(other)):
         return metric[3] == its[3] and all(_near(metric[at], its[at]) for at in (1, 2))
     (ratios, counts), (others, other_counts) = _measures(one), _measures(other)
-    # What is exact over all samples is so on the example.
+    # Outputs that are exact over all samples are exact on the example.
     ratios, others = (
         each * longer if each == [MOST] else each
         for each, longer in ((ratios, len(others)), (others, len(ratios)))
@@ -277,7 +277,7 @@ def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
 def _measures(text: str) -> tuple[list[float], dict[str, tuple[int, int]]]:
     """Return the ratios in dB that a text has, and its counts with their totals.
 
-    What should be nothing and is off has the ratio of one to it.
+    A value that should be zero and is not has the ratio of one to it.
     """
     ratios = [
         MOST if exact else float(ratio) if ratio else -20.0 * math.log10(float(off))

@@ -21,7 +21,7 @@ from executorch_goldens.goldens.reading import quantities, reading
 WHOLE = (golden.MANIFEST, golden.FAILURE, golden.PARTS)
 #: Characters of a digest in `golden.PASSES`: 24 bits, in which few hundred names do not collide.
 DIGITS = 4
-#: What is said of a run that no pass of the run at hand is, and of a result that none of these had.
+#: Names for a run that the current runs lack, and for a result that none of these had.
 GONE, OTHER = "a pass that is there no more", "another"
 
 

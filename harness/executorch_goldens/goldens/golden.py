@@ -49,7 +49,7 @@ COUNTED = "quantities.txt"
 DIGESTS = "digests"
 FIRST = "x86-64"
 
-#: What the manifest's field of a data file begins with.
+#: Prefix of the manifest's field of a data file.
 DATA = "data "
 #: Manifest field that says how a program was made that its case made by itself, and what is not known of it.
 RECIPE = "recipe"
@@ -68,7 +68,7 @@ ASIDE = durable.ASIDE
 REPLACED = ".old~"
 DELETED = ".gone~"
 
-#: How often reading starts again because a different run replaced the golden, before that is an error.
+#: Number of reading attempts while a different run replaces the golden.
 ATTEMPTS = 100
 
 Texts = Mapping[str, str]

@@ -10,12 +10,12 @@ from pathlib import Path
 
 #: A line that begins, divides or ends a conflict in a file (git-merge(1), "How conflicts are presented").
 MARKER = re.compile(r"(<{7}|[|]{7}|>{7}) |={7}$")
-#: What begins or ends one: a line of equal signs may be text.
+#: Beginnings and ends of conflicts: a line of equal signs may be text.
 _CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
 #: Seconds for git to look into its index.
 _PATIENCE = 10.0
 
-#: How a golden that a merge left is resolved.
+#: Way out for a golden that a merge left.
 WAY_OUT = (
     "Resolve the models and the code first, then run the cell with --snapshot-update, which records it "
     "again, and 'git add' it"
@@ -55,7 +55,7 @@ def bring_back(file: Path, then: str) -> str:
     Parameters
     ----------
     then
-        What brings one side of a merge up to date.
+        The command that updates one side of a merge.
     """
     conflict = conflict_in(file)
     if conflict:

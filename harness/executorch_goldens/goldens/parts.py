@@ -26,9 +26,9 @@ from executorch_goldens.structure.side import described
 
 #: Hexadecimal digits of a digest.
 DIGITS = 12
-#: How many words a line has whose part is quantized: one of them is its accuracy.
+#: Number of words in a line of a quantized part: one of them is its accuracy.
 WORDS = 5
-#: What is in the place of a digest where there is nothing.
+#: Placeholder for the digest of nothing.
 NOTHING = "-"
 _NODE = re.compile(
     r"    %(?P<name>\w+) : .*? = (?P<op>\w+)\[target=(?P<target>[^\]]*)\](?:\((?P<given>.*)\))?"
@@ -141,7 +141,7 @@ class _Graph:
     inside
         The same for the operators of delegates.
     outside
-        How often operators outside of delegates are there.
+        Number of operators outside of delegates, by type.
     """
 
     nodes: Mapping[str, _Node]

@@ -209,7 +209,7 @@ def _stored(payload: Outline) -> Iterator[tuple[str, int]]:
         # XNNPACK's constants and those of a program have a number, by which several values may use one. Those that
         # XNNPACK has in the named data are found there.
         number = value.attributes.get("constant_data") or value.attributes.get("data_buffer_idx")
-        # What a state begins with has a number of its own kind.
+        # The initial value of a state has a number of its own kind.
         place = (
             (where, value.name) if number is None else (f"memory {'memory_id' in value.attributes}", number)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from executorch_goldens.errors import some
 from executorch_goldens.goldens import golden
 
-#: What a result differs by whose model is another, in place of a pass.
+#: Blamed in place of a pass where the model itself differs.
 MODEL = "model"
 #: The method that a line of `golden.MODEL` names where a program has one.
 FORWARD = "forward"

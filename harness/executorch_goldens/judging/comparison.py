@@ -33,7 +33,7 @@ class Comparison:
     Attributes
     ----------
     verdict
-        What the harness says about the cell.
+        The result for the cell.
     texts
         The golden of the artifact that all variations agree on, where it is right; otherwise None. Where what differs
         is allowed, the golden as it is.
@@ -61,7 +61,7 @@ def compare(
     budgets
         See `executorch_goldens.goldens.quantities.over`.
     allow
-        What may differ from the golden: see `executorch_goldens.settings.config.Config`.
+        Allowed differences from the golden: see `executorch_goldens.settings.config.Config`.
 
     Raises
     ------

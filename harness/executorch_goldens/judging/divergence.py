@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
 
-#: How a line about two exports begins, and one about an export and its golden.
+#: Beginnings of the lines about two exports, and about an export and its golden.
 DIVERGES = "first pass that diverges"
 DIFFERS = "first pass whose result differs from the golden's"
 
@@ -20,13 +20,13 @@ class Divergence:
     Attributes
     ----------
     line
-        What a person reads.
+        The message.
     name
         Of the pass.
     numbers
         Where it is in each export, from 1; None where only one of them has it.
     omission
-        What an export is made without to see whether it is the cause; None where it cannot be left out.
+        The omission that shows whether it is the cause; None where it cannot be left out.
     """
 
     line: str

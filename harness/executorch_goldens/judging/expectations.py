@@ -63,7 +63,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     cause
         Of failures: the only one that is expected (`cause_of`); any where it is empty.
     why
-        What a person says of it.
+        A person's comment.
     """
 
     what: str
@@ -99,7 +99,7 @@ class Expectations:
     stated
         Those of its file.
     of_cases
-        What cases of the zoo expect of themselves.
+        Expectations that cases of the zoo declare.
     cases
         Whether its cells are those of cases that a person declares.
     proposes

@@ -33,7 +33,7 @@ FILE = "known.toml"
 #: Verdicts that no artifact follows from, or that the next run may not find, or that are a person's to decide: these
 #: are not accepted.
 NEVER = ("timed-out", "out-of-memory", "damaged-golden", "unexpected")
-#: What ends a process from outside: the system that lacks memory, or a person.
+#: Signals from outside that end a process: the system that lacks memory, or a person.
 FROM_OUTSIDE = "killed by SIGKILL"
 
 
@@ -91,7 +91,7 @@ def of(
     Parameters
     ----------
     declared
-        What the repository says of its own zoo, by release and cell.
+        The known defects of the repository's own zoo, by release and cell.
     """
     return read(root / release, release) if own(root, release) else declared.get(release, {})
 

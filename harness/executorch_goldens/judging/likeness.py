@@ -19,16 +19,16 @@ from executorch_goldens.structure import (
     renamed_values,
 )
 
-#: What two artifacts may be to each other, see `likeness`.
+#: Relations between two artifacts, see `likeness`.
 SAME, RENAMED, REORDERED, DIFFERENT = "same", "renamed", "reordered", "different"
 
 PROGRAM = "pte.txt"
 #: Fields of a manifest that are of the program.
 _PAYLOAD = re.compile(r"delegate \d+")
 _WHOLE = ("pte", LAYOUT)
-#: What of a payload's field follows from its bytes.
+#: Parts of a payload's field that follow from its bytes.
 _BYTES = re.compile(r" \d+ bytes( sha256 [0-9a-f]{64})?$")
-#: What distinguishes names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
+#: Suffixes of names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
 NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 
@@ -141,7 +141,7 @@ def _file(texts: Texts, field: str) -> str:
 def _is_reordered_program(before: Texts, after: Texts) -> bool:
     ours, theirs = _payloads(before, after), _payloads(after, before)
     if before[GRAPH] == after[GRAPH] and ours == theirs:
-        # What differs is in something that neither shows.
+        # The difference is in something that neither shows.
         return False
     texts = [[text for text, _ in payloads] for payloads in (ours, theirs)]
     if Counter(map(_interface, texts[0])) != Counter(map(_interface, texts[1])):

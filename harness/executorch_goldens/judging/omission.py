@@ -53,7 +53,7 @@ def _better(
     reviewed: golden.Texts | None,
     release: Release,
 ) -> str:
-    # What breaks without the pass says nothing of it.
+    # An export that breaks without the pass proves nothing about it.
     if len(_programs(outcomes)) < len(outcomes):
         return ""
     found = compare(judged.cell, outcomes, reviewed, release).verdict.name

@@ -17,7 +17,7 @@ from pathlib import Path
 import executorch_goldens
 from executorch_goldens import extensions, targets
 
-#: What is between the traceback of a cause and that of what was raised from it (`traceback.TracebackException`).
+#: Text between the traceback of a cause and that of its consequence (`traceback.TracebackException`).
 RAISED_FROM = "\nThe above exception was the direct cause of the following exception:\n\n"
 CAUGHT = "\nDuring handling of the above exception, another exception occurred:\n\n"
 _CHAIN = re.compile(f"({RAISED_FROM}|{CAUGHT})")

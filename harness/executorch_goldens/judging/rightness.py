@@ -224,7 +224,7 @@ def _bound_for(deviation: Deviation, sizes: NDArray[np.float64]) -> float:
     differences = deviation.differences()
     beyond = differences > deviation.tolerance
     sizes = np.broadcast_to(sizes, differences.shape)[beyond]
-    # Where no rounding touches an output, no bound is for it.
+    # An output without rounding has no bound for it.
     allows = deviation.allows() and bool(sizes.all())
     return float((differences[beyond] / sizes).max()) if allows else math.inf
 

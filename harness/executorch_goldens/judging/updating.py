@@ -10,9 +10,9 @@ from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 
-#: How a golden is accepted.
+#: Option that accepts a golden.
 UPDATE = "--snapshot-update"
-#: How a person lets a golden name fewer variations than it does.
+#: Option that lets a golden name fewer variations than it does.
 FEWER = "--fewer-variations"
 
 

@@ -43,10 +43,10 @@ SHOWN_LINES = 12
 #: Changes of a payload that are shown.
 SHOWN_CHANGES = 4
 
-#: How it is said that a program was not run, before the reason.
+#: Words before the reason why a program was not run.
 NOT_RUN = "not run:"
 
-#: How a repository lets names differ.
+#: The setting with which a repository lets names differ.
 ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in pyproject.toml'
 
 #: Operators outside of delegates that the reason of a new cell names.
@@ -74,7 +74,7 @@ class Verdict:
     reason
         One line.
     detail
-        What a person needs to see, line by line.
+        The details for a person, line by line.
     recordable
         Whether ``--snapshot-update`` can accept the artifact as the cell's golden.
     recorded
@@ -90,7 +90,7 @@ class Verdict:
     excess
         Of a program that is wrong in nothing but its outputs.
     attribution
-        What of the variations it follows, where that is known or was sought.
+        The factor that it follows, where that is known or was sought.
     """
 
     cell: Cell

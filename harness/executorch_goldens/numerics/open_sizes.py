@@ -20,7 +20,7 @@ from executorch_goldens.decode import Decoded, Graph, Operator, Schemas, Value
 from executorch_goldens.decode.tosa import decode_tosa
 from executorch_goldens.errors import HarnessError
 
-#: What a payload has for a size that it leaves open.
+#: Size that a payload leaves open.
 OPEN = -1
 #: As `Value.dtype` has it: a value that is no tensor but a list of sizes.
 SHAPE = "SHAPE"
@@ -320,7 +320,7 @@ RULES: Mapping[str, Rule] = {
     "TRANSPOSE": _permuted,
     "GATHER": _gathered,
     "RESIZE": _resized,
-    # What computes with sizes (EXT-SHAPE) gives the sizes themselves.
+    # Operators on sizes (EXT-SHAPE) give the sizes themselves.
     "DIM": lambda operator, given: (given[0][_number(operator, "axis")],),
     "CONCAT_SHAPE": lambda operator, given: tuple(size for sizes in given for size in sizes),
     "SLICE_SHAPE": lambda operator, given: given[0][given[1][0] : given[1][0] + given[2][0]],

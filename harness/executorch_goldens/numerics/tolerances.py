@@ -28,7 +28,7 @@ TOUCHED = float(np.finfo(np.float32).tiny)
 MARGIN = 3.0
 #: Slices are of different sizes where the largest value of one is so many times that of the next.
 APART = 8.0
-#: What n elements were seen to move by is taken for so many n-ths more: few show less than many do.
+#: The movement seen in n elements is raised by this many n-ths: few show less than many do.
 FEW = 8.0
 
 
@@ -39,7 +39,7 @@ class Allowed:
     Attributes
     ----------
     reach
-        How far each element may be off.
+        The tolerance of each element.
     sizes
         Of each element, the largest value of its group, in this sample and in the first.
     sizes_anywhere
@@ -60,7 +60,7 @@ class _Group:
     blocks
         Where they are.
     around
-        What rounding moves one of them by, on average.
+        Mean movement of one of them by rounding.
     """
 
     blocks: tuple[Block, ...]
@@ -81,11 +81,11 @@ def allowed(
     expected
         In each sample.
     spreads
-        How far rounding alone moved each element; none where that was not measured.
+        Movement of each element by rounding alone; none where that was not measured.
     code
         A little more than what one code is worth; 0 where the output is not quantized.
     bound
-        What may be off in any case, where it is rounded, as a part of the largest value.
+        The tolerance in any case, where it is rounded, as a part of the largest value.
     """
     values = [_finite(np.abs(each)) for each in expected]
     moved = [np.asarray(each, dtype=np.float64) for each in spreads]
@@ -111,11 +111,11 @@ def _reach(
     Parameters
     ----------
     moved
-        What each element of the sample moved; None where that was not measured.
+        Movement of each element of the sample; None where that was not measured.
     around
-        What one of their group moved on average.
+        Mean movement of one of their group.
     least
-        What they may be off by where any element of the sample moved.
+        Their tolerance where any element of the sample moved.
     by_code
         Whether they may be off by no more than that.
     """

@@ -31,11 +31,11 @@ class Kind:
     Attributes
     ----------
     name
-        What one is called.
+        The noun for one.
     usual
-        What its option takes instead of names: what the release declares, or all.
+        Values of its option instead of names: the release's declaration, or all.
     without
-        How to do without one.
+        The way to do without one.
     records
         Where its digests are recorded.
     """
@@ -165,7 +165,7 @@ def resolve(function: str) -> Any:
 def digest(function: str) -> str:
     """Return the SHA-256, in hexadecimal, of the source of the function ``module:qualified.name``.
 
-    What is hashed is UTF-8 text: decorators, comments, docstring and indentation count, line ends are newlines. A
+    The hashed text is UTF-8: decorators, comments, docstring and indentation count, line ends are newlines. A
     change of a comment upstream is reviewed like any other. The text is found by the code that runs, for what a
     function says of itself (``__wrapped__``, ``__module__``, ``__qualname__``) may be copied from a different one. A
     decorated function has the text of each function that runs, but for wrappers of the standard library.
@@ -202,7 +202,7 @@ def verify(kind: Kind, name: str, fits: Fits, release: str, unguarded: str | Non
             raise GuardError(kind, name, release, function, expected, found, _where(resolve(function)))
 
 
-# What runs, and where it is written
+# Running code, and where it is written
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -375,7 +375,7 @@ def _of_class(owner: type) -> Iterator[str]:
         for function in _running(value):
             code = function.__code__
             within = code.co_filename == file and first <= code.co_firstlineno < first + len(lines)
-            # What `dataclass` and its like generate is written nowhere.
+            # Code that `dataclass` and its like generate is in no file.
             added = not within and not _is_of_python(function) and linecache.getlines(code.co_filename)
             if added or (within and not _is_written(function)):
                 yield f"{name}: {_text(function)}"

@@ -186,7 +186,7 @@ def downstream(left_out: set[Any], graph: Any) -> set[Any]:
 PATCH = Patch(
     name="output-aliases",
     issue=19152,
-    summary="XNNPACK partitions leave out what would make an output an alias of an input or of a second output",
+    summary="XNNPACK partitions leave out nodes that would make an output an alias of an input or of a second output",
     fits=FITS,
     install=_install,
     verdicts=dict.fromkeys(("new", "failed"), "is already in the inputs"),

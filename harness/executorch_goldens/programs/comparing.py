@@ -9,7 +9,7 @@ from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.programs.format import DEVICE, FrozenSample, Program, Value
 from executorch_goldens.programs.running import Ran
 
-#: What a program is, beside `executorch_goldens.programs.running.REFUSED`, ``CRASHED`` and ``TIMED_OUT``.
+#: Results of a program, beside `executorch_goldens.programs.running.REFUSED`, ``CRASHED`` and ``TIMED_OUT``.
 SAME, ROUNDING, WRONG, KEPT = "same", "within rounding", "wrong", "kept"
 #: Those that are as they should be.
 RIGHT = frozenset((SAME, ROUNDING, KEPT))

@@ -30,7 +30,7 @@ FORWARD = "forward"
 #: The manifest; the file beside it with its digest, as sha256sum writes it; and the folder of everything else.
 MANIFEST, SEAL, OBJECTS = "corpus.json", "corpus.json.sha256", "objects"
 
-#: What runs a program: ExecuTorch's runtime, the reference model of tosa-tools, or only the device it was made for.
+#: Engines of a program: ExecuTorch's runtime, the reference model of tosa-tools, or only the device it was made for.
 EXECUTORCH, REFERENCE_MODEL, DEVICE = ENGINES = ("executorch", "tosa-reference-model", "device")
 
 #: Bytes of an element, by what torch calls the dtype.
@@ -51,7 +51,7 @@ NOT_IN_NUMPY = {
 #: Bytes of a program, and of a tensor. The largest of the zoo have 3 MB and 0.6 MB.
 LARGEST_PROGRAM = 1 << 30
 LARGEST_TENSOR = 1 << 28
-#: How many there may be of what a manifest lists, each by itself; the size of the file bounds them together.
+#: Largest numbers of a manifest's entries, each by itself; the size of the file bounds them together.
 MOST_CELLS, MOST_PROGRAMS, MOST_SAMPLES, MOST_TENSORS = 10_000, 1_000, 100, 1_000
 #: Dimensions of a tensor: as in ExecuTorch (runtime/core/exec_aten/util/tensor_dimension_limit.h).
 MOST_DIMENSIONS = 16
@@ -171,7 +171,7 @@ class FrozenSample:
     steps
         The inputs of runs that follow one another; a program with a state keeps it between them.
     outputs
-        What the last of them gave when it was frozen.
+        The outputs of the last of them when it was frozen.
     expected
         For each output, what it is measured by: what the (quantized) eager model gives.
     tolerances
@@ -340,7 +340,7 @@ def require_whole(sample: SampleEntry) -> None:
     for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
         if expected.dtype in NOT_IN_NUMPY:
             raise ValueError(f"{expected.dtype} expected, which nothing can be measured by")
-        # What is one number for all elements is written as a number here.
+        # A number that is the same for all elements is written as one number here.
         if isinstance(tolerance, TensorEntry) and tolerance.shape != expected.shape:
             raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
     _require_methods(sample.methods, sample.steps)
@@ -373,7 +373,7 @@ def order_in_memory(shape: Sequence[int], strides: Sequence[int] | None) -> list
     """
     if strides is None:
         return list(range(len(shape)))
-    # What has one element may be anywhere: where torch puts it, it is inside of what has the same stride.
+    # A dimension of size one may be anywhere: torch places it inside of those with the same stride.
     return sorted(range(len(shape)), key=lambda at: (-strides[at], shape[at] == 1))
 
 

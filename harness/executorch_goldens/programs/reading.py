@@ -37,7 +37,7 @@ from executorch_goldens.programs.replay import LISTING, listing, require_replaya
 
 #: Bytes of the file with the manifest's digest.
 LARGEST_SEAL = 1 << 10
-#: What a person can do about a file that is not what was frozen.
+#: Way out for a file that differs from the frozen one.
 COPY = "Nothing of the corpus was run: copy it again from where it was frozen"
 
 

@@ -13,7 +13,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable
 from executorch_goldens.programs.format import FrozenSample, Value
 
-#: What writes records, in the processes that export.
+#: The module that writes records, in exporting processes.
 RECORDER = "executorch_goldens.programs.recorder:Recorder"
 #: Environment variable: the folder that records go to.
 FOLDER = "GOLDENS_RECORDS"
@@ -28,7 +28,7 @@ class Call:
     payload
         As it is in the program.
     ran
-        What the reference model was given: `payload`, with the sizes of these inputs where it leaves sizes open.
+        The reference model's input: `payload`, with the sizes of these inputs where it leaves sizes open.
     """
 
     payload: bytes
@@ -65,7 +65,7 @@ class Record:
     samples
         The inputs of each step, by name of the sample.
     calls
-        What its delegates were run on meanwhile, by name of the sample; none where the runtime ran it.
+        Inputs of its delegates meanwhile, by name of the sample; none where the runtime ran it.
     constants
         The inputs that are no tensors, in words.
     methods

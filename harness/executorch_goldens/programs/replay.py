@@ -7,7 +7,7 @@ A line is a word and its fields, with one space between them; no field has a spa
 ``data NAME FILE``
     A data file (``.ptd``) of the program.
 ``sample FOLDER``
-    What it is run on, from its initial state. Its outputs go to this folder, below one of the runner's.
+    Inputs, from its initial state. Its outputs go to this folder, below one of the runner's.
 ``step METHOD``
     A run of a method. Steps follow one another; outputs are those of the last.
 ``input DTYPE SHAPE ORDER FILE``
@@ -43,7 +43,7 @@ LISTING = "replay.txt"
 HEAD = "goldens-replay 1"
 #: A field, or a part of one.
 _FIELD = re.compile(r"[^\s,]+")
-#: What the name of a sample may have, and that of a folder not.
+#: Characters that a sample's name may have, and a folder's not.
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 

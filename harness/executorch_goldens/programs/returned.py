@@ -20,14 +20,14 @@ from executorch_goldens.programs import comparing
 from executorch_goldens.programs.format import ITEMSIZE, LARGEST_TENSOR, NOT_IN_NUMPY, FrozenSample, Value
 from executorch_goldens.programs.replay import folder_of
 
-#: What came of a sample, beside what `executorch_goldens.programs.comparing` has: an output is not there, or its file
+#: Results of a sample, beside those of `executorch_goldens.programs.comparing`: an output is missing, or its file
 #: ends before the output does.
 MISSING, TRUNCATED = "missing", "truncated"
-#: How an output may be written.
+#: Formats of an output.
 ARRAY, MEMORY = ".npy", ".bin"
 #: Bytes of the header of a ``.npy``: numpy reads no longer one.
 LARGEST_HEADER = 10_000
-#: What numpy raises for a damaged one.
+#: Exceptions of numpy for a damaged one.
 DAMAGED = (ValueError, TypeError, SyntaxError, RecursionError, tokenize.TokenError)
 
 

@@ -30,13 +30,13 @@ from typing import Any
 
 #: Exit status of a child whose engine raised.
 RAISED = 3
-#: How often a child is looked at, in seconds.
+#: Seconds between looks at a child.
 POLL = 0.005
-#: How many times its limit of processor time a program may take of wall time: a busy machine does not end it.
+#: Wall time of a program, as a multiple of its limit of processor time: a busy machine does not end it.
 WALL = 20.0
 #: Bytes that a program may leave in one file.
 LARGEST_FILE = 1 << 29
-#: What each engine is installed as.
+#: The distribution of each engine.
 DISTRIBUTIONS = {"executorch": ("executorch", "torch"), "tosa-reference-model": ("tosa-tools",)}
 
 

@@ -26,7 +26,7 @@ from executorch_goldens.programs.format import LARGEST_TENSOR, MOST_TENSORS, Dim
 from executorch_goldens.settings.exports import absolute, worker_environment
 from executorch_goldens.workers.sweep import exit_reason
 
-#: What the other interpreter is given.
+#: The script for the other interpreter.
 RUNNER = Path(__file__).with_name("runner.py")
 #: Seconds that importing an engine may take: 3 to 10 on an idle machine, and several minutes were seen on a busy one.
 IMPORT_LIMIT = 900.0
@@ -40,7 +40,7 @@ LOG_LINES = 4
 #: Characters of an error that are shown.
 SHOWN = 500
 
-#: What a person installs for an engine.
+#: Distributions to install for an engine.
 INSTALLED_AS = {"executorch": "executorch and torch", "tosa-reference-model": "tosa-tools"}
 
 
@@ -103,7 +103,7 @@ class Runtime:
     Attributes
     ----------
     versions
-        What it has installed, once the context is entered.
+        Its installed versions, once the context is entered.
 
     Raises
     ------

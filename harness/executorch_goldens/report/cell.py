@@ -53,23 +53,23 @@ class Page:
     Attributes
     ----------
     labels
-        What the two artifacts are called that it compares.
+        The names of the two artifacts that it compares.
     nearby
-        What differs in a graph of a delegate, drawn with its neighbours: the graph's name, and the sides.
+        Differences in a graph of a delegate, drawn with its neighbours: the graph's name, and the sides.
     drawings
         The whole artifacts, each with what it is of.
     hunks
         Texts around what differs: of the graphs that the pass left, or else of the delegates.
     before
-        What the golden says of its own error; empty where it says nothing.
+        The golden's own error; empty where it has none.
     failing, tensors
         Outputs and values beyond their tolerance; constants that differ.
     changes
-        How the artifacts differ, of the kinds that a review knows.
+        The differences of the artifacts, of the kinds that a review knows.
     origins
         Of the second artifact; None where the run has not recorded them.
     defect
-        What is declared of the cell; empty for nothing.
+        The declared defect of the cell; empty for none.
     rejected
         Why its cause was rejected; empty where it was not.
     """
@@ -130,7 +130,7 @@ def page(
     held
         Its golden.
     defect
-        What is declared of it; empty for nothing.
+        Its declared defect; empty for none.
     rejected
         Why its cause was rejected; empty where it was not.
     """
@@ -141,7 +141,7 @@ def page(
     departing = list(tensors.beyond_tolerance(evidence, found.sides[1]))
     if member is None or member.after is None:
         old = measured(held) if held is not None else {}
-        # What was accepted is the golden by now.
+        # Accepted proposals are goldens by now.
         now = old if found.kind == ACCEPTED else {}
         alone = [Quantity(words, old.get(key), now.get(key)) for key, words in QUANTITIES.items() if old]
         return Page(

@@ -118,7 +118,7 @@ def _program(
     delegates = lowered.delegates(texts)
     boxes: dict[str, Box] = {}
     edges: set[tuple[str, str]] = set()
-    # What only hands a value on is no box: a reference to it is one to what it hands on.
+    # A node that only passes a value on gets no box: a reference to it is one to its input.
     sources: dict[str, str] = {}
     for node in lowered.nodes(texts[golden.GRAPH]):
         read = [sources.get(each, each) for each in node.read]

@@ -23,7 +23,7 @@ from executorch_goldens.review.groups import Group, Member, grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 
-#: What the artifacts of a cell are called where they are not two variations: of a run, and of a comparison.
+#: Labels of a cell's artifacts where they are not two variations: of a run, and of a comparison.
 GOLDEN, NOW = "golden", "now"
 BASE, HEAD = "base", "head"
 #: Words of messages and differences for a golden and the artifact of a run, and those for a base and a head.
@@ -45,15 +45,15 @@ class Found:
     row
         Its line of ``results.jsonl``.
     folder
-        What the run kept of it.
+        The evidence that the run kept of it.
     patches
         Names of those that it was exported with.
     member
-        What it proposes, beside its golden; None where it proposes nothing.
+        Its proposal, beside its golden; None without one.
     kind
-        What it is counted as: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
+        Its category: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
     sides
-        What its golden and the artifact of the run are called.
+        The names of its golden and of the artifact of the run.
     """
 
     release: str
@@ -98,7 +98,7 @@ class Gathered:
     readings
         Of the goldens, by release; of a release without any, none.
     decided
-        What persons have decided about the cells.
+        Decisions about the cells.
     compares
         Whether they are the results of a comparison, whose base is in the place of goldens.
     """
@@ -144,11 +144,11 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     by_release = {release: list(each) for release, each in merging.find(folders).items()}
     parts = [part for of_release in by_release.values() for part in of_release]
     roots = dict.fromkeys(part.folder.parent for part in parts)
-    # What earlier runs of other cells propose stays beside the results, and is none of them.
+    # Proposals of earlier runs of other cells stay beside the results, and do not belong to them.
     checked = {_folder(part, row) for part in parts for row in part.rows}
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
     compares = any(provenance.BASE in part.provenance.settings for part in parts)
-    # What a comparison proposes is not to be accepted.
+    # Proposals of a comparison cannot be accepted.
     groups = grouped(proposed, goldens, None if compares else Standing(repository, goldens))
     decided = decisions(parts, goldens, repository, groups)
     readings = {

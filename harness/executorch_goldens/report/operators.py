@@ -13,7 +13,7 @@ from executorch_goldens.structure.graphs import Pairing, paired
 from executorch_goldens.structure.outline import OutlineGraph
 from executorch_goldens.structure.side import Side, described
 
-#: How an operator compares with the same one of the other artifact.
+#: States of an operator against the same one of the other artifact.
 SAME, CHANGED, REPLACED, ADDED, REMOVED = "same", "changed", "replaced", "added", "removed"
 #: Numbers of a constant that its line has; a longer one has its digest.
 SHOWN_NUMBERS = 16

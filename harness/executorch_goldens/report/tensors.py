@@ -57,7 +57,7 @@ class Picture:
     title
         ``golden``, ``now``, ``difference``...
     facts
-        What is said of it in words: how many numbers, the least, the largest.
+        A summary: how many numbers, the least, the largest.
     squares
         Of a small tensor.
     across
@@ -177,7 +177,7 @@ def constants(
     Parameters
     ----------
     labels
-        What the artifacts are called: ``golden`` and ``now``, ``base`` and ``head``, or two variations.
+        The names of the artifacts: ``golden`` and ``now``, ``base`` and ``head``, or two variations.
     """
     kept = {(each.where, each.name, each.variation): each for each in evidence.tensors}
     for name, text in after.items():
@@ -245,7 +245,7 @@ def _numbers(
         return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
     if label in (GOLDEN, BASE):
         return None
-    # What variations agree on is kept of the first.
+    # Equal values of all variations are kept once, from the first.
     names = [label, *(name for group in evidence.agreeing for name in group)]
     found = (kept.get((where, value.name, name)) for name in names)
     return next((each.actual for each in found if each is not None), None)
@@ -257,7 +257,7 @@ def pictures(one: Array, other: Array, labels: tuple[str, str], apart: Array | N
     Parameters
     ----------
     apart
-        Which elements count as different; None for all that are not equal.
+        The elements that count as different; None for all that are not equal.
     """
     if apart is None:
         apart = _distance(other, one) > 0

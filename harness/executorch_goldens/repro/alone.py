@@ -11,7 +11,7 @@ from pathlib import Path
 
 from executorch_goldens.exporting.limits import WALL, processor_seconds
 
-#: What it is run with in addition to a PATH: nothing of the harness, and no hash seed.
+#: Environment variables besides PATH: nothing of the harness, and no hash seed.
 KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR")
 
 

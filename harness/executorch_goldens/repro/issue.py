@@ -20,9 +20,9 @@ class Script:
     text
         Its source.
     defect
-        What was found wrong with the cell's program, or with the smaller one.
+        The defect of the cell's program, or of the smaller one.
     subject
-        What a reader learns about where the program comes from.
+        The origin of the program, for a reader.
     """
 
     text: str
@@ -36,7 +36,7 @@ def issue(script: Script, target: str, release: Release, seen: str) -> str:
     Parameters
     ----------
     seen
-        What the script printed in this environment.
+        The output of the script in this environment.
     """
     title, expected = KINDS[script.defect.kind]
     return (

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 #: Seconds that a finished script may take: two processes that import, and export once, several times over.
 SCRIPT_LIMIT = 600.0
-#: How often it is run: what depends on memory that is freed shows in about half of the runs.
+#: Number of runs: a use of freed memory shows in about half of them.
 RUNS = 5
-#: What a run after the first may take: seconds, and times what the run before it took.
+#: Limits of a run after the first: seconds, and a multiple of the run before.
 LATER, TIMES = 60.0, 5.0
 
 

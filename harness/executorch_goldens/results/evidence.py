@@ -38,7 +38,7 @@ SHOWN_ARTIFACTS = 2
 
 Array = npt.NDArray[Any]
 
-#: What a tensor is: an output of the program, the value that begins a departure, a constant of a delegate.
+#: Kinds of tensors: an output of the program, the value that begins a departure, a constant of a delegate.
 OUTPUT, VALUE, CONSTANT = "output", "value", "constant"
 
 
@@ -47,7 +47,7 @@ LARGEST_ARRAYS = 64 << 20
 #: Arrays of a tensor.
 SIDES = ("actual", "expected", "tolerance")
 
-#: What reading damaged files raises.
+#: Exceptions of reading damaged files.
 DAMAGED = (
     *(OSError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError, RuntimeError, EOFError),
     *(zipfile.BadZipFile, zlib.error, struct.error),
@@ -73,9 +73,9 @@ class ShownTensor:
     variation
         Under which it was made.
     actual
-        What was made.
+        The actual values.
     expected, tolerance
-        What eager gives, and how far each element may be from it; None for a constant.
+        Eager's values, and the tolerance of each element; None for a constant.
     """
 
     kind: str
@@ -94,13 +94,13 @@ class Evidence:
     Attributes
     ----------
     message
-        What a person read below the reason, line by line.
+        The details below the reason, line by line.
     agreeing
         Names of the variations that made the same, a list for each artifact.
     follows
         The line that says which factor the verdict follows; empty where that is not known.
     commands
-        What a person may type, by what it does: ``accept``, ``again``, ``repro``.
+        Commands, by purpose: ``accept``, ``again``, ``repro``.
     diverging
         The line that names the pass.
     after

@@ -22,7 +22,7 @@ FILE = "origins.json"
 FORMAT = 1
 
 
-#: What made an operator, then what converted it.
+#: The pass that made an operator, then those that converted it.
 Makers = Annotated[Sequence[str], msgspec.Meta(min_length=1)]
 
 

@@ -58,11 +58,11 @@ class Proposal:
     models, commit, changes, settings
         See `executorch_goldens.results.provenance.Provenance`.
     accuracy
-        How near the program is to eager; None for what did not run.
+        The distance of the program from eager; None where it did not run.
     expected
-        What its case expects of its golden (`executorch_goldens.judging.expectations`); empty where that is nothing.
+        Its case's expectation of its golden (`executorch_goldens.judging.expectations`); empty for none.
     proof
-        What an export without the pass proves; empty where none was made, or it proves nothing.
+        The proof by an export without the pass; empty where none was made, or it proves nothing.
     folder
         Where it is.
     """

@@ -53,7 +53,7 @@ class Provenance:
     whole
         Whether these are all cells of the zoo and the release.
     machines
-        What exported, a line for each kind.
+        The exporting packages, a line for each kind.
     """
 
     release: str

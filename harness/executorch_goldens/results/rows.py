@@ -36,7 +36,7 @@ from executorch_goldens.workers.seconds import Remembered
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
 
-#: What pytest wrote, where it was asked to.
+#: Pytest's report, where requested.
 JUNIT = "junit.xml"
 
 #: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.
@@ -53,7 +53,7 @@ class Results:
     sweeps
         Directory that holds one directory per release.
     release
-        What is installed in the exporting environment.
+        The packages of the exporting environment.
     """
 
     def __init__(self, sweeps: Path, release: Release) -> None:

@@ -28,9 +28,9 @@ from executorch_goldens.review.groups import Group
 from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.settings.config import Config
 
-#: What a cell is counted as in the place of its verdict.
+#: Categories of a cell in place of its verdict.
 ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"
-#: What a cell is counted as whose names differ, where the repository allows that.
+#: Category of a cell whose names differ, where the repository allows that.
 ALLOWED = "allowed rename"
 #: Threads that a reason names by their number.
 TRACKER = "https://github.com/pytorch/executorch/issues"
@@ -52,7 +52,7 @@ class Decisions:
     rejected
         The reason of each cell whose cause was rejected.
     declared
-        What is declared of cells.
+        Declared defects of cells.
     """
 
     accepted: frozenset[str] = frozenset()
@@ -121,7 +121,7 @@ def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:
         if row["accepted"] or row["verdict"] not in RECORDABLE:
             continue
         made: list[golden.Texts] = []
-        # What cannot be read was not accepted; a report of it says why.
+        # Unreadable files hold no acceptance; a report says why.
         with contextlib.suppress(ProposalError):
             made = proposals.made(untrusted.inside(part.folder, row["target"], row["case"]))
         if len(made) == 1 and _is_golden(made[0], goldens / version, Cell(row["target"], row["case"])):

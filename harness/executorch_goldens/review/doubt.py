@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from executorch_goldens.review.groups import PENDING, Group, count
 
-#: How a person accepts the rest of a cause all the same.
+#: Option with which a person accepts the rest of a cause all the same.
 ALTHOUGH = "--although-corrupt-elsewhere"
 #: Cells that are named.
 SHOWN_CELLS = 3

@@ -18,11 +18,11 @@ from executorch_goldens.structure import ConstantChanged, compare
 
 #: Of a cell that has no golden.
 NEW = "new"
-#: What is in no reading: names, order, and facts of the program around its delegates.
+#: Kind of edits that are in no reading: names, order, and facts of the program around its delegates.
 TEXT = "text"
 #: The order in which a title names edits: those that matter most to a reader first.
 ORDER = (NEW, MODEL, *KINDS, TEXT)
-#: How a title begins what it says of a kind; the words of others say it themselves.
+#: Beginnings of titles by kind; other kinds name themselves.
 WORDS = {
     "fails": "fails: ",
     "differently": "fails differently: ",
@@ -33,7 +33,7 @@ WORDS = {
 }
 #: Fields of a manifest that follow from what is compared elsewhere.
 FOLLOWING = ("delegate", "pte", golden.LAYOUT)
-#: How fields of a compact manifest end that are digests of texts.
+#: Suffixes of a compact manifest's fields that are digests of texts.
 TEXTS = ".txt"
 _NUMBER = re.compile(r"\d+")
 
@@ -121,7 +121,7 @@ def _manifest(before: Texts, after: Texts) -> Iterator[Edit]:
     old = golden.fields(equality.compared(before, after))
     new = golden.fields(equality.compared(after, before))
     for name in dict.fromkeys([*old, *new]):
-        # Where lowering fails, or no longer does, what was checked follows from that.
+        # Where lowering fails, or no longer does, the checks follow from that.
         follows = name == "numerics" and (golden.FAILURE in before) != (golden.FAILURE in after)
         follows = follows or name.endswith(TEXTS)
         if old.get(name) != new.get(name) and not name.startswith(FOLLOWING) and not follows:

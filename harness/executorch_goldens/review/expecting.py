@@ -22,13 +22,13 @@ class Updated:
     Attributes
     ----------
     stated
-        What it expects now.
+        The new expectations.
     found
         Goldens that are a decision.
     written
         Those of them that nothing expected.
     gone
-        What was expected of goldens that are no longer so, as (cell, release).
+        Former expectations of goldens, as (cell, release).
     """
 
     stated: tuple[Expected, ...]
@@ -43,7 +43,7 @@ def expect(root: Path, members: Iterable[Member], why: str) -> int:
     Parameters
     ----------
     why
-        What the person says of them; where it is empty, what the goldens say.
+        The person's comment on them; where it is empty, that of the goldens.
     """
     compact = roots.is_compact(root)
     found = [

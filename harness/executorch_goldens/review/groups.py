@@ -32,7 +32,7 @@ from executorch_goldens.targets import TARGETS
 STATES = PENDING, UNDECIDED, OUTDATED, BARRED = ("pending", "undecided", "out of date", "barred")
 #: Hexadecimal digits of a group's name and of a cause's.
 DIGITS = 8
-#: How a title ends where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
+#: Endings of titles where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
 STAGES = {
     "exported": "in torch.export",
     "quantized": "in quantization",
@@ -59,7 +59,7 @@ CLASSES = (
     ("wiring",),
     ("text",),
 )
-#: How cells differ in which names alone do, whichever pass named them.
+#: Title of cells that differ in names alone, whichever pass named them.
 NAMES_ALONE = Edit(TEXT, "names alone")
 #: Verdicts of artifacts that are no worse than different: a person may leave them.
 DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
@@ -81,7 +81,7 @@ class Member:
     after
         The golden-to-be, or what its exports made, in the form of `before`; None where they left nothing.
     edits
-        How these differ, with what this cell shows of each.
+        Their differences, with this cell's detail of each.
     objection
         Why it cannot be recorded now; empty if it can.
     proposed
@@ -89,7 +89,7 @@ class Member:
     recorded
         Whether that is among the goldens already.
     undecided
-        What it takes to record it, where that is a decision that nobody has taken; empty where it is none.
+        The decision that recording it needs; empty where it needs none.
     """
 
     proposal: Proposal
@@ -130,7 +130,7 @@ class Group:
     members
         The one with the least to read first: it is the specimen.
     unlike
-        What of them is not as in the others, by member.
+        Differences of single members from the others, by member.
     """
 
     members: tuple[Member, ...]
@@ -261,7 +261,7 @@ class Edited:
     Attributes
     ----------
     cause
-        What the cells of one cause have in common.
+        The common part of the cells of one cause.
     what
         In words; empty where nothing is compared.
     """

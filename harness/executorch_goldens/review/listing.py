@@ -16,7 +16,7 @@ from executorch_goldens.structure import ConstantChanged, compare
 SHOWN_LINES = 8
 #: Cells that a list names.
 SHOWN_CELLS = 6
-#: What is over the groups of a state.
+#: Headings of the groups by state.
 HEADINGS = {
     PENDING: "to review",
     UNDECIDED: "to decide: --accept GROUP --expect records these, and that they are expected",
@@ -174,7 +174,7 @@ def trace(member: Member) -> Iterator[str]:
     yield from _by_line(golden.TRACE, before, after)
 
 
-#: What can be shown of a cell, by the word that asks for it.
+#: Views of a cell, by the word that selects one.
 VIEWS = {"graph": graph, "constants": constants, "trace": trace}
 
 

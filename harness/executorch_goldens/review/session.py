@@ -48,11 +48,11 @@ class Session:
     Attributes
     ----------
     view
-        What is shown of a cell: a key of `executorch_goldens.review.listing.VIEWS`; empty is the group's summary.
+        The view of a cell: a key of `executorch_goldens.review.listing.VIEWS`; empty is the group's summary.
     message
-        What the last key did.
+        The result of the last key.
     last_reason
-        What was rejected last was rejected for; empty where nothing was.
+        The reason of the last rejection; empty without one.
     """
 
     def __init__(self, groups: Sequence[Group], before: Mapping[str, str]) -> None:
@@ -63,7 +63,7 @@ class Session:
         self.message = ""
         self.last_reason = next(reversed(list(before.values())), "")
         self._history: list[Decisions] = []
-        #: What was shown of a cell before, by its name and the view: the screen is drawn at every key.
+        #: Rendered views of cells, by name and view: the screen is drawn at every key.
         self._drawn: dict[tuple[str, str], list[str]] = {}
 
     @property
@@ -80,7 +80,7 @@ class Session:
         first = self.group.specimens
         return [*first, *(member for member in self.group.members if member not in first)]
 
-    # What a key does
+    # Actions of keys
 
     @property
     def doubt(self) -> str:
@@ -193,7 +193,7 @@ class Session:
         )
         self.message = message
 
-    # What is decided
+    # Decisions
 
     @property
     def decided(self) -> bool:
@@ -217,7 +217,7 @@ class Session:
             return "accepted"
         return f"{cells} of {len(group.recordable)} accepted" if cells else ""
 
-    # What is shown
+    # Views
 
     def title(self) -> str:
         """Return the head of the screen: the group and its decision."""

@@ -58,7 +58,7 @@ class Summary:
     link
         Address of the whole report; empty for none.
     decided
-        What persons have decided about the cells.
+        Decisions about the cells.
     """
 
     rows: Sequence[Row]
@@ -157,7 +157,7 @@ class Summary:
             {name_of(release, row): row["accepted"] for release, row in rows}
             for rows in (self.base, self.rows)
         )
-        # What was accepted since is as it should be.
+        # Cells accepted since are as they should be.
         now |= dict.fromkeys(self.decided.accepted & now.keys(), True)
         worse = [name for name, accepted in now.items() if not accepted and before.get(name)]
         mended = [name for name, accepted in now.items() if accepted and before.get(name) is False]
@@ -234,7 +234,7 @@ def _place(member: Member) -> tuple[str, int] | None:
     differing = [name for name in sorted(before) if before[name] != after.get(name)]
     if not differing:
         return None
-    # What matters to a reader comes after the manifest, which holds the digests of the others.
+    # The texts that matter to a reader come after the manifest, which holds the digests of the others.
     name = next((each for each in differing if each != "manifest.txt"), differing[0])
     ours, theirs = before[name].splitlines(), after.get(name, "").splitlines()
     unlike = (at for at, (one, other) in enumerate(zip(ours, theirs, strict=False), 1) if one != other)

@@ -24,7 +24,7 @@ KEYS = (
 CONFIRM = "y write  n leave, nothing is written  b back to the review"
 REASON = "enter reject  escape back"
 AFFIRM = "enter answer  escape back"
-#: What is typed to accept the rest of a cause that makes cells wrong.
+#: The word to type to accept the rest of a cause that makes cells wrong.
 YES = "yes"
 #: Lines that a title, and a note, may take of a narrow terminal.
 TITLE_LINES = 3
@@ -47,7 +47,7 @@ class Screen:
     known
         Whether the reason that is typed declares known defects.
     affirming
-        What is accepted once a person has typed that it is; None where a reason is typed.
+        Members that are accepted once a person has typed that they are; None where a reason is typed.
     """
 
     def __init__(self, session: Session) -> None:
@@ -91,7 +91,7 @@ class Screen:
         written: bool = self.application.run()
         return written
 
-    # What is drawn
+    # Drawing
 
     def _title(self) -> str:
         return "changes to write" if self.asking else self.session.title()
@@ -116,7 +116,7 @@ class Screen:
         last = self.session.last_reason
         return f"reason (enter: {last}): " if last else "reason: "
 
-    # What keys do
+    # Keys
 
     def _bindings(self) -> KeyBindings:
         bindings = KeyBindings()

@@ -32,7 +32,7 @@ from executorch_goldens.variations import Variation
 if TYPE_CHECKING:
     from executorch_goldens.settings.exports import Settings
 
-#: What a run imports of the harness: exporting, judging, choosing.
+#: Packages of the harness that a run imports: exporting, judging, choosing.
 ROOTS = (
     "executorch_goldens.running.cells",
     "executorch_goldens.running.plugin",
@@ -62,7 +62,7 @@ class Reached:
     file
         Relative to the top of the checkout.
     why
-        How it can.
+        The reason.
     cells
         None for every cell.
     """
@@ -130,7 +130,7 @@ class Reach:
     Parameters
     ----------
     settings
-        How the run exports.
+        The exports of the run.
     known
         Every cell of the zoo and the release.
     release
@@ -178,7 +178,7 @@ class Reach:
             asked = [digest(reuse.listing(settings, (cell, variation, ()))) for variation in variations]
             found = [made for each in asked for made in reuse.store.made(each)[:1]]
             if not any(lookup.answer(each) for each in asked):
-                # What has changed of its last list may be what it was made from before, and may not.
+                # A change in its last list may be one it was made from, or not.
                 self.unknown.add(cell)
             for name in {name for made in found for name in made.lists}:
                 of_lists.setdefault(name, set()).add(cell)
@@ -320,7 +320,7 @@ class Changes:
     cells
         Those that the changes can reach.
     reached
-        What each changed file can.
+        The reach of each changed file.
     count
         Of changed files.
     """

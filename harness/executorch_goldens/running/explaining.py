@@ -34,7 +34,7 @@ class Explainer:
     settings
         Those of the run's exports.
     targets
-        What the templates of the run exported before they served.
+        Exports that the templates of the run made before they served.
     attributed
         For how many cells the factor was sought that their disagreement follows.
     """

@@ -18,7 +18,7 @@ from executorch_goldens.workers.sweep import Sweep, SweepError
 #: Exports that begin with the same memory. A time or a random number makes them differ; an order by address does not.
 TWINS = 3
 
-#: How often that is done under the first variation: the memory differs each time.
+#: Number of repetitions under the first variation: the memory differs each time.
 REPEATS = 3
 
 
@@ -35,13 +35,13 @@ class Experiment:
     Attributes
     ----------
     cell
-        What is exported.
+        The cell.
     one, other
         The variations; `one` with some factors of `other` are those that are exported.
     settings
         Those of the run; nothing is taken from the store, and nothing put there.
     targets
-        What the templates of the run exported before they served.
+        Exports that the templates of the run made before they served.
     exports
         How many were made.
     """

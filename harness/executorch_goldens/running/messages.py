@@ -47,7 +47,7 @@ SHOWN_ACCEPTED = 20
 
 #: Beyond this part of the largest value no rounding is a likely reason, and no line that widens a bound is shown.
 WIDEST_ROUNDING = 0.1
-#: What TOML takes as a key without quotes (TOML 1.0, "Keys").
+#: Keys that TOML takes without quotes (TOML 1.0, "Keys").
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -352,7 +352,7 @@ def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tup
     Parameters
     ----------
     defects
-        What is declared, by the name of the cell.
+        The declarations, by the name of the cell.
     """
     judged = list(judged)
     names = [_label(each) for each in judged]

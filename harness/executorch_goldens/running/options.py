@@ -22,10 +22,10 @@ from executorch_goldens.store.store import SIZE, default_root
 from executorch_goldens.workers.shards import Shard
 
 CORE, FULL = TIERS = ("core", "full")
-#: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
+#: Default of ``--variations``: a core is checked often, the whole zoo before a release.
 VARIATIONS = {CORE: "quick", FULL: "full"}
 
-#: What ``--cache`` may be, and whether exports are then taken from the cache, and put into it.
+#: Values of ``--cache``: whether exports are then taken from the cache, and put into it.
 CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off": (False, False)}
 
 #: What ``--explain`` may be, and for how many cells that disagree the factor is sought that the disagreement follows:
@@ -67,7 +67,7 @@ class Option:
     group
         One of `GROUPS`.
     how
-        What ``add_argument`` takes beside the name; pytest's ``addoption`` takes the same.
+        Arguments of ``add_argument`` beside the name; pytest's ``addoption`` takes the same.
     key
         Field of `settings.config.Config` that has it where the command line does not; empty for none.
     first
@@ -108,7 +108,7 @@ class Options:
     Attributes
     ----------
     update
-        Which goldens may be written.
+        Goldens that may be written.
     targets, releases, tolerances, budgets, allow
         See `executorch_goldens.settings.config.Config`.
     called
@@ -320,7 +320,7 @@ class Options:
         Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")
     ]
 
-    #: Whether the command line names what the cache is for: where it does not, a run does without one that is unusable.
+    #: Whether the command line states the cache's use: if not, a run does without an unusable one.
     cache_named: bool = False
     update: Updating = dataclasses.field(default_factory=Updating)
     targets: tuple[str, ...] = ()
@@ -374,7 +374,7 @@ def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[st
     Parameters
     ----------
     adders
-        What adds an option to a group, by the title of the group.
+        Adds an option to a group, by the title of the group.
     every
         Whether the help lists all, or the first alone.
     names

@@ -47,9 +47,9 @@ class Plan:
     Attributes
     ----------
     options
-        What it was asked for.
+        Its options.
     release
-        What is installed in the exporting environment, with the known defects of the root of the goldens.
+        The packages of the exporting environment, with the known defects of the root of the goldens.
     goldens
         Root of the goldens.
     compact
@@ -65,13 +65,13 @@ class Plan:
     selected
         Those of them that are of the shard: what is exported and judged.
     expectations
-        Which goldens are expected to be failures, or of programs that delegate nothing.
+        Goldens that are expected to be failures, or of programs that delegate nothing.
     changes
-        What ``--changed-since`` chose; None where every cell may be.
+        The choice of ``--changed-since``; None where every cell may be chosen.
     variations
-        What each of them is exported under.
+        The variations of each of them.
     settings
-        How; of no store yet.
+        Settings of exports; without a store yet.
     """
 
     options: Options
@@ -174,7 +174,7 @@ def plan(options: Options) -> Plan:
     varied = _variations(options, tier)
     changes = None
     if options.changed_since is not None:
-        # What exports depended on is known whether the run takes and keeps any or not.
+        # Dependencies of exports are known whether the run uses the cache or not.
         store = Reuse(Store(options.cache_dir))
         changes = changed.since(options.changed_since, settings, zoo, release, goldens, store, varied)
     wanted = asked if changes is None else asked & changes.cells
@@ -182,7 +182,7 @@ def plan(options: Options) -> Plan:
     require_extensions(installed, interpreter, wanted, settings.patches)
     selected = wanted
     if options.shard is not None:
-        # What this machine remembers would make other shards here than elsewhere.
+        # Seconds remembered on this machine would give other shards than elsewhere.
         in_order = [cell for cell in zoo if cell in wanted]
         selected = options.shard.of(in_order, seconds.committed(root))
     return Plan(

@@ -35,9 +35,9 @@ PLACES = pytest.StashKey[Mapping[str, int]]()
 TESTS = pytest.StashKey[Mapping[str, Cell]]()
 PROGRESS = pytest.StashKey[Progress]()
 PRUNED = pytest.StashKey[Sequence[Cell]]()
-#: What is said of the report, where one was asked for.
+#: Key of the message about the report, where one was requested.
 REPORT = pytest.StashKey[str]()
-#: What made the cells of the run what they are.
+#: Key of the causes of the run's verdicts.
 CAUSES = pytest.StashKey[Sequence[Group]]()
 
 
@@ -183,7 +183,7 @@ def _finish(session: pytest.Session, run: Run) -> None:
     if run.sweep is not None:
         session.config.stash[CAUSES] = run.conclude(lambda line: _say(session.config, line))
         if not all(judged.accepted for judged in run.verdicts.values()):
-            # What a cause makes wrong elsewhere was not recorded, after its test had passed.
+            # Cells whose cause is wrong elsewhere were not recorded, after their test had passed.
             session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
     if (progress := session.config.stash.get(PROGRESS, None)) is not None:
         progress.erase()

@@ -48,7 +48,7 @@ class Progress:
     cells
         Those that are checked.
     seconds
-        What their exports take, by what is remembered.
+        Remembered seconds of their exports.
     exports
         Of each cell.
     jobs
@@ -91,7 +91,7 @@ class Progress:
         judged
             None for a cell that got no verdict.
         edited
-            How it differs from its golden, if that is known.
+            Its difference from its golden, if that is known.
         """
         self.left.pop(cell, None)
         if judged is None or not judged.accepted:

@@ -50,7 +50,7 @@ class Prover:
     Attributes
     ----------
     targets
-        What the templates of the run exported before they served.
+        Exports that the templates of the run made before they served.
     seconds
         Of one export of each cell.
     looking

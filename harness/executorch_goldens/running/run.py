@@ -56,7 +56,7 @@ class Run:
     accuracies
         Of those of them whose program is right, how near it is to eager.
     reuse
-        What the run takes from the cache of exports; None where it uses none.
+        Use of the cache of exports; None for a run without one.
     confirmed
         Cells whose golden's manifest now says more of how it is made.
     lacking
@@ -66,7 +66,7 @@ class Run:
     edits
         Of cells that need a look, how they differ from their goldens.
     proofs
-        What exports without a pass prove, by the cell that shows it.
+        The proofs by exports without a pass, by the cell that shows it.
     recorded
         The causes whose goldens were replaced, each with their number.
     """
@@ -185,7 +185,7 @@ class Run:
         found = self._judged(cell, outcomes, snapshot)
         judged = self._explained(found, outcomes)
         self.verdicts[cell] = judged
-        # What is held back is not recorded before every cell is judged.
+        # Held-back cells are recorded after every cell is judged.
         self._note(dataclasses.replace(judged, recorded=judged.recorded and not found.held), outcomes)
         if found.held or not (judged.accepted or judged.name == UNEXPECTED):
             self._propose(judged, found, outcomes[0])
@@ -287,7 +287,7 @@ class Run:
             self.release = dataclasses.replace(self.release, known=found)
         is_known = str(judged.cell) in found
         if is_known:
-            # What was right of it is not its golden any more.
+            # A golden from when it was right is deleted.
             golden.prune(self.plan.root, judged.cell)
         return dataclasses.replace(judged, known=is_known)
 
@@ -321,7 +321,7 @@ class Run:
         """
         own = {proposal.name for proposal in self._proposed()}
         left, written = [], []
-        # What an earlier run found wrong, and nobody has run again, is wrong.
+        # A cell that an earlier run found wrong, and nobody has run since, is wrong.
         for group in self._grouped(proposals.find(self.plan.options.sweeps)):
             members = [member for member in group.members if member.proposal.name in own]
             held = [member for member in members if member.proposal.cell in self._held]

@@ -112,12 +112,12 @@ class Suite:
             jobs=repository.jobs or cores(),
             limit=repository.export_timeout or EXPORT_TIMEOUT,
             memory=repository.export_memory,
-            # What the test imports, a child can import.
+            # A child can import everything that the test imports.
             machine=Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path)),
             tolerances=repository.tolerances,
             pickled=folder.path,
         )
-        # What is known to be wrong is so of the cells of this project's zoo.
+        # Known defects are those of this project's zoo.
         return cls(repository, replace(release, known={}), settings, seeds, updating, folder)
 
     @property

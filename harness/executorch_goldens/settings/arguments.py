@@ -115,7 +115,7 @@ def share(add: Callable[..., Any], name: str, **own: Any) -> None:
     Parameters
     ----------
     own
-        What a command has otherwise: its default for instance.
+        Settings of a command on top: its default for instance.
     """
     add(name, **{**SHARED[name], **own})
 

@@ -40,7 +40,7 @@ SCALAR_TYPES: Mapping[str, int] = {
 OPERATOR = re.compile(r"\w+::\w+(\.\w+)?")
 #: Top-level keys of ``selected_operators.yaml``, at least one of which selects kernels.
 SELECTING = ("operators", "et_kernel_metadata", "include_all_operators")
-#: What metadata of an operator has in place of kernel keys: every dtype.
+#: Metadata of an operator in place of kernel keys: every dtype.
 EVERY = "default"
 
 #: Operator to the dtypes of the tensors that it is called with.

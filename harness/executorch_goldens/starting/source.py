@@ -13,7 +13,7 @@ from executorch_goldens.errors import UsageError, some
 LEFT_OUT = frozenset({"build", "dist", "goldens", "node_modules", "site-packages", "test", "tests"})
 
 
-#: How a file ends that is a program exported by torch.export.
+#: Suffix of a program exported by torch.export.
 PROGRAM = ".pt2"
 
 

@@ -15,7 +15,7 @@ from executorch_goldens.decode.schemas import PACKAGES as SCHEMA_PACKAGES
 from executorch_goldens.errors import UsageError
 from executorch_goldens.settings.exports import ROOT
 
-#: What of the environment variables the release's libraries or the loader may read, which no record shows.
+#: Environment variables that the release's libraries or the loader may read, which no record shows.
 VARIABLES = (
     *("TORCH", "PYTORCH", "ATEN_", "EXECUTORCH", "ET_", "XNN", "TOSA", "FLATC"),
     *("OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "LD_", "DYLD_", "MALLOC_", "GLIBC_", "CUDA_"),
@@ -24,7 +24,7 @@ VARIABLES = (
 #: Of these what is at the places counts, or they are the harness's own.
 OTHER_VARIABLES = ("PYTHONPATH", "PYTHONHASHSEED", "EXECUTORCH_GOLDENS_")
 
-#: What the exporting interpreter is asked.
+#: The script for the exporting interpreter.
 PROBE = """
 import importlib.util, json, platform, sys, sysconfig
 found = {}
@@ -101,7 +101,7 @@ class Environment:
 def _searched(path: str) -> str:
     """Return the directories that modules are looked for in before the environment's own, the harness's aside.
 
-    What no export has looked for in a directory that was not there then, it may find there now.
+    An export may now find a directory that was missing, and in it files that none looked for.
     """
     places = (place for place in path.split(os.pathsep) if place and Path(place) != ROOT)
     return os.pathsep.join(places)

@@ -51,7 +51,7 @@ NO_VARIABLES = (
     *OUTPUTS,
 )
 
-#: What stands for nothing, and for a file that cannot be read.
+#: Value of a missing or unreadable file.
 NOTHING = "nothing"
 
 
@@ -268,7 +268,7 @@ class View:
                 yield Fact(kind, named, (), self.digests.of(place) if kind == FILE else value)
         for place, looked in listings.items():
             named = self.places.named(place)
-            # Around a root, other things stand beside it on other machines.
+            # Other machines have different neighbours of a root.
             if named is not None:
                 every = tuple(sorted(looked))
                 yield Fact(LISTING, named, every, digest_of_names(_names(looked, every)))

@@ -84,7 +84,7 @@ class Reuse:
     wrong
         Cells with the variations whose stored artifact differs from what an export makes now.
     missed
-        What exports were not those that the store had of their name by, to how many.
+        Reasons why stored exports of the same name did not fit, with counts.
     unsettled
         Files that were changed while exports read them, to how many exports were not kept for it.
     kept
@@ -245,7 +245,7 @@ class Reuse:
         Parameters
         ----------
         record
-            What it depended on; what has none is not kept.
+            Its dependencies; an export without them is not kept.
         """
         if not self.takes and self.trouble:
             return
@@ -335,7 +335,7 @@ class Reuse:
         known = self.store.made(digest(asked))
         if known:
             facts = [lookup.differing(made) for made in known]
-            # What other releases made differs in the release itself: that is no change.
+            # Artifacts of other releases differ in the release itself: that is no change.
             changed = [fact for fact in facts if fact is None or not _OTHER_RELEASE.search(fact.place)]
             if changed:
                 fact = min(changed, key=_of_the_environment)

@@ -47,15 +47,15 @@ SIZE = 10 * 2**30
 
 #: Level of zlib: entries of 1 are 8% larger than of 6, and take 0.4 of the time, which is the run's own.
 COMPRESSION = 1
-#: How full an eviction leaves it, so that not every run evicts.
+#: Fill level after an eviction, so that not every run evicts.
 FULL = 0.9
 
 #: Bytes that one entry may have, compressed or not: what a cell of a model of a hundred million weights takes.
 LARGEST = 2**30
 
-#: How many artifacts are remembered of one request: those of as many branches may be switched between.
+#: Number of artifacts remembered for one request: that many branches may be switched between.
 REMEMBERED = 16
-#: What is kept by a digest, and deleted when it was not used for long.
+#: Folders of entries by digest, which are deleted when unused for long.
 KEPT = ("artifacts", "lists", "made", "last")
 
 #: The folder with a file for each run that uses the store.
@@ -68,7 +68,7 @@ LONGEST_NS = 24 * 3600 * 10**9
 #: First bytes of an entry. The SHA-256 of its key and its content comes next, then the content.
 MAGIC = b"executorch-goldens artifact 2\n"
 DIGEST_BYTES = 32
-#: What a key looks like: a SHA-256.
+#: Form of a key: a SHA-256.
 KEY = re.compile(r"[0-9a-f]{64}")
 
 
@@ -335,7 +335,7 @@ class Store:
     def evict(self) -> int:
         """Delete the least recently used entries until the store fits its size; return how many.
 
-        What another run may have used stays, however much that is: the last of them deletes it.
+        Entries that another run may have used stay: the last of these runs deletes them.
         """
         lock = filelock.FileLock(self.root / "evicting.lock")
         try:

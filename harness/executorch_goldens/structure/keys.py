@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from executorch_goldens.structure.outline import OutlineValue
 from executorch_goldens.structure.side import Side, described
 
-#: Description of a computation to its number, the same in both graphs. A number stands in for the whole description in
+#: Description of a computation to its number, the same in both graphs. A number replaces the whole description in
 #: those that build on it, which would otherwise grow with the depth of the graph.
 Numbers = dict[Hashable, int]
 

@@ -35,11 +35,11 @@ from executorch_goldens.toolchains.naming import Name, ToolchainError, named
 FOLDER = "environments"
 #: Hexadecimal digits of the digest in a folder's name.
 DIGITS = 12
-#: What of an environment says what it was made of.
+#: The file with an environment's ingredients.
 MADE = "goldens.json"
 #: Ends the name of one that is not whole.
 PARTIAL = ".partial"
-#: Where CPU builds of torch come from (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
+#: Index of CPU builds of torch (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
 CPU_INDEX_TIMEOUT = 3.0
@@ -60,7 +60,7 @@ class Layer:
     requirements
         As pip reads them: ``timm==1.0.20``, ``-e .``.
     folder
-        What paths in them are relative to.
+        The folder that paths in them are relative to.
     locks
         Names of locks that were made over the release: installed with it, with their hashes.
     """
@@ -209,7 +209,7 @@ def _content(
         "locks": locks,
         "torch": None if elsewhere is None else [*elsewhere, os.environ.get("UV_TORCH_BACKEND", "")],
         "requirements": [*name.requirements],
-        # What is installed from a folder is that folder's.
+        # A package installed from a folder belongs to that folder.
         "layer": [*layer.requirements, *([str(layer.folder)] if layer.requirements else [])],
     }
 
@@ -244,7 +244,7 @@ class _Maker:
         else:
             self._resolve(name, elsewhere)
         for alone in (True, False):
-            # What executorch requires beside it belongs to the release, or is asked for.
+            # Further requirements of executorch belong to the release, or are requested.
             of_it = [each for each in name.requirements if (named(each) == "executorch") == alone]
             if of_it:
                 self._install(self._over([*(("--no-deps",) if alone else ()), *of_it], elsewhere))
@@ -337,7 +337,7 @@ def named_or_none(requirement: str) -> str | None:
         return None
 
 
-#: What the harness itself needs of an environment, which a release may not bring.
+#: Packages that the harness itself needs in an environment, and a release may lack.
 OF_HARNESS = (
     "filelock",
     "flatbuffers",

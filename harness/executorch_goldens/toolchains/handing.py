@@ -19,7 +19,7 @@ from executorch_goldens.workers.worker import with_harness
 
 #: Says to the process that takes over that it need not hand over again.
 HANDED = "EXECUTORCH_GOLDENS_HANDED_OVER"
-#: What the Python that takes over runs.
+#: Code that the other Python runs.
 MAIN = "from executorch_goldens.cli import main; sys.exit(main())"
 
 

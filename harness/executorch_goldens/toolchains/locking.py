@@ -14,7 +14,7 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.releases import Release
 
 FOLDER = Path(__file__).resolve().parents[1] / "locks"
-#: What builds this project, and distributions that have no wheel.
+#: Lock of the packages that build this project, and distributions that have no wheel.
 BUILD = "build"
 UPDATE = "nox -s lab -- locks --update"
 
@@ -34,7 +34,7 @@ class Step:
     Attributes
     ----------
     arguments
-        What follows ``pip install``.
+        Arguments after ``pip install``.
     environment
         Variables that it needs, None for one that it must not have.
     """

@@ -27,9 +27,9 @@ from packaging.version import InvalidVersion, Version
 from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
 
-#: What is between the parts of a name; a local version has a plus sign without spaces.
+#: Separator of the parts of a name; a local version has a plus sign without spaces.
 PLUS = re.compile(r"\s+\+\s+")
-#: Where the Python of an environment is, from a folder that is one, or has one in it.
+#: Paths of an environment's Python, from a folder that is one, or has one in it.
 PYTHONS = ("bin/python", ".venv/bin/python", "venv/bin/python")
 EXAMPLES = "1.5.1, '1.5.1 + torch==2.15.0', executorch==1.6.0, path/to/python, '1.5.1 + path/to/checkout'"
 
@@ -67,9 +67,9 @@ class Name:
     python
         Interpreter of an environment that is there; None for one that is made.
     requirements
-        What is installed over what belongs to the release, as pip reads it.
+        Requirements installed over those of the release, as pip reads them.
     sources
-        What replaces the installed Python sources; None for nothing.
+        The sources that replace the installed Python files; None for none.
     interpreter
         Version of Python of an environment that is made; None for the matrix's.
     """

@@ -36,13 +36,13 @@ from executorch_goldens.toolchains.environments import (
 from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
 
-#: What an environment is asked about where its ExecuTorch is.
+#: Script that asks an environment where its ExecuTorch is.
 PLACES = """
 import importlib.util
 found = importlib.util.find_spec("executorch")
 print(*((found.submodule_search_locations or ()) if found else ()), sep="\\n")
 """
-#: What an environment is asked about patches and shortcuts.
+#: Code that an environment runs to report its patches and shortcuts.
 FITTING = "from executorch_goldens.patches.shortcuts import fitting; fitting.main()"
 
 
@@ -59,7 +59,7 @@ class Toolchain:
     site_packages
         Where its packages are.
     release
-        What is installed, as the matrix has it; of what the matrix lacks, as it would have it.
+        The release, as the matrix has it; for one that the matrix lacks, as it would have it.
     source
         The checkout that its ExecuTorch comes from, with the commit; empty for a wheel's.
     is_declared

@@ -29,7 +29,7 @@ RUNS = 5
 #: Seconds of an export if no export has been measured.
 UNKNOWN = 2.0
 
-#: What a number of the table may be off before an update changes it: a table that is written again does not churn.
+#: Relative error of the table below which an update leaves it: a rewritten table does not churn.
 TOLERANCE = 0.25
 
 #: Verdicts of cells whose processor time says nothing of how long they took.
@@ -37,7 +37,7 @@ CASUALTIES = ("crashed", "timed-out", "out-of-memory")
 
 HEAD = "# Core seconds of one export of each cell, for shards; `nox -s lab -- seconds` writes this.\n"
 
-#: How a table that took one side of a merge gets what runs measured.
+#: How a table that took one side of a merge is completed.
 UPDATE = "run 'nox -s lab -- seconds' where results are at hand"
 
 

@@ -79,7 +79,7 @@ LOG_BYTES = 1 << 16
 
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
-#: What heads the calls that an export is in (`faulthandler.register`).
+#: Heading of an export's current calls (`faulthandler.register`).
 PLACE = "Stack (most recent call first):"
 
 
@@ -111,13 +111,13 @@ class Sweep:
     variations
         Each cell is exported once under each.
     settings
-        How exports are run.
+        Settings of exports.
     lasting
         Whether its templates wait for further exports (`again`) until the sweep is stopped.
     further_patches
         Names of patches that exports of a cell get after those of `settings`.
     targets
-        What templates export before they serve; by default the targets of `cells`, those of few exports left out where
+        Exports of templates before they serve; by default the targets of `cells`, those of few exports left out where
         the sweep does not last (`worth_warming`).
     """
 
@@ -226,7 +226,7 @@ class Sweep:
         states = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
         return "; ".join(filter(None, states)) or "nothing runs"
 
-    # What follows runs in the sweep's thread.
+    # The methods below run in the sweep's thread.
 
     def _run(self) -> None:
         try:
@@ -265,7 +265,7 @@ class Sweep:
 
     def _warmed(self, cells: Collection[Cell]) -> set[str]:
         """Return the targets that templates export before they serve `cells`."""
-        # What may come of a sweep that lasts nobody knows.
+        # The future of a sweep that lasts is unknown.
         return {cell.target for cell in cells} if self.lasting else worth_warming(cells)
 
     def _wanted(self, job: Job) -> Wanted:

@@ -26,7 +26,7 @@ MEGABYTES = 16
 #: Constants of a payload: as many as a small network has.
 CONSTANTS = 16
 REPEATS = 5
-#: What text costs however small the payload is: lines, summaries' set-up. Milliseconds.
+#: Fixed cost of text, however small the payload is: lines, summaries' set-up. Milliseconds.
 FIXED_PART = 25.0
 
 

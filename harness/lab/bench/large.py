@@ -25,7 +25,7 @@ TIMES = 10
 
 #: Widths of ten linear layers that have 50 and 500 million bytes of float32 weights together.
 WIDTHS = {50: 1118, 500: 3536}
-#: Where the model has another weight, the run is red.
+#: Variable that gives the model another weight, so that the run is red.
 CHANGED = "LARGE_CHANGED"
 ZOO = f"""
     import os
@@ -60,7 +60,7 @@ code = subprocess.run(sys.argv[1:], stderr=subprocess.STDOUT).returncode
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(code, used.ru_utime + used.ru_stime, used.ru_maxrss)
 """
-#: What the page shows, and where `measure` leaves it until it is kept.
+#: Figures of the page, and the file in which `measure` leaves them until they are kept.
 FIGURES = Path(__file__).with_name("large.tsv")
 MEASURED = REPOSITORY / "build" / "large.tsv"
 COLUMNS = ("command", "MB", "processor s", "wall s", "peak MiB")

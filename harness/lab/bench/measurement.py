@@ -19,7 +19,7 @@ from lab import REPOSITORY
 from lab.bench import large
 from lab.pages import Part
 
-#: What was measured, the newest of each ratio on each release first.
+#: Measurements, the newest of each ratio on each release first.
 HISTORY = Path(__file__).with_name("history.tsv")
 COLUMNS = ("ratio", "release", "minimum", "median", "maximum", "goal", "when", "where")
 #: Rows of a measured ratio that the history keeps, the newest first.
@@ -35,7 +35,7 @@ class Goal:
     Attributes
     ----------
     name
-        What it is the ratio of.
+        Its two quantities.
     limit
         The goal; None for a ratio without one.
     at_most
@@ -60,7 +60,7 @@ class Measurement:
     Attributes
     ----------
     name
-        What the command line calls it.
+        Its name on the command line.
     goals
         The ratios that one call of `measure` gives, in the order of its result's values.
     measure

@@ -21,5 +21,5 @@ BACKENDS = ("backends/arm", "backends/xnnpack")
 
 #: Environment variable: the folder that exporting processes write their records to.
 RECORDS = "GOLDENS_BRANCHES"
-#: What writes records, in the processes that export.
+#: The module that writes records, in exporting processes.
 RECORDER = "lab.branches.recorder:Recorder"

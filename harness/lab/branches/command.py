@@ -45,7 +45,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = subparsers.add_parser(
         "branches",
         description="Export cells that have no record yet, each once, and record which branches they take; then print "
-        "what all records say. A run goes on where an earlier one was stopped.",
+        "the results of all records. A run continues where an earlier one was stopped.",
     )
     parser.add_argument("--zoo", choices=tuple(MODULES), help="in place of the repository's own")
     parser.add_argument("--tier", choices=TIERS, default=CORE, help="of its own zoo (default: %(default)s)")
@@ -137,7 +137,7 @@ def groups(
     """Return the records of each group of exports; of one without records, the earlier table's."""
     folder = options.records / release.version
     own = Records(folder / OWN)
-    # What has no records may not be there, or have no cells.
+    # A group without records may be missing, or have no cells.
     further = {name: Records(folder / name) for name in MODULES if (folder / name).exists()}
     drawn = Records(options.drawn / release.version / "branches")
     of_core = core.read(repository.goldens / release.version / core.FILE)

@@ -15,7 +15,7 @@ from lab.branches.sources import Branch
 from lab.coverage.page import share
 from lab.pages import Part
 
-#: What exports are of, in the order of the columns.
+#: Groups of exports, in the order of the columns.
 CORE, ZOO, SITUATIONS, GUESTS, DRAWN = GROUPS = ("core", "zoo", "situations", "guests", "generator")
 #: The groups whose branches count as taken by a cell.
 OF_CELLS = (CORE, ZOO, SITUATIONS, GUESTS)
@@ -121,8 +121,8 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
     yield from (
         f"# Branches that exports of ExecuTorch {release} take",
         "",
-        f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from what was recorded by then. What a',
-        "branch is, and how it is recorded: [instruments](../instruments.md#branches). Each, with what takes it:",
+        f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from the records of that day. What a',
+        "branch is, and how it is recorded: [instruments](../instruments.md#branches). Each, with its exports:",
         f"`harness/lab/branches/taken/{release}.tsv`. Passes that neither backend imports are not counted.",
         "",
         "| exports of | cells recorded | branches taken |",

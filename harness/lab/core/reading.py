@@ -30,7 +30,7 @@ _CONSTANT = re.compile(r"(\w+\[[\d,]*\]) ")
 #: Of a zoo whose exports nobody has watched.
 NO_COVERAGE = visits.Reached((), {}, {}, {})
 
-#: What is reached, in words, to the cells that reach it.
+#: Reached features, as text, with the cells that reach them.
 Reached = Mapping[str, Collection[Cell]]
 
 

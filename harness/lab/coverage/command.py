@@ -31,12 +31,12 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "coverage",
-        description="Export every cell once, and compare what was reached with the committed files.",
+        description="Export every cell once, and compare the coverage with the committed tables.",
     )
     share(
         parser.add_argument,
         "--cell",
-        help="only these: prints, compares nothing; with --update, adds what they reach",
+        help="only these: prints, compares nothing; with --update, adds their coverage",
     )
     parser.add_argument(
         "--update", action="store_true", help="write the tables, the page, and the core that rests on them"

@@ -17,9 +17,9 @@ from lab.pages import Part
 
 #: Why a pass or a visitor is reached on no release, by its name.
 UNREACHED = Path(__file__).resolve().parent / "unreached.toml"
-#: What `lines` fills in.
+#: Template for `lines`.
 TEMPLATE = Path(__file__).resolve().parent / "coverage.md.jinja"
-#: Where no reason is known.
+#: Text for an unknown reason.
 NO_REASON = "-"
 
 

@@ -188,7 +188,7 @@ class Reached:
     def joined(self, further: Reached) -> Reached:
         """Return the union of both, `further` by cells that are not counted here.
 
-        What is only a number of values stays one: it is the least that there are, until all cells are exported again.
+        A mere number of values stays one: it is the least that there are, until all cells are exported again.
         """
         passes = {(each.pipeline, each.name): each for each in self.passes}
         for new in further.passes:

@@ -20,7 +20,7 @@ from lab.faults.place import LostError, Place
 from lab.faults.updating import Update
 from lab.pages import Part
 
-#: What was lost by each fault that was made.
+#: Losses by each fault that was made.
 TABLE = Path(__file__).with_name("faults.tsv")
 
 #: Random moments at which an update is killed.
@@ -120,7 +120,7 @@ def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespac
 
 
 WAYS = ("killed at random", "killed at calls", "failing calls", "power cut")
-#: What there are rows of, in their order.
+#: Groups of rows, in their order.
 NAMES = (*FAULTS, *(f"{name}: {how}" for name in ("recording", "accepting") for how in WAYS))
 
 

@@ -44,7 +44,7 @@ CURVES = REPOSITORY / "build" / "cluster-soak.tsv"
 WORKERS = 2
 #: A worker with its nanny and its exporter; the worker alone, which the nanny replaces; the scheduler.
 WHOLE, ALONE, SCHEDULER = "worker killed", "worker killed below its nanny", "scheduler killed"
-#: What goes wrong in a turn, and how often out of five turns. The scheduler is killed once, after half of the time.
+#: Faults of a turn, and how often in five turns. The scheduler is killed once, after half of the time.
 TURNS = ("none", WHOLE, WHOLE, ALONE, ALONE)
 #: Turns that count as the beginning, and as the end: which connections a scheduler has open differs by the moment.
 FEW = 3
@@ -179,9 +179,9 @@ class ClusterSoak:
     Attributes
     ----------
     first
-        What the first run says of each cell, but for its costs.
+        The first run's result of each cell, without its costs.
     seconds
-        What an undisturbed run takes.
+        The duration of an undisturbed run.
     """
 
     def __init__(self, place: Place, cluster: Cluster, seed: int, minutes: float) -> None:
@@ -276,7 +276,7 @@ class ClusterSoak:
     def state(self, fault: str) -> State:
         """Return the state after a turn: memory and descriptors are the scheduler's."""
         process = self.cluster.scheduler.process.pid
-        # What a killed worker leaves, the next run deletes.
+        # The next run deletes leftovers of a killed worker.
         before, self.left = self.left, set(abandoned(self.place.temporary))
         return State(
             minutes=round((time.monotonic() - self.began) / 60, 2),
@@ -309,7 +309,7 @@ class ClusterSoak:
 def grown(states: Sequence[State]) -> list[str]:
     """Return quantities that are larger in each of the last turns than in any of the first."""
     if len(states) < 2 * FEW:
-        return [f"{len(states)} turns are too few to tell what grows"]
+        return [f"{len(states)} turns are too few to measure growth"]
     names = ("memory_mb", "descriptors", "files", "processes")
     most = {name: max(getattr(state, name) for state in states[:FEW]) for name in names}
     least = {name: min(getattr(state, name) for state in states[-FEW:]) for name in names}
@@ -343,7 +343,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("cluster-soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0, help="how long (default: %(default)g)")
-    parser.add_argument("--seed", type=int, default=0, help="of what is killed, and when")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults and their moments")
     parser.add_argument(
         "--update", action="store_true", help="write the table and the page; build/ gets all states"
     )

@@ -86,7 +86,7 @@ def proposals(place: Place) -> None:
             named = (str(proposed.parent), "no group is called")
             demand(any(words in refused.output for words in named), refused.output)
             demand(place.goldens_by_digest() == place.old, f"something was recorded:\n{refused.output}")
-    demand(place.command(*accept).code == 0, "what was brought back cannot be accepted")
+    demand(place.command(*accept).code == 0, "the restored golden cannot be accepted")
 
 
 def environments(place: Place) -> None:

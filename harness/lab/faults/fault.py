@@ -25,9 +25,9 @@ class Fault:
     name
         In a few words; unique.
     made
-        How it is made.
+        Its description.
     holds
-        What becomes of the run: verdicts, words, exit code.
+        The expected end of the run: verdicts, words, exit code.
     make
         Makes it in a place and demands that; raises `LostError`.
     updates

@@ -31,7 +31,7 @@ TARGET = "xnnpack-fp32"
 SOUND = ("sound", "sound-as-well", "waits")
 
 ZOO = ("--models", "lab.faults.zoo")
-#: What a fault has nothing to do with is left out.
+#: Options that turn off whatever is unrelated to faults.
 PLAIN = ("--explain", "off", "--jobs", "2")
 
 
@@ -54,7 +54,7 @@ class Ended:
     code
         Its exit status; the negative of a signal's number where it died of one.
     output
-        What it printed, standard error included.
+        Its output, standard error included.
     rows
         The lines of results.jsonl that can be read, by case.
     """
@@ -218,7 +218,7 @@ class Place:
         """Let ``waits`` go on, in this run and in later ones."""
         (self.signals / GO).touch()
 
-    # What is left
+    # Leftovers
 
     def processes(self) -> dict[int, str]:
         """Return the living processes that commands in this place have started, with their state (man 5 proc)."""

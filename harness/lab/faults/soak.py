@@ -46,7 +46,7 @@ ENDS = {
     "much-in-torch": "out-of-memory",
     "much-in-cpp": "out-of-memory",
 }
-#: What else goes wrong in a turn, and how often out of ten turns.
+#: Further faults of a turn, and how often in ten turns.
 TURNS = ("none",) * 4 + ("case",) * 4 + ("export killed", "template killed")
 
 #: Seconds and bytes of an export: on a machine that does much else, a sound one takes more than twenty.
@@ -55,7 +55,7 @@ LIMIT, MEMORY = 60.0, 3 << 30
 SHOWN = 12
 #: Turns after which what is there counts as the beginning: caches have been filled by then.
 SETTLED = 10
-#: What this process may take more in the end than when it had settled, in 2**20 bytes: the collector's arenas differ.
+#: Growth allowed to this process after it has settled, in 2**20 bytes: the collector's arenas differ.
 SLACK_MB = 16.0
 
 
@@ -175,7 +175,7 @@ def grown(states: Sequence[State], turns: int = SETTLED) -> list[str]:
     return lines
 
 
-#: What the page shows of a state: the head of a column, and how a field is written.
+#: Columns of a state on the page: the heading, and the format of the field.
 SHOWN_AS = {
     "minutes": ("minutes", "{:.0f}"),
     "turn": ("turns", "{}"),
@@ -228,7 +228,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=120.0, help="how long (default: %(default)g)")
-    parser.add_argument("--seed", type=int, default=0, help="of what goes wrong")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults")
     parser.add_argument(
         "--update", action="store_true", help="write the table and the page; build/ gets all states"
     )

@@ -28,12 +28,12 @@ from lab.faults.server import Server
 #: Goldens that a review is asked to accept.
 PROPOSED = 5
 
-#: What writes, renames, deletes, or puts on the disk (man 2 syscalls).
+#: System calls that write, rename, delete, or sync (man 2 syscalls).
 CALLS = (
     *("openat", "write", "fsync", "rename", "renameat", "renameat2", "mkdir", "mkdirat"),
     *("unlink", "unlinkat", "rmdir", "ftruncate"),
 )
-#: How a system call fails on a full or dying disk.
+#: Errors of system calls on a full or dying disk.
 ERRORS = {"fsync": "EIO", "unlink": "EIO", "unlinkat": "EIO", "rmdir": "EIO"}
 FULL = "ENOSPC"
 
@@ -169,13 +169,13 @@ def again(update: Update, place: Place, server: Server, when: str) -> None:
 def accept_all(place: Place) -> list[str]:
     """Return the command that accepts whatever is proposed now; nothing where nothing is.
 
-    What was accepted is no proposal any more, and what is left may have another name.
+    Accepted proposals are gone, and the remaining ones may have another name.
     """
     goldens = place.goldens.resolve()
     standing = Standing(config.load(place.folder), goldens)
     groups = grouped(proposals.find(place.sweeps), goldens, standing)
     wrong = [member.objection for group in groups if group.state != PENDING for member in group.members]
-    demand(not wrong, f"what is left cannot be accepted: {wrong}")
+    demand(not wrong, f"the remaining goldens cannot be accepted: {wrong}")
     return (
         ["review", *(word for group in groups for word in ("--accept", group.name)), *folders(place)]
         if groups

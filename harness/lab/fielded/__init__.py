@@ -7,5 +7,5 @@ environment, `judging` says what came of each, `goldens` holds what was reviewed
 
 #: Environment variable: the folder that exporting processes write their programs to.
 RECORDS = "GOLDENS_FIELDED"
-#: What writes programs, in the processes that export.
+#: The module that writes programs, in exporting processes.
 RECORDER = "lab.fielded.recorder:Recorder"

@@ -35,7 +35,7 @@ from lab.fielded.goldens import Change, Pair
 from lab.fielded.judging import Outcome, is_clean, judge
 from lab.fielded.programs import Programs
 
-#: How the command is called again, in messages.
+#: The command, as messages print it.
 CALLED = "nox -s lab -- fielded --"
 
 
@@ -53,7 +53,7 @@ def add_to(subparsers: Any) -> None:
         "--tier", choices=TIERS, help="of the zoo of each release (default: core; full with --cell)"
     )
     share(parser.add_argument, "--cell")
-    parser.add_argument(UPDATE, action="store_true", help="accept what is found as goldens")
+    parser.add_argument(UPDATE, action="store_true", help="accept the results as goldens")
     share(parser.add_argument, "--goldens")
     parser.add_argument(
         "--programs",

@@ -31,7 +31,7 @@ RIGHT, WRONG, REFUSED, CRASHED = "right", "wrong", "refused", "crashed"
 OWN = (RIGHT, WRONG, REFUSED, CRASHED)
 
 
-#: What to do about a program that cannot be read.
+#: Way out for a program that cannot be read.
 AGAIN = "Delete it: the next run makes it again"
 
 

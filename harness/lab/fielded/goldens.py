@@ -110,7 +110,7 @@ def compared(
     Parameters
     ----------
     found
-        What came of the programs that were run.
+        The results of the programs that were run.
     known
         All cells of the release that makes programs: what was reviewed of others is stale.
     """

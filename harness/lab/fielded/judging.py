@@ -19,10 +19,10 @@ from lab.fielded.corpus import CRASHED, REFUSED, RIGHT, WHOLE, WRONG, Shipped
 #: no release, or not on this one, has the words of `lab.fielded.corpus`.
 SAME, ROUNDING = "same", "within rounding"
 
-#: What `Outcome.text` ends with where a program is not right on its own release.
+#: Ending of `Outcome.text` where a program is not right on its own release.
 _OWN = re.compile(rf"; ({WRONG}|{REFUSED}|{CRASHED}) on [^ ;]+$")
 
-#: What differs from run to run, or from build to build.
+#: Parts that differ between runs or builds.
 _PASSING = ((re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"), (re.compile(r"(/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"))
 #: Characters of a reason that a line has.
 SHOWN = 200
@@ -37,13 +37,13 @@ class Outcome:
     kind
         `SAME`, `ROUNDING`, or ``wrong``, ``refused``, ``crashed``.
     reason
-        Which outputs are wrong; the runtime's error; how the process died. Empty for the first two kinds.
+        The wrong outputs; the runtime's error; how the process died. Empty for the first two kinds.
     own
-        What the program did on its own release, one of `lab.fielded.corpus.OWN`.
+        The state of the program on its own release, one of `lab.fielded.corpus.OWN`.
     release
         That made it.
     furthest
-        How far an output is from that of its own release, at most, as a part of its largest value.
+        The largest distance of an output from that of its own release, as a part of its largest value.
     """
 
     kind: str

@@ -33,7 +33,7 @@ class Programs:
     Parameters
     ----------
     settings
-        How they are exported: the release's interpreter, zoo and patches.
+        Settings of exports: the release's interpreter, zoo and patches.
     folder
         Where they are kept.
     reuse

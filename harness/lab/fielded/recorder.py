@@ -34,7 +34,7 @@ class Recorder(Observer):
     attempt
         The `executorch_goldens.exporting.export.Export`.
     payloads
-        What each payload was run on; one that leaves sizes open has those that it was run at.
+        Inputs of each payload; one that leaves sizes open has those of its runs.
     """
 
     attempt: Any

@@ -67,15 +67,13 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--guided",
         action="store_true",
-        help="draw rather what takes branches that no cell takes; records them",
+        help="prefer models that take branches which no cell takes; records them",
     )
     parser.add_argument("--no-shrinking", action="store_true", help="only export and judge")
     parser.add_argument(
         "--results", type=Path, default=Path("build/fuzz"), metavar="DIR", help="default: %(default)s"
     )
-    parser.add_argument(
-        "--update", action="store_true", help="write what the results say to docs/lab/generator.md"
-    )
+    parser.add_argument("--update", action="store_true", help="write the results to docs/lab/generator.md")
     parser.add_argument("--show", metavar="NAME", help="print a model as Python; exports nothing")
     share(parser.add_argument, "--jobs", default=cores())
     share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
@@ -170,7 +168,7 @@ def search(arguments: argparse.Namespace) -> Search:
         (ZOO,), arguments.jobs, arguments.export_timeout, observer=RECORDER if recording else None
     )
     return Search(
-        # What is known to be wrong is so of the cells of this project's zoo.
+        # Known defects are those of this project's zoo.
         replace(release, known={}),
         settings,
         variations.variations(variations.named("quick")),

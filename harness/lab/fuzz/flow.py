@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.fuzz.sketch import Sketch, operator
 
-#: What the branches of a condition compute; none may return its argument as it is.
+#: Computations in the branches of a condition; none may return its argument unchanged.
 BRANCHES = ("x * 2", "x.sin()", "x - 1", "torch.relu(x) + 1", "-x")
 
 

@@ -22,7 +22,7 @@ class Judged:
     Attributes
     ----------
     reason
-        What was said of it; empty where nothing is wrong.
+        The defect; empty where nothing is wrong.
     seconds
         Core seconds of all its exports.
     """
@@ -58,7 +58,7 @@ class Minimal:
     tried
         How many models were exported for it.
     script
-        What the script said when it ran by itself; empty where there is no script.
+        The output of the script by itself; empty where there is no script.
     why_not
         Why there is no script; empty where there is one.
     """

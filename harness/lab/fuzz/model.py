@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-#: Where tensors come from, and what their names begin with.
+#: Sources of tensors, with the prefixes of their names.
 INPUT, PARAMETER, BUFFER, COMPUTED = "x", "p", "b", "v"
 
 #: Sizes that a symbolic first dimension may have.
@@ -60,7 +60,7 @@ class Source:
     expression
         Its value in Python, contiguous.
     layout
-        What follows that for memory in another order; empty for none.
+        The code after that for memory in another order; empty for none.
     """
 
     value: Value
@@ -81,7 +81,7 @@ class Step:
     arguments
         Numbers of values.
     made
-        What it makes; several values for an operator that returns a tuple.
+        Its output; several values for an operator that returns a tuple.
     writes
         Whether it changes a buffer: then it counts even if nothing reads what it makes.
     """

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from executorch_goldens.errors import HarnessError
 
-# What there is to draw from; the order in which these are imported is part of what a name means.
+# The operators to draw from; the order in which these are imported is part of what a name means.
 from lab.fuzz import elementwise, flow, layers, reductions, shapes
 from lab.fuzz.model import Model
 from lab.fuzz.sketch import draw
@@ -21,7 +21,7 @@ from lab.fuzz.sketch import draw
 TABLES = (elementwise, shapes, reductions, layers, flow)
 
 PATTERN = re.compile(r"(?P<drawn>drawn-(?P<seed>\d+)-(?P<number>\d{6}))(?P<changes>(?:-\d{6})*)")
-#: How often a model may be changed: names of cases have 64 characters at most.
+#: Number of changes a model may have: names of cases have 64 characters at most.
 MOST_CHANGES = 4
 #: Numbers that a seed has.
 END = 10**6

@@ -15,7 +15,7 @@ from lab.fuzz.explained import Explanation, finding
 from lab.fuzz.kept import Judged, Key
 from lab.pages import Part
 
-#: What was found on each release, and the causes that are left.
+#: Findings on each release, and unexplained causes.
 FIGURES_FILE = Path(__file__).with_name("figures.tsv")
 CAUSES_FILE = Path(__file__).with_name("causes.tsv")
 #: Verdicts that have a column of their own, and what that is called; others share one.

@@ -34,7 +34,7 @@ BATCH = 100
 #: Seconds between two looks at the clock while an export is waited for.
 LOOK = 1.0
 
-#: What ``repro`` prints before what the script says.
+#: Line that ``repro`` prints before the script's output.
 SAID = "the script by itself: "
 
 #: The zoo of a folder of drawn models.
@@ -52,7 +52,7 @@ class Search:
     batch
         Models of one sweep.
     guidance
-        What chooses the models, if anything does; results of another are not mixed with these.
+        The chooser of the models, if any; results of another are not mixed with these.
     """
 
     release: Release
@@ -163,7 +163,7 @@ class Search:
         os.environ[FOLDER] = str(folder)
         write(folder, row.model, names.drawn(row.model))
         cell = Cell(row.target, row.model)
-        # Where all agree on what is wrong, one export shows it.
+        # Where all agree on the defect, one export shows it.
         needed = self.variations if row.cause.verdict in DISAGREEING else self.variations[:1]
         with Sweep([cell], needed, self.settings, lasting=True) as sweep:
             sweep.outcomes(cell)

@@ -34,7 +34,7 @@ class Operator:
     draw
         Adds steps to a sketch and returns whether it did.
     weight
-        How often it is tried, against the others.
+        Its weight against the others.
     symbolic
         Whether it leaves the first dimension alone, so that a symbolic one stays.
     """
@@ -83,7 +83,7 @@ class Sketch:
     values: dict[int, Value] = field(default_factory=dict)
     running: str = ""
 
-    # What there is
+    # Queries
 
     def pick(self, suits: Callable[[Value], bool], also: str = "") -> Value | None:
         """Return an input or a computed value, or one of the kinds `also`; biased towards recent values.
@@ -119,7 +119,7 @@ class Sketch:
         start = int(self.symbolic)
         return self.chance.between(start, len(value.shape) - 1) if len(value.shape) > start else None
 
-    # What is added
+    # Additions
 
     def input(self, shape: Sequence[int], dtype: str = FLOAT) -> Value:
         return self._source(INPUT, shape, dtype, _filled(self.chance, shape, dtype, 16))

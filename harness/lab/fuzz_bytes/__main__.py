@@ -25,7 +25,7 @@ from lab.fuzz_bytes.readers import READERS
 from lab.pages import Part
 
 FOLDER = REPOSITORY / "build" / "fuzz-bytes"
-#: What the pieces of each reader found in the last full run.
+#: Findings of each reader's pieces in the last full run.
 TABLE = Path(__file__).with_name("read.tsv")
 COLUMNS = ("reader", "mutations", "core seconds", "slowest", "findings")
 

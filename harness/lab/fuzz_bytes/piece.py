@@ -32,7 +32,7 @@ PATIENCE = 60.0
 
 #: The mutation that is being read: what a process that was killed leaves.
 CURRENT = "current"
-#: Where an error comes from.
+#: Paths that mark the origin of an error.
 OWN = ("/harness/", "/harness/lab/fuzz_bytes/readers.py")
 
 

@@ -24,7 +24,7 @@ class Reader:
     read
         Reads one file, given by its bytes, in a folder that it may use.
     declared
-        What it may raise.
+        Its declared exceptions.
     is_text
         Whether what it reads is text.
     """

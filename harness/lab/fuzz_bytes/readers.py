@@ -65,7 +65,7 @@ def read_payload(data: bytes, folder: Path) -> None:
     decoded.constants()
     text = decoded.text()
     outline(text)
-    # What it begins as, and what it may differ from.
+    # Its original, and the allowed differences.
     compare(text, text)
 
 

@@ -32,7 +32,7 @@ from executorch_goldens.targets import DTYPES
 from lab.guests import GuestZoo
 from lab.guests.tests import Test, tests_of
 
-#: What upstream's tests are in: modules whose imports may draw random numbers.
+#: Packages of upstream's tests, whose imports may draw random numbers.
 TEST_PACKAGES = re.compile(r"executorch\.backends\.(\w+\.)?test\b")
 #: The fixture of the suite's tests, and the method of it that they call.
 RUNNER = "test_runner"
@@ -143,7 +143,7 @@ def recording(recorder: Recorder) -> Iterator[None]:
         training: bool = False,
     ) -> None:
         self._handed_over = recorder.take(module, example_inputs, dynamic_shapes, training)
-        # What subclasses set up further.
+        # Further setup of subclasses.
         self.original_module, self.example_inputs = module, example_inputs
         self.stages, self.pipeline, self.cur = {}, {}, None
         self.__class__ = Idle
@@ -275,7 +275,7 @@ def files_of(zoo: GuestZoo) -> list[str]:
 def import_file(zoo: GuestZoo, file: str) -> ModuleType:
     """Import a file of a zoo; raise `CaptureError` where it cannot be imported."""
     name = f"executorch/{zoo.tests}/{file}".removesuffix(".py").replace("/", ".")
-    # What Arm's conftest.py sets, and 1.1.0's tests ask.
+    # Settings of Arm's conftest.py, which 1.1.0's tests query.
     if not hasattr(pytest, "_test_options"):
         pytest._test_options = {"tosa_version": "1.0"}  # type: ignore[attr-defined]
     if not any(isinstance(finder, _SeededImports) for finder in sys.meta_path):

@@ -23,7 +23,7 @@ from lab.guests.tests import tests_of
 #: While cases are sought every test draws by this seed: two that make the same model are one case.
 SEED = "listing"
 
-#: What a test of the suite is lowered with is up to its flow: both.
+#: Lowerings of a test of the suite, which depend on its flow: both.
 KINDS: Mapping[bool | None, tuple[str, ...]] = {
     False: (FLOAT,),
     True: (QUANTIZED,),
@@ -77,7 +77,7 @@ def _tests_of(zoo: GuestZoo, file: str) -> Iterator[tuple[str, list[HandedOver] 
         try:
             run(test, recorder, SEED)
         except CaptureError as error:
-            # What an idle tester cannot answer ends a test that has handed its model over.
+            # A test may fail on an idle tester after it has passed on its model.
             if not recorder.taken:
                 yield test.node, error
                 continue

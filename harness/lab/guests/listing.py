@@ -34,7 +34,7 @@ LARGE = FOLDER / "large.toml"
 UPDATE = "nox -s lab -- guests --update"
 #: In the place of a case's name.
 LEFT_OUT = "-"
-#: How upstream lowers a case: as it is, quantized.
+#: Upstream's lowerings of a case: float, quantized.
 FLOAT, QUANTIZED = "float", "quantized"
 #: Longest name of a case, `executorch_goldens.registry.NAME_PATTERN`.
 LONGEST = 64
@@ -43,7 +43,7 @@ PART = 6
 #: Characters of the digest in the place of what is cut off a name.
 DIGEST = 6
 
-#: What names of tests have of the ways in which upstream lowers one model: it is one case.
+#: Suffixes of tests' names for upstream's lowerings of one model: it is one case.
 FLOWS = re.compile(r"[_-](?:tosa|vgf|u55|u65|u85|no[_-]quant|quant|fp|int)(?=[_\-\[#]|$)", re.IGNORECASE)
 
 

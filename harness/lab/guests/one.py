@@ -15,7 +15,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
 from lab.guests import ZOOS, GuestZoo, layer
 
-#: What names these is nobody else's business: a guest zoo has its own.
+#: Options that a guest zoo sets itself.
 TAKEN = ("--models", "--goldens", "--sweeps")
 
 
@@ -28,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Call ``goldens run`` with the zoo's options; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m lab guest",
-        description="Export the cells of a guest zoo and compare them with its goldens. What goldens run takes is "
-        f"taken here, but for {', '.join(TAKEN)}.",
+        description="Export the cells of a guest zoo and compare them with its goldens. Options are those of "
+        f"goldens run, except {', '.join(TAKEN)}.",
         allow_abbrev=False,
     )
     parser.add_argument("zoo", choices=tuple(ZOOS))

@@ -303,5 +303,5 @@ def drawn() -> Iterator[Sample]:
     tables = tables_of_release()
     for entry in op_db:
         yield from samples_of(entry, tables)
-        # What Dynamo keeps of calls that it has traced makes it slower.
+        # Dynamo's cache of traced calls makes it slower.
         torch._dynamo.reset()

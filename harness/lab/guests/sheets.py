@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: The release with whose torch and tables samples are drawn: the oldest, which knows no later fix.
 DRAWN_FROM = "1.1.0"
-#: Where a tensor of a sample comes from.
+#: Sources of a sample's tensors.
 INPUT, HELD = "input", "held"
 #: Samples in a sheet, unless one operator has more: docs/lab/guests.md has what they cost in sheets of other sizes.
 SIZE = 10

@@ -31,7 +31,7 @@ TABLE = Path(__file__).with_name("explained.toml")
 FAILED = "failed"
 #: Verdicts in the table of cells; others share a column.
 NAMED = ("corrupt", "imprecise", "unstable")
-#: What nothing explains.
+#: Unexplained cells.
 UNEXPLAINED = "not looked into"
 
 

@@ -29,7 +29,7 @@ from lab.mutants.mechanical import command as mechanical
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import HEAD, Judged, is_enough, judge, summary
 
-#: What ``--tier core`` has found so far.
+#: Results of ``--tier core`` so far.
 KEPT = Path("build/mutants/core.jsonl")
 
 
@@ -37,14 +37,14 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants; wildcards")
-    parser.add_argument("--update", action="store_true", help="write what was found, and docs/lab/mutants.md")
+    parser.add_argument("--update", action="store_true", help="write the results, and docs/lab/mutants.md")
     parser.add_argument(
         "--tier", choices=TIERS, default=FULL, help="core: over its cells, not each on a cell of its own"
     )
     parser.add_argument(
         "--so-far",
         action="store_true",
-        help="with --tier core or --mechanical: only what earlier sessions found; exports nothing",
+        help="with --tier core or --mechanical: only the results of earlier sessions; exports nothing",
     )
     parser.add_argument("--variations", default="0,4", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")

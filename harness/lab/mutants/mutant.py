@@ -19,7 +19,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.patches import Patch
 from executorch_goldens.patches.guard import resolve
 
-#: What passes really get wrong: every kind has a mutant.
+#: Kinds of real defects of passes: every kind has a mutant.
 KINDS = (
     "iterates over a set of strings",
     "iterates over a set of nodes",
@@ -90,7 +90,7 @@ def edited(function: str, edits: Sequence[Edit]) -> str:
         raise EditError(function, "is not there") from error
     if hasattr(_written(original), "__wrapped__"):
         raise EditError(function, "is wrapped, by a patch for instance: the edit would undo that")
-    # What was edited before has no file to be read from.
+    # An edited function has no file to be read from.
     source = str(getattr(original, SOURCE, "")) or inspect.getsource(original)
     for edit in edits:
         if source.count(edit.old) != 1:
@@ -200,7 +200,7 @@ class Mutant(Edited):
     Attributes
     ----------
     name
-        What ``--patches`` calls it.
+        Its name in ``--patches``.
     kind
         One of `KINDS`.
     does
@@ -208,17 +208,17 @@ class Mutant(Edited):
     cell
         ``TARGET/CASE`` it is tried on.
     verdict
-        What the harness is to say of the cell; ``stable`` for a mutant that survives.
+        The expected verdict of the cell; ``stable`` for a mutant that survives.
     place
         Pass, partitioner, function or stage that the harness is to name; empty for a mutant that survives.
         Serialization of a delegate is the stage ``delegate_0``.
     edits
         Of installed code.
     shows
-        What the line that names the stage must tell as well: the attribute, constant or boundary that a node visitor
+        Further text of the line that names the stage: the attribute, constant or boundary that a node visitor
         serialized wrongly. Empty where the pass is enough.
     caught_by
-        What would catch a mutant that survives.
+        An idea to catch a mutant that survives.
     """
 
     name: str

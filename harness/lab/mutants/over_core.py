@@ -22,7 +22,7 @@ from lab.mutants import lines
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import NONE, Judged, judge
 
-#: What must be detected of all mutants together.
+#: Share of all mutants that must be detected.
 DETECTED = 0.95
 
 #: Columns of the table of what was found: the fields of `Found`.
@@ -44,7 +44,7 @@ class Found:
     cell
         The cell that detects it; empty where none does.
     verdict, named
-        What is said of that cell, as in `Judged`.
+        The result for that cell, as in `Judged`.
     tried
         Number of cells that it has met.
     """

@@ -15,7 +15,7 @@ from lab.mutants.over_core import Found
 from lab.mutants.table import Judged
 from lab.pages import Part
 
-#: What was found of each mutant on its cell, and over the core.
+#: Results of each mutant on its cell, and over the core.
 ON_ITS_CELL = Path(__file__).with_name("found.tsv")
 OVER_CORE = Path(__file__).with_name("found-over-core.tsv")
 

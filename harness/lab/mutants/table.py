@@ -12,7 +12,7 @@ from executorch_goldens.judging.verdict import DISAGREEING, Verdict
 from executorch_goldens.running.plan import Plan
 from lab.mutants.mutant import Mutant
 
-#: What must be reached of all mutants together.
+#: Shares of all mutants that must be reached.
 VERDICTS_RIGHT = 0.95
 PASSES_RIGHT = 0.90
 

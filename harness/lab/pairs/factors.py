@@ -402,9 +402,9 @@ OPERATORS: Mapping[str, Operator] = {
 
 #: Code before the operator, and after it. No partitioner takes a sort.
 NEIGHBOURS = ("nothing", "view", "permute", "clone", "slice", "cat", "clamp", "outside")
-#: What only a second operand can be.
+#: Values for a second operand only.
 OF_TWO = ("one twice", "constant", "constant of two")
-#: What becomes of the operands.
+#: Uses of the operands.
 SHARED = ("apart", "one twice", "constant", "constant of two", "output as well", "state")
 LAYOUTS = ("contiguous", "permuted", "channels last")
 USERS = ("one", "two", "output as well")

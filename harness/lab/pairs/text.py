@@ -34,11 +34,11 @@ AFTER = {
     "outside": "made.sort(-1).values",
 }
 
-#: What a second operand is that the model holds, and what is returned as well, by who uses what was made.
+#: Second operands that the model holds, and further outputs, by the users of its values.
 CONSTANT = ("constant", "constant of two", "scalar")
 RESULTS = {"output as well": ("made",), "computed twice": ("again",), "returned twice": ("after",)}
 FLOATING = (*FLOATS, *HALVES)
-#: What a form needs beside torch: what registers its operators.
+#: Modules besides torch that register a form's operators.
 FURTHER = {"quantized_decomposed": "torch.ao.quantization.fx._decomposed"}
 
 

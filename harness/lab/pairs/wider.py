@@ -46,7 +46,7 @@ OPERATORS: Mapping[str, Operator] = {
         ("x @ torch.eye(5, dtype=x.dtype)", "x + torch.eye(6, 5, dtype=x.dtype)"), FLOATS, (2, 3)
     ),
     "copy": Operator(("x.clone().copy_(y)", "torch.empty_like(x).copy_(x)"), ANYTHING),
-    # What the extensions of TOSA's specification are for, beside dtypes and states.
+    # The subjects of TOSA's extensions, beside dtypes and states.
     "condition": Operator(
         (
             "torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x + 1, (x,))",
@@ -96,7 +96,7 @@ NOTHING = {
     "in place": "{0}.clone().mul_(1)",
 }
 NEIGHBOURS = (*factors.NEIGHBOURS, *NOTHING)
-#: What only a second operand can be.
+#: Values for a second operand only.
 OF_TWO = (*factors.OF_TWO, "scalar", "broadcast", "another type")
 SHARED = (*factors.SHARED, "scalar", "broadcast", "another type")
 USERS = (*factors.USERS, "computed twice", "returned twice")
@@ -106,7 +106,7 @@ SYMBOLIC = SIZED[2:]
 #: Neighbours before an operator that keep the sizes, and sharing that asks for none.
 KEEPING = ("nothing", "clone", "clamp", *NOTHING)
 OF_ANY_SIZE = ("apart", "one twice", "output as well", "scalar", "broadcast", "another type")
-#: What holds weights and constants.
+#: Holders of weights and constants.
 PARAMETER = "parameter"
 HELD = (PARAMETER, "buffer", "literal", "permuted buffer", "channels-last buffer", "part of a buffer")
 

@@ -34,7 +34,7 @@ class Pair:
     Attributes
     ----------
     differing
-        What the two do not have in common.
+        The differences of the two.
     """
 
     cell: Cell
@@ -135,7 +135,7 @@ def add_to(subparsers: Any) -> None:
         "--against",
         default="none",
         metavar="none|NAME,...",
-        help="what to compare with (default: %(default)s)",
+        help="baseline (default: %(default)s)",
     )
     share(parser.add_argument, "--models")
     share(parser.add_argument, "--cell")

@@ -30,7 +30,7 @@ TITLES = {
     **{name: patches.PATCHES[name].summary for name in CORRECTED},
 }
 
-#: What a release shows, by row.
+#: States of a release, by row.
 States = dict[str, Finding]
 
 

@@ -76,7 +76,7 @@ class Finding:
     state
         ``bug``, ``fails`` or ``fixed``; see releases.toml.
     facts
-        What was measured, a line each.
+        The measurements, a line each.
     """
 
     state: str

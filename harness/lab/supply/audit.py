@@ -32,7 +32,7 @@ BILLS = REPOSITORY / "build" / "bom"
 SMALLEST = "branches"
 #: Characters of a licence that are shown: some give its whole text in place of its name.
 LONGEST = 80
-#: What pip-licenses prints for none.
+#: The value of pip-licenses for none.
 NONE = "UNKNOWN"
 
 
@@ -172,7 +172,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "audit",
-        description="Write bills of materials, and ask about known vulnerabilities of what is locked: ends with 1 if "
+        description="Write bills of materials, and ask about known vulnerabilities of locked packages: exits with 1 if "
         "there are any, with 2 if nobody could be asked.",
     )
     parser.add_argument(

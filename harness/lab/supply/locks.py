@@ -32,7 +32,7 @@ from lab.guests import layer
 
 HEADER = f"# Made by `{locking.UPDATE}`: docs/lab/supply-chain.md.\n"
 
-#: What only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
+#: Packages that only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
 OF_TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
 #: Extras of pyproject.toml that have an environment of their own.
 ALONE = ("cluster", "review", "report", "explore", "docs")
@@ -40,7 +40,7 @@ ALONE = ("cluster", "review", "report", "explore", "docs")
 #: One distribution of a lock: its line, and those below it that are indented.
 ENTRY = re.compile(r"^\S.*\n(?:[ \t]+.*\n)*", re.MULTILINE)
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s)")
-#: Where environments are made: what applies to none of these is left out.
+#: Platforms of environments: packages for none of these are left out.
 MACHINES = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"))
 
 
@@ -51,7 +51,7 @@ class Wanted:
     Attributes
     ----------
     requirements
-        What is asked for.
+        The requirements.
     over
         The release beside which it is installed: what that has is not in this lock.
     torch
@@ -207,7 +207,7 @@ def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str
     if uv is None:
         sys.exit("nox -s lab -- locks needs uv: pip install uv")
     python = releases.load().python
-    # What this machine alone has must not get into a lock: no settings of a person, no folder of wheels.
+    # Nothing of this machine must get into a lock: no settings of a person, no folder of wheels.
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -285,7 +285,7 @@ def add_to(subparsers: Any) -> None:
         description="Check that locks hold all that environments need, or write them.",
     )
     parser.add_argument(
-        "--update", action="store_true", help="write them; what still fits keeps its version, but for"
+        "--update", action="store_true", help="write them; versions that still fit are kept, but for"
     )
     parser.add_argument("--upgrade", action="store_true", help="everything, or")
     parser.add_argument(

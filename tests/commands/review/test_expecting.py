@@ -36,7 +36,9 @@ def test_a_cause_that_makes_cells_fail_is_a_decision_and_is_listed_so(
 def test_it_is_not_accepted_without_being_expected(proposed: Runner, review: Review) -> None:
     before = proposed.files()
     refused = review("--accept", titled(proposed, "fails: ").name)
-    refused.refused("nothing was recorded", CELLS[0], "a FAILURE is a decision", "--accept GROUP --expect")
+    refused.refused(
+        "nothing was recorded", CELLS[0], "a FAILURE is recorded only if", "--accept GROUP --expect"
+    )
     assert proposed.files() == before
 
 

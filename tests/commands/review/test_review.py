@@ -273,7 +273,7 @@ def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Ar
     )
     more = quantities(old, new)
     assert more.operators == {"XNNAdd": 1, "XNNFullyConnected": -1}
-    # Weights of 3 x 4 and a bias of 3 are gone, float32; the 32 bytes that are added stand beside it.
+    # Weights of 3 x 4 and a bias of 3 are gone, float32; the 32 added bytes are listed beside it.
     assert more.constants == -4 * (12 + 3) + 32
     assert quantities(new, old).constants == -more.constants
     assert {str(each) for each in edits(old, new)} >= {"XNNAdd gained", "XNNFullyConnected lost"}

@@ -71,7 +71,7 @@ LEFT, RIGHT, TAB = "\x1b[D", "\x1b[C", "\t"
 def test_keys_decide_and_nothing_is_written_without_a_y(
     session: Session, keys: str, cells: int, reasons: list[str], written: bool
 ) -> None:
-    # A key that stands behind the end of a sequence would be left over: each sequence ends the review.
+    # A key after the end of a sequence would be left over: each sequence ends the review.
     assert pressed(session, keys if written or keys[-1] in "qn\x03" else f"{keys}\x03") == written
     assert len(session.decisions.accepted) == cells
     assert list(session.decisions.rejected.values()) == reasons

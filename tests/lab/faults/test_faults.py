@@ -320,7 +320,7 @@ def test_a_session_in_the_background_makes_runs_that_heed_signals(tmp_path: Path
 
 # The faults themselves
 
-#: How those begin for which a file system is mounted.
+#: Beginnings of the names of faults that mount a file system.
 MOUNTED = ("disk full", "goldens read-only")
 
 

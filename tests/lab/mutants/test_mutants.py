@@ -24,7 +24,7 @@ from lab.mutants.mutant import Mutated, edited, install
 from lab.mutants.table import Judged, is_enough, summary
 from tests import REPOSITORY
 
-#: What a mutant may be judged to be; ``stable`` is for those that survive.
+#: Possible verdicts of a mutant; ``stable`` is for those that survive.
 VERDICTS = {
     *(
         "order-only",

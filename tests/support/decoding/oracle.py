@@ -28,7 +28,7 @@ from executorch_goldens.decode.numbers import Double, Float32
 from executorch_goldens.decode.pte import NOT_IN_SCHEMA
 from executorch_goldens.decode.schemas import PLACES
 
-#: flatc prints floats with six digits behind the point. Read as an unsigned integer of the same size, a float shows all
+#: flatc prints floats with six digits after the point. Read as an unsigned integer of the same size, a float shows all
 #: of its bits.
 FLOAT_TYPES = (
     (re.compile(r":\s*\[?float\b"), "float", "uint"),
@@ -273,7 +273,7 @@ def _check_constants(tally: Tally, plan: Any, graph: Graph, buffers: Sequence[An
             stored = bytes(buffers[index].storage)
             data = bytes(value.constant.data)
             tally.counts["bytes"] += len(data)
-            # The deserializer takes the padding behind a constant for a part of it.
+            # The deserializer takes the padding after a constant for a part of it.
             tally.expect(f"constant {value.name}", stored[: len(data)], data)
             tally.expect(f"padding of {value.name}", any(stored[len(data) :]), False)
 
@@ -327,7 +327,7 @@ def _check_field(tally: Tally, path: str, node: Node, expected: Any) -> None:
     elif node is None:
         tally.expect(path, not expected or is_dataclass(expected), True)
     elif isinstance(node, float):
-        # Up to 1.4.1 the deserializer itself goes through flatc's JSON, which rounds to twelve digits behind the
+        # Up to 1.4.1 the deserializer itself goes through flatc's JSON, which rounds to twelve digits after the
         # point; flatc's own reading, above, is compared bit by bit.
         tally.expect(path, math.isclose(node, expected, rel_tol=0, abs_tol=1e-12), True)
     else:

@@ -120,7 +120,7 @@ def _float32(number: float, like: Any) -> Constant:
 
 
 def _content(decoded: Decoded) -> Any:
-    """Return everything the payload holds, without where it stands; nothing, zero and empty are the same."""
+    """Return everything the payload holds, without places; nothing, zero and empty are the same."""
     return (
         _plain(decoded.tree),
         [(name, bytes(blob.data)) for name, blob in decoded.blobs.items()],

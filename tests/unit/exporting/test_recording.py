@@ -182,7 +182,7 @@ def apply(house: House, edits: Mapping[str, str | None]) -> None:
             house.write(name, text)
 
 
-#: How often it was used again of how often it could have been, over all examples.
+#: Reuses, and possible reuses, over all examples.
 TALLY = {"same": 0, "reused": 0}
 
 
@@ -222,7 +222,7 @@ def test_what_would_be_the_same_is_used_again_for_the_most_part() -> None:
     assert TALLY["same"] == 0 or TALLY["reused"] >= 0.3 * TALLY["same"], TALLY
 
 
-#: What a program does, what is there before, what is changed (None deletes), and whether it must be noticed.
+#: A program's action, the files before, the changes (None deletes), and whether they must be noticed.
 KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool]] = {
     "a helper after a form feed": (
         "from zoo.a import result",
@@ -266,7 +266,7 @@ KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool
         {"gone.py": "x = 1\n"},
         True,
     ),
-    "a module of which only the spec was asked for": (
+    "a module with only its spec requested": (
         "import importlib.util; result = importlib.util.find_spec('gone') is None",
         {},
         {"gone.py": "x = 1\n"},

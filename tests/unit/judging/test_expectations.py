@@ -44,7 +44,7 @@ def test_what_nothing_expects_is_refused_with_the_lines_to_write(texts: golden.T
     assert f'with what = "{what}", releases = ["1.5.1"], cells = ["tosa-int/gate"]' in missing
     assert "goldens review --accept GROUP --expect" in missing
     recorded = of_file().missing(CELL, texts, recorded=True)
-    assert recorded.endswith(" (goldens review --expect --goldens=goldens writes that)")
+    assert recorded.endswith(" (goldens review --expect --goldens=goldens writes it)")
     of_test = of_file(cases=False, proposes=False).missing(CELL, texts)
     assert "@case" not in of_test
     assert "goldens review" not in of_test

@@ -60,7 +60,7 @@ ARTIFACT = Artifact(LOWERED, ("patch",), 0.5, WATCHED, ("shortcut",))
 KEPT = StoredExport(ARTIFACT, 1.5, 300.0, 1.25)
 #: Of an export that depended on nothing.
 NOTHING = Record(0, None, ())
-#: Cells of tests.support.zoo, none of which is exported here.
+#: Cells of tests.support.zoo that are never exported here.
 CELL, OTHER = Cell("xnnpack-fp32", "steady"), Cell("xnnpack-fp32", "wrong")
 VARIATIONS = variations((0, 4))
 
@@ -372,7 +372,7 @@ def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
     assert isinstance(wrong, ReuseError)
     assert "stale cache entry: xnnpack-fp32/wrong [seed0-heap0]" in str(wrong)
     assert "exported 2 of the stored again: 1 differ" in next(used.lines())
-    # What is right now stands there.
+    # The new artifact is there.
     again = uses(store, monkeypatch)
     (stored,) = again.take(settings(again), [wanted[1]])
     assert stored is not None

@@ -22,13 +22,13 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
 from executorch_goldens.exporting.observing import Simulator
 
-#: What looks into a delegate, by the id of its backend.
+#: Inspectors of delegates, by the id of the backend.
 LOOKS: Mapping[str, Look] = {
     "TOSABackend": Look(numerics.run_tosa, tosa.values, tosa.opened),
     "XnnpackBackend": Look(xnnpack.run, xnnpack.values, xnnpack.opened),
 }
 
-#: Where a departure begins that no delegate makes.
+#: Places of a departure outside of delegates.
 BEFORE = (
     "before the delegates: they compute what their graphs say, and the graphs do not give what eager gives"
 )
@@ -44,7 +44,7 @@ class Program:
     module
         The graph, which refers to the delegates.
     signature
-        What its placeholders and outputs are.
+        Its placeholders and outputs.
     held
         See `executorch_goldens.exporting.numerics.programs.held_by`.
     simulator
@@ -95,7 +95,7 @@ def beginning(
     Parameters
     ----------
     lowered
-        What the program gave when it was run.
+        The outputs of the program.
     steps
         Inputs of the sample; only the last is looked into.
     off

@@ -46,7 +46,7 @@ class _Point:
     Attributes
     ----------
     operator
-        What the delegate computes it with; empty where that is not known.
+        The delegate's operator for it; empty if unknown.
     actual
         The delegate's value, in the shape and dtype of the graph's.
     departs
@@ -68,7 +68,7 @@ class Comparison:
     Attributes
     ----------
     eager
-        What the graph gives.
+        The graph's value.
     points
         Of each value that is seen inside the delegate, by its node.
     """
@@ -135,7 +135,7 @@ class Comparison:
         there is to it is that the operator takes values that are not rounded to codes yet, which is more exact.
         """
         own = self.own(values)
-        # What rounding adds up to may make anything like anything: a guess that is wrong is none.
+        # Accumulated rounding may make any two values alike: a wrong guess is dropped.
         while wrong := [
             point
             for point in self.seen()

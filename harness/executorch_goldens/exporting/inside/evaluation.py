@@ -36,9 +36,9 @@ class Evaluated:
     Attributes
     ----------
     values
-        What each node gives, by its name.
+        The value of each node, by its name.
     tolerances
-        How far each element of a delegate's value may be from it, in real numbers.
+        The tolerance of each element of a delegate's value, in real numbers.
     """
 
     values: Mapping[str, Any]

@@ -19,7 +19,7 @@ class Held:
     Attributes
     ----------
     operator
-        What computes it, in the words of the payload's format; empty where that is not known.
+        The operator that computes it, in the words of the payload's format; empty if unknown.
     value
         As the delegate has it: its dimensions may be in another order than the graph's, or cut and joined.
     """
@@ -30,7 +30,7 @@ class Held:
 
 #: By name of a node: the tensors that its operator, however it was lowered, left in the delegate, in order.
 Values: TypeAlias = Mapping[str, Sequence[Held]]
-#: Whether a tensor is not what the graph gives for a node, by the node's name.
+#: Whether a tensor differs from the graph's value for a node, by the node's name.
 Departs: TypeAlias = Callable[[str, torch.Tensor], bool]
 
 

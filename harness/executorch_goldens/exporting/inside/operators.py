@@ -45,7 +45,7 @@ def looked_into(
     Parameters
     ----------
     lowered
-        What the program gave when it was run.
+        The outputs of the program.
     samples
         Inputs by name of the sample; of several steps only the last is looked at.
     off

@@ -19,7 +19,7 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.inside.held import Departs, Held, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 
-#: What every pass hands on from a node to those that it makes of it, in all five releases.
+#: Metadata that every pass copies from a node to its replacements, in all five releases.
 HANDLE = "debug_handle"
 #: Operators that give the values that they take, in another shape or order of dimensions.
 HANDING_ON = frozenset({"IDENTITY", "RESHAPE", "TRANSPOSE"})

@@ -329,7 +329,7 @@ def run_again(
     Parameters
     ----------
     payload
-        What it must be lowered to.
+        The graph that it must be lowered to.
     """
     return _run(_lowered_again(lowered, program, payload), program, inputs)
 

@@ -73,7 +73,7 @@ def differences(
     Parameters
     ----------
     given
-        What it gives from a buffer, by sample.
+        Its outputs from a buffer, by sample.
     limit
         Seconds that each way may take.
     """

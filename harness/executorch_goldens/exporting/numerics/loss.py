@@ -75,7 +75,7 @@ def losses(
     converted
         The quantized eager graph, with its weights quantized in it and not folded.
     call
-        How it is called.
+        Its arguments.
     steps, floats
         A sample, and the outputs of the float model on it.
     index

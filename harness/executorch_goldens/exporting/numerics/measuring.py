@@ -20,7 +20,7 @@ def measured(example: Example, outputs: Outputs, eager: Outputs) -> Metric | Non
     Parameters
     ----------
     outputs, eager
-        What the program gives, and the model before it is quantized, by name of the sample.
+        The outputs of the program, and of the model before it is quantized, by name of the sample.
 
     Raises
     ------

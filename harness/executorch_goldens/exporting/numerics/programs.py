@@ -55,7 +55,7 @@ NUMBERS: Sequence[tuple[tuple[type, ...], type, type]] = (
     ((int, torch.SymInt), int, np.int64),
     ((float, torch.SymFloat), float, np.float64),
 )
-#: What a program gives to who runs it, and what it keeps for its next run; the rest, tokens, is of no further use.
+#: Kinds of outputs that the caller gets, and that the program keeps for its next run; tokens are of no further use.
 TO_USER = frozenset({OutputKind.USER_INPUT_MUTATION, OutputKind.USER_OUTPUT})
 TO_STATE = frozenset({OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION})
 #: Operators whose third argument is a tensor of zero points.
@@ -279,7 +279,7 @@ def in_reference_model(
 ) -> tuple[Tensor, ...]:
     """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model, or in `simulator`.
 
-    What is between the delegates runs eagerly, operator by operator. Returns what the last step gives.
+    Operators between the delegates run eagerly, one by one. Returns the outputs of the last step.
     """
     interpreter, held = EdgeInterpreter(program.graph_module, simulator), held_by(program)
     interpreter.observer = observer

@@ -72,7 +72,7 @@ class _Call:
     name
         Of the operator, without its overload.
     state
-        What became of the value that it is given, the furthest of several: `GIVEN`, `CODED` or `ROUNDED`.
+        State of its input value, the furthest of several: `GIVEN`, `CODED` or `ROUNDED`.
     """
 
     func: Any
@@ -91,7 +91,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     Parameters
     ----------
     inputs
-        What the model is run on.
+        The inputs of the model.
     direction
         Of all moves; None for each its own, drawn from `generator`.
     off
@@ -111,7 +111,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.direction = direction
         self.generator = generator
         self.off = off
-        #: What follows from an input, and what became of it on its way.
+        #: Tensors that depend on an input, with their state.
         self.state: MutableMapping[torch.Tensor, int] = WeakIdKeyDictionary()
         #: The same of memory that was written into, by its address: other tensors may be views of it. What is held
         #: here keeps its address.
@@ -208,7 +208,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Parameters
         ----------
         own
-            What the operator itself does to numbers; by default it rounds what is floating.
+            The operator's own effect on numbers; by default it rounds floating results.
         """
         for made in pytree.tree_leaves(result):
             if not isinstance(made, torch.Tensor):
@@ -252,7 +252,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return rounded
 
     def _move(self, made: torch.Tensor, size: torch.Tensor, name: str) -> None:
-        # What is narrower than float32 is computed in that, and rounded once.
+        # Dtypes narrower than float32 are computed in that, and rounded once.
         is_exact = name in ARITHMETIC or name in SUMS or made.itemsize < 4
         units = 1.0 if is_exact else APPROXIMATED
         size = torch.where(size.isfinite(), size, 0.0)
@@ -290,7 +290,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
 
 
-#: What runs an operator, by `executorch_goldens.exporting.numerics.arithmetic.kind_of`.
+#: Runner of an operator, by `executorch_goldens.exporting.numerics.arithmetic.kind_of`.
 HANDLERS: Mapping[str, Callable[[Rounding, _Call], Any]] = {
     "exact": Rounding._exact,
     "quantize": Rounding._quantize,
@@ -398,7 +398,7 @@ class _Distances:
     Attributes
     ----------
     looked
-        What the model's operators were given that they have no value for.
+        Inputs of the model's operators for which these are undefined.
     expected
         The outputs with no rounding moved.
     furthest

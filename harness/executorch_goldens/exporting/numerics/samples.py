@@ -18,7 +18,7 @@ ELEMENTS = 1 << 20
 #: torch.export takes a size of 0 or 1 for a constant unless the least is said to be that.
 LEAST = 2
 
-#: What the steps after the first are run on.
+#: Inputs of the steps after the first.
 STEPS: Mapping[str, tuple[str, ...]] = {
     "second step": ("example", "drawn"),
     "third step": ("example", "drawn", "extremes"),
@@ -88,7 +88,7 @@ def unbounded(example: Example) -> tuple[str, ...]:
     for name, of_input in zip(call.names(example.module), shapes, strict=True):
         for dimension, dim in _dimensions(of_input):
             is_dim = isinstance(dim, torch.export.Dim)
-            # What has no name, ``Dim.AUTO`` for instance, may have a bound, too.
+            # A dimension without a name, ``Dim.AUTO`` for instance, may have a bound, too.
             is_dynamic = is_dim or (dim is not None and not isinstance(dim, int))
             if is_dynamic and not isinstance(getattr(dim, "max", None), int):
                 called = f" ({dim.__name__})" if is_dim else ""
@@ -115,7 +115,7 @@ def _resized(
             resized = resized.index_select(dimension, torch.arange(size) % tensor.shape[dimension])
         if tensor.dim() == 4 and not tensor.is_contiguous():
             resized = resized.contiguous(memory_format=torch.channels_last)
-        # What is one tensor stays one.
+        # One tensor stays one.
         made.setdefault(id(tensor), resized)
     return tuple(made[id(tensor)] for tensor in tensors)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "torch.export.exported_program:_override_composite_implicit_decomp": {
         "4422dc79d0792af728dd8eacf0a2fadcf00195c8802ceca15632b737d9d5c9bd": "1.1.0 1.2.0 1.3.1 1.4.1",

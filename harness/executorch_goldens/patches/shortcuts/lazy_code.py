@@ -15,7 +15,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "torch.fx.graph_module:GraphModule.__new__": {
         "6529bcfa8c2427f2b894465510a1c981f52036b60a06de294d8cb4a4940e3dd4": "1.1.0 1.2.0 1.3.1",
@@ -66,7 +66,7 @@ class _GraphAsItWas:
     nodes
         (node, name, operation, target, arguments, keyword arguments, type) of each node in order.
     codegen, pytree_info
-        What writes the function's head and its end.
+        The writer of the function's head and its end.
     """
 
     nodes: tuple[tuple[Any, ...], ...]
@@ -191,7 +191,7 @@ class _OfCode:
         return instance.__dict__[self.name]
 
 
-#: What compiling a graph module leaves in its ``__dict__``.
+#: Entries that compiling a graph module leaves in its ``__dict__``.
 OF_CODE = ("_code", "_lineno_map", "_prologue_start")
 
 

@@ -15,7 +15,7 @@ class Shortcut:
     Attributes
     ----------
     name
-        What ``--shortcuts`` calls it.
+        Its name in ``--shortcuts``.
     summary
         One line: what is computed once or not at all.
     fits

@@ -44,7 +44,7 @@ from lab.mutants.history.measure import (
 from lab.pages import Part
 from lab.pairs import rows
 
-#: What sessions found: committed, for the page is made of it.
+#: Results of sessions: committed, for the page is made of them.
 KEPT = Path(__file__).parent / "kept"
 SWEEPS = Path("build/history")
 
@@ -98,7 +98,7 @@ def add_to(subparsers: Any) -> None:
         help="the zoo, the situations, a guest zoo, or the matrix; default: %(default)s",
     )
     parser.add_argument(
-        "--guarded", action="store_true", help="each fix only on cells whose case names it in what it guards"
+        "--guarded", action="store_true", help="each fix only on cells whose case names it in `guards`"
     )
     parser.add_argument(
         "--cell", action="append", default=[], metavar="PATTERN", help="only these cells; repeatable"

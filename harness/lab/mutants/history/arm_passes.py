@@ -467,7 +467,7 @@ FIXES = (
                 "nodes_to_remove",
             ),
         ),
-        unseen="it is an erasure of what is erased, which torch 2.14 passes over with a warning",
+        unseen="it erases a node twice, which torch 2.14 passes over with a warning",
     ),
     Fix(
         name="21738-pads-before-permutes",

@@ -58,10 +58,10 @@ until one fix alone makes the difference. Fixes of one backend are not tried on 
 after {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden detected them. `wider`
 and the `further` sources have no goldens: their cells are compared with an unedited export of the same
 session. Cells that are wrong or unstable without any edit do not count. Results are committed in
-`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. Of the first session
-over the zoo in 1.5.1, before there were situations, only counts remain.
+`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. Of the
+first session over the zoo in 1.5.1, before there were situations, only counts remain.
 """
-#: The cases of each source.
+#: Descriptions of each source's cases.
 SOURCES = {
     "zoo": ("`models`, the zoo of this project"),
     "zoo, further targets": (
@@ -148,7 +148,7 @@ def recall(found: Sequence[Met], efforts: Efforts) -> Iterator[str]:
         of_it = [each for each in found if each.fix.release == release]
         for label, names in sources.items():
             counted = [efforts[name][release] for name in names if name in efforts]
-            # What was not kept is known of the fixes alone.
+            # Where results were not kept, cells are counted by the fixes alone.
             cells = max(sum(each.cells for each in counted), *(each.tried(*names) for each in of_it), 0)
             seconds = sum(each.core_seconds for each in counted)
             spent = (str(cells or NONE), f"{seconds:.0f}" if seconds else NONE)
@@ -179,7 +179,7 @@ def document(
     found
         For every fix.
     frozen
-        What there is of the sources that are drawn, and their digests, by name.
+        Numbers and digests of the drawn sources, by name.
     left_out
         Lines about fixes without an edit.
     """

@@ -17,7 +17,7 @@ TRIED = {
     **dict.fromkeys((20376, 21489, 21568, 21588, 21862, 21949), 59),
 }
 
-#: What cells have seen, once for each cell; of the others of `TRIED` none has.
+#: Fixes that cells have seen, once for each cell; the others of `TRIED` have seen none.
 SEEN = {
     21415: 2 * [Seen("changed", "PropagateViewCopyPermuteUpPass")],
     21542: 1 * [Seen("failed", "FuseBatchNormPass")],

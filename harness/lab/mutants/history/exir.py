@@ -43,7 +43,7 @@ FIXES = (
                 "if False:",
             ),
         ),
-        unseen="what is quantized is exported again, which makes it torch's operator",
+        unseen="a quantized model is exported again, which makes it torch's operator",
     ),
     Fix(
         name="16681-constants-of-other-layouts",
@@ -72,7 +72,7 @@ FIXES = (
                 "config._core_aten_ops_exception_list",
             ),
         ),
-        unreachable="the harness lowers without the check of the dialect, which is what refused them",
+        unreachable="the harness lowers without the check of the dialect that refused them",
     ),
     Fix(
         name="17611-clones-made-contiguous",
@@ -199,7 +199,7 @@ FIXES = (
                 "    return False\n",
             ),
         ),
-        unseen="equal operators and what takes their results are merged before (FuseDuplicateUsersPass)",
+        unseen="equal operators and their users are merged before (FuseDuplicateUsersPass)",
     ),
     Fix(
         name="21620-squeezes-reached-from-below",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from executorch_goldens.patches import Patch
 from lab.mutants.mutant import UNGUARDED, Edit, Edited, EditError
 
-#: What was wrong before a fix.
+#: Kinds of defects before a fix.
 CRASH, WRONG, LOST = "crash", "wrong result", "lost delegate"
 KINDS = (CRASH, WRONG, LOST)
 
@@ -28,7 +28,7 @@ class Fix(Edited):
     Attributes
     ----------
     name
-        What ``--patches`` calls it: the number of the pull request, then words.
+        Its name in ``--patches``: the number of the pull request, then words.
     number
         Of the pull request, in pytorch/executorch.
     release
@@ -62,7 +62,7 @@ class Fix(Edited):
 def misfits(fixes: Iterable[Fix], release: str) -> list[str]:
     """Return a line for each fix that cannot be taken back in `release`, which is installed, beside those before it.
 
-    What is installed in this process is edited.
+    Edits the code installed in this process.
     """
     found = []
     for fix in fixes:

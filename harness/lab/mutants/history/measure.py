@@ -72,7 +72,7 @@ class Tried:
     fixes
         Keys of the fixes that were tried on it.
     seen
-        What was seen, by key.
+        The seen fixes, by key.
     control
         Verdict without any fix taken back, where some was seen; empty where none was. A cell that is not stable by
         itself sees nothing.
@@ -119,7 +119,7 @@ class Kept:
     Parameters
     ----------
     models
-        What the cases are, by name, where they have no goldens: in the place of these it is what must be the same.
+        Texts of the cases, by name, where they have no goldens: in the place of these they must stay the same.
     """
 
     def __init__(self, file: Path, goldens: Path, models: Mapping[str, str] | None = None) -> None:
@@ -171,7 +171,7 @@ class Result:
     tried
         Number of cells that met it.
     seen
-        What was seen, by the name of the cell.
+        The verdicts, by the name of the cell.
     """
 
     fix: Fix
@@ -186,7 +186,7 @@ class Met:
     Attributes
     ----------
     found
-        What each source says, by its name.
+        The result of each source, by its name.
     taught
         Names of the sources that were made for fixes, or came with them.
     """
@@ -389,7 +389,7 @@ class Search:
             spent = sum(outcome.core_seconds for outcome in outcomes)
             self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
             if self.unedited:
-                # What is known of a cell of the zoo says nothing of one of these.
+                # Known defects of the zoo do not apply to one of these.
                 made = compare(cell, outcomes, reviewed, replace(release, known={}))
             else:
                 budgets = self.planned.options.budgets

@@ -21,7 +21,7 @@ STATE = "state"
 #: By the number of the pull request: the kind, and what it is.
 NEEDS: Mapping[int, tuple[str, str]] = {
     16636: (SHARING, "a channels-last constant that is outside of every delegate"),
-    16637: (NOTHING, "what is quantized is exported again before the pass runs"),
+    16637: (NOTHING, "a quantized model is exported again before the pass runs"),
     16680: (TARGET, "a GELU of float16 on XNNPACK, right before and after"),
     16681: (SHARING, "a constant that is neither contiguous nor channels-last, outside of every delegate"),
     16931: (QUANTIZER, "a constant that is made by name with a dtype of its own, and quantized"),

@@ -15,7 +15,7 @@ from lab.mutants.mechanical.installing import install
 from lab.mutants.mechanical.sites import Site, sites
 from lab.mutants.mutant import UNGUARDED
 
-#: What is drawn where nothing else is asked for.
+#: Defaults of the drawing.
 SEED = 1
 COUNT = 300
 
@@ -27,7 +27,7 @@ class Mechanical:
     Attributes
     ----------
     name
-        What ``--patches`` calls it.
+        Its name in ``--patches``.
     """
 
     name: str

@@ -14,9 +14,9 @@ from lab.mutants.mechanical.search import NOT_REACHED, Found
 from lab.mutants.table import NONE
 
 FOLDER = Path(__file__).parent
-#: What was found of each drawn mutant, `Row` by `Row`.
+#: Results of each drawn mutant, `Row` by `Row`.
 FOUND = FOLDER / "found.tsv"
-#: What was drawn, and over how many cells.
+#: The drawing, and its numbers of cells.
 DRAWING = FOLDER / "drawing.tsv"
 DRAWING_COLUMNS = ("seed", "sites", "drawn", "digest", "core", "others")
 #: Survivors that were read: `EQUIVALENT` or `HOLE`, and why.

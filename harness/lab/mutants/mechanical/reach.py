@@ -14,7 +14,7 @@ from lab.branches.records import Records
 from lab.branches.sources import require_coverage
 from lab.mutants.mechanical.sites import Site
 
-#: What writes records, in the processes that export; it needs coverage.py.
+#: The module that writes records, in exporting processes; it needs coverage.py.
 RECORDER = "lab.mutants.mechanical.recorder:Recorder"
 
 

@@ -46,7 +46,7 @@ class Found:
     cell
         The last one, which differs from its golden; empty where none does.
     verdict, named
-        What is said of that cell, as in `lab.mutants.table.Judged`; `NOT_REACHED` where `reach` is 0.
+        The result for that cell, as in `lab.mutants.table.Judged`; `NOT_REACHED` where `reach` is 0.
     """
 
     mutant: str
@@ -95,7 +95,7 @@ class Search:
         self.planned = planned
         self.drawn = drawn
         self.installed: dict[Cell, Sequence[str]] = {}
-        #: Whether a cell is as its golden without a mutant; otherwise it says nothing.
+        #: Whether a cell equals its golden without a mutant; otherwise it does not count.
         self.usable: dict[Cell, bool] = {}
         file.parent.mkdir(parents=True, exist_ok=True)
         durable.replace(file, text(drawn))

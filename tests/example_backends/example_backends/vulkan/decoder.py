@@ -21,7 +21,7 @@ SCHEMA = ("executorch/backends/vulkan/serialization/schema.fbs", "vulkan.fbs")
 HEADER = struct.Struct("<4s4sHIIIQ")
 #: Offset of a constant that is in the named data (``serialize_constant_tensors``).
 NOT_HERE = 0xFFFFFFFFFFFFFFFF
-#: How the constants of each ``VkDataType`` are stored.
+#: Encodings of constants by ``VkDataType``.
 DTYPES: Mapping[str, Codec] = {
     "BOOL": CODECS["bool"],
     "UINT8": CODECS["u8"],

@@ -60,7 +60,7 @@ CORRUPT = Seen("corrupt", "FoldPass")
 
 
 class Answered(Search):
-    """A search that exports nothing: cells see the fixes of which it was told."""
+    """A search that exports nothing: cells see the given fixes."""
 
     def __init__(
         self,

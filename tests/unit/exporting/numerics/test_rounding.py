@@ -171,7 +171,7 @@ def test_what_is_quantized_by_channel_moves_by_the_scale_of_its_channel() -> Non
         codes = quantized.quantize_per_channel(x, scales, zeros, 0, -128, 127, torch.int8)
         return quantized.dequantize_per_channel(codes, scales, zeros, 0, -128, 127, torch.int8)
 
-    # The second row's scale is four times as large: 4 is a code, and 6 lies between two.
+    # The second row's scale is four times as large: 4 is a code, and 6 is between two.
     x = torch.tensor([[1.0, 1.5, 2.0], [4.0, 6.0, 8.0]])
     moved = spread(Of(lambda x: through_channels(x * SCALE)), x)
     assert moved.tolist() == [pytest.approx([TOUCHED, s, TOUCHED]) for s in scales.tolist()]
@@ -347,7 +347,7 @@ def test_what_is_approximated_may_be_off_by_a_unit_however_small_or_large_it_is(
     exponents = made.double().abs().clamp(min=limits.smallest_normal).log2().floor()
     units = limits.eps * torch.exp2(exponents)
     assert (far[known] >= units[known] * 0.5).all()
-    # As far as this goes, and not much further.
+    # This far, and not much further.
     assert (far[known] <= units[known] * 9.0).all()
 
 
