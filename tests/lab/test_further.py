@@ -8,6 +8,7 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
+from executorch_goldens.exporting.data import Data
 from executorch_goldens.registry import load
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.targets import TARGETS
@@ -54,7 +55,10 @@ def test_every_case_and_every_target_has_its_turn() -> None:
 def test_each_sample_is_a_case_and_targets_have_as_many_as_take_its_dtype() -> None:
     module = SOURCES["torch-ops-further"].module
     cases = load([module])
-    assert len(cases) == len(sheets.samples("torch-ops"))
+    there = sheets.samples("torch-ops")
+    narrowed = [case for name, case in cases.items() if "-bfloat16-" in name]
+    assert len(narrowed) == sum(sample.group == "float32" for sample in there) == len(cases) - len(there)
+    assert {case.backends[0] for case in narrowed} == {"tosa-bf16", "tosa-fp", "xnnpack-fp32"}
     of_target = Counter(case.backends[0] for case in cases.values())
     assert {*of_target} == {*TARGETS}
     halves = {case.backends[0] for case in cases.values() if "-float16-" in case.name}
@@ -79,6 +83,13 @@ def test_a_sample_of_a_module_is_read_as_it_was_written() -> None:
     name, made, call, tensors = sample.line().split("  ")
     assert (name, made, call) == (sample.name, sample.made, sample.call)
     assert tensors.count("input") == len(sample.tensors)
+
+
+def test_drawn_models_are_cases_for_all_targets_in_turn() -> None:
+    cases = load([SOURCES["drawn"].module])
+    assert {target for case in cases.values() for target in case.backends} == {*TARGETS}
+    example = cases["drawn-43-000007"].build(Data("drawn-43-000007"))
+    assert example.module(*example.inputs) is not None
 
 
 def test_every_target_has_some_modules() -> None:
