@@ -14,7 +14,7 @@ from executorch_goldens import Data, Example, case
 
 
 class Exponentials(nn.Module):
-    """Exponentials, logarithms, and what is made of them."""
+    """Exponentials, logarithms, and functions made of them."""
 
     def forward(
         self, x: torch.Tensor, positive: torch.Tensor, share: torch.Tensor
@@ -158,7 +158,7 @@ def trigonometry(data: Data) -> Example:
 
 
 class Arcs(nn.Module):
-    """Arc cosine, of which the arc sine is a part, well inside its domain, and arc tangent."""
+    """Arc cosine, which contains the arc sine, well inside its domain, and arc tangent."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.acos(0.75 * x), torch.atan(2.0 * x)

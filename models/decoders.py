@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from executorch_goldens import Build, case
-from models.shipped import RECENT
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
@@ -134,7 +133,7 @@ def with_embedding_in_int4(model: nn.Module) -> nn.Module:
 
 
 def lowered(methods: Mapping[str, tuple[nn.Module, tuple[Any, ...]]]) -> ExecutorchProgramManager:
-    """Lower methods that share weights and cache: what is quantized at run time first, then what remains."""
+    """Lower methods that share weights and cache: parts quantized at run time first, then the rest."""
     # A run that takes everything from the store needs none of these, which take seconds to import.
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
         XnnpackDynamicallyQuantizedPartitioner,
@@ -165,7 +164,6 @@ TOKEN = (torch.tensor([[3]]), torch.tensor([0]))
     guards="a decoder in 8da4w by two partitioners, its cache a state of the program",
     imprecise={"built": FAR},
     sqnr={"built": FOUR_BITS},
-    releases=RECENT,
 )
 def decoder_8da4w(build: Build) -> ExecutorchProgramManager:
     model = build.method(build.data.fill(Decoder()), TOKEN)
@@ -182,7 +180,6 @@ def in_four_bits(build: Build, attention: type[Attention]) -> ExecutorchProgramM
     guards="a decoder whose embedding has four-bit groups as well, fused into a kernel of its own",
     imprecise={"built": FAR},
     sqnr={"built": FOUR_BITS},
-    releases=RECENT,
 )
 def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
     return in_four_bits(build, Attention)
@@ -192,7 +189,6 @@ def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
     guards="the custom attention of language models finds what it wrote into its cache",
     imprecise={"built": FAR},
     sqnr={"built": FOUR_BITS},
-    releases=RECENT,
 )
 def decoder_custom_sdpa(build: Build) -> ExecutorchProgramManager:
     # Registers torch.ops.llama.
@@ -201,7 +197,7 @@ def decoder_custom_sdpa(build: Build) -> ExecutorchProgramManager:
     return in_four_bits(build, CustomAttention)
 
 
-@case(guards="a prefill and its decodes, methods of one program, share weights and cache", releases=RECENT)
+@case(guards="a prefill and its decodes, methods of one program, share weights and cache")
 def prefill_and_decode(build: Build) -> ExecutorchProgramManager:
     decoder = build.data.fill(Decoder())
     prompt = (torch.tensor([[5, 1, 4, 7]]), torch.arange(4))

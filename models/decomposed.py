@@ -12,7 +12,7 @@ from executorch_goldens import Data, Example, case
 
 
 class Calls(nn.Module):
-    """What a function gives."""
+    """Calls a function."""
 
     def __init__(self, function: Callable[..., torch.Tensor]) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def one_layer_norm(data: Data) -> Example:
 
 
 def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Return attention to what came before."""
+    """Return attention to earlier positions."""
     return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 

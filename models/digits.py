@@ -13,7 +13,6 @@ from executorch_goldens import Data, Example, case
 from models.image_networks import GatedBottleneck, conv_bn
 from models.realistic import HISTOGRAM
 from models.sequence_networks import VisionTransformer
-from models.shipped import RECENT
 
 
 def convolutional() -> nn.Module:
@@ -61,13 +60,15 @@ def from_training(name: str, images: int) -> Example:
 
 #: What training leaves matters where it is quantized.
 QUANTIZED = ("tosa-int", "xnnpack-int8")
+#: XNNPACK of 1.2.0 and older cannot say the values inside, so rounding is not followed operator by operator there.
+NEAR = {"xnnpack-int8": 20.0}
 
 
 @case(
     guards="MobileNetV3's blocks with trained weights still tell digits apart",
     quantization=HISTOGRAM,
     backends=QUANTIZED,
-    releases=RECENT,
+    sqnr=NEAR,
 )
 def digits_mobilenet(data: Data) -> Example:
     return from_training("convolutional", images=4)
@@ -77,7 +78,7 @@ def digits_mobilenet(data: Data) -> Example:
     guards="a ViT with trained weights still tells digits apart",
     quantization=HISTOGRAM,
     backends=QUANTIZED,
-    releases=RECENT,
+    sqnr=NEAR,
 )
 def digits_transformer(data: Data) -> Example:
     return from_training("transformer", images=4)

@@ -101,7 +101,7 @@ def call_counter(data: Data) -> Example:
 
 
 class RunningState(nn.Module):
-    """A leaky average of what it has seen, returned and kept."""
+    """A leaky average of earlier inputs, returned and kept."""
 
     state: torch.Tensor
 

@@ -1,4 +1,4 @@
-"""What the pipeline lowers otherwise for Ethos-U55, whose hardware does less than TOSA asks for."""
+"""Models that the pipeline lowers differently for Ethos-U55, whose hardware does less than TOSA requires."""
 
 from __future__ import annotations
 

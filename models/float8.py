@@ -1,4 +1,4 @@
-"""What TOSA computes in float8: products, pools, casts, and whatever only moves elements.
+"""Operators that TOSA computes in float8: products, pools, casts, and moves of elements.
 
 Nothing here names a dtype: the targets cast the model.
 """

@@ -62,7 +62,7 @@ MOBILENET_V1 = (
 
 
 def chain(channels: int, blocks: Sequence[tuple[int, int]]) -> nn.Sequential:
-    """Return the separable blocks of `blocks`, one behind the other."""
+    """Return the separable blocks of `blocks`, one after the other."""
     modules = []
     for features, stride in blocks:
         modules.append(separable(channels, features, stride))

@@ -92,7 +92,7 @@ def slice_scatter(data: Data) -> Example:
 
 
 class IndexWrites(nn.Module):
-    """Rows and elements written by index, or added to what is there."""
+    """Rows and elements written by index, or added in place."""
 
     def forward(
         self, x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor
@@ -133,7 +133,7 @@ def index_put_repeated(data: Data) -> Example:
 
 
 class WholeDimensionWrites(nn.Module):
-    """Columns written behind a whole dimension, and a number under a mask."""
+    """Columns written after a whole dimension, and a number under a mask."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, columns: torch.Tensor) -> tuple[torch.Tensor, ...]:
         written, masked = x + x, x * 0.5

@@ -1,4 +1,4 @@
-"""Single layers and short stacks as they stand in ordinary models."""
+"""Single layers and short stacks of ordinary models."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def lstm(data: Data) -> Example:
 
 
 class PlainProducts(nn.Module):
-    """A weight that is multiplied as it lies, not transposed as a linear layer's, with a bias and without."""
+    """A weight that is multiplied without the transposition of a linear layer, with a bias and without."""
 
     def __init__(self, inputs: int, features: int) -> None:
         super().__init__()

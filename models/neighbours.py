@@ -106,7 +106,7 @@ class Joined(nn.Module):
 
 
 class JoinedThenDoubled(nn.Module):
-    """A concatenation in a part of the model that stays int8, and a sum behind it that does not."""
+    """A concatenation in a part of the model that stays int8, and a following sum that does not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -245,7 +245,7 @@ def channel_factors_beside_conv(data: Data) -> Example:
 
 
 class TwoLayouts(nn.Module):
-    """What a convolution made, met by tensors that never were channels-last: an input, a table, a flat view."""
+    """The result of a convolution, combined with tensors that never were channels-last (input, table, flat view)."""
 
     table: torch.Tensor
 
@@ -276,7 +276,7 @@ def rectified_product(data: Data) -> Example:
 
 
 class StateBesideItsUpdate(nn.Module):
-    """A value that is written to a row of a mutable table and added to what a layer makes of the table."""
+    """A value that is written to a row of a mutable table and added to a layer's output for the table."""
 
     table: torch.Tensor
 

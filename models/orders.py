@@ -13,7 +13,7 @@ from executorch_goldens import Data, Example, case
 
 
 class TableInTheMiddle(nn.Module):
-    """Two linear layers, the first of which writes a mutable table that the second reads.
+    """Two linear layers: the first writes a mutable table that the second reads.
 
     The write takes the table as the float that it is: the integer profile leaves it out of the partition that holds
     both layers, and what remains of the partition falls apart.
@@ -82,7 +82,7 @@ def index_arithmetic(data: Data) -> Example:
 
 
 class PermutedChain(nn.Module):
-    """Permutations before and behind sums and products with constants: removing them moves the constants."""
+    """Permutations before and after sums and products with constants: removing them moves the constants."""
 
     def __init__(self) -> None:
         super().__init__()

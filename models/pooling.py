@@ -10,7 +10,7 @@ from executorch_goldens import Data, Example, case
 
 
 class AveragePools(nn.Module):
-    """Averages that differ in what they divide by: padding counted, not counted, or a divisor of its own."""
+    """Averages with different divisors: padding counted, not counted, or a divisor of its own."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (

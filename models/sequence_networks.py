@@ -106,7 +106,7 @@ def cached_decoder_layer(data: Data) -> Example:
 
 
 class KeywordRecurrent(nn.Module):
-    """A convolution over frames, a GRU over what it leaves, and a linear layer on the last step."""
+    """A convolution over frames, a GRU over its output, and a linear layer on the last step."""
 
     def __init__(self, bands: int, features: int, words: int) -> None:
         super().__init__()

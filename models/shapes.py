@@ -38,7 +38,7 @@ def upsample(data: Data) -> Example:
 
 
 class Downscale(nn.Module):
-    """A sixteenth in both dimensions, which is as far as TOSA's RESIZE shrinks."""
+    """A sixteenth in both dimensions, the limit of TOSA's RESIZE."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return functional.interpolate(x, scale_factor=1 / 16, mode="bilinear")
@@ -177,7 +177,7 @@ def reductions(data: Data) -> Example:
 
 
 class IntegerArgmax(nn.Module):
-    """Where the largest values are, as int32, which is what TOSA gives."""
+    """Indices of the largest values, as int32, the type in TOSA."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.argmax(x, dim=-1).to(torch.int32)
@@ -193,7 +193,7 @@ def argmax(data: Data) -> Example:
 
 
 class Comparisons(nn.Module):
-    """The six comparisons, and logic over what they say."""
+    """The six comparisons, and logic over their results."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         less, more = x < y, x >= 0.28125

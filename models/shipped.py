@@ -1,4 +1,4 @@
-"""What people ship and no target of the harness makes, and two networks that ship on most targets.
+"""Models that people ship and no target of the harness makes, and two networks that ship on most targets.
 
 Programs are trained with quantization, have weights in a file, a memory plan of their own, float16 or integers.
 """
@@ -17,10 +17,6 @@ from models.sequence_networks import EncoderBlock
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
-
-
-#: The releases that what ships was recorded on; nobody tried 1.1.0 and 1.2.0.
-RECENT = ("1.3.1", "1.4.1", "1.5.1")
 
 
 class SpeechEncoder(nn.Module):
@@ -47,7 +43,6 @@ class SpeechEncoder(nn.Module):
     guards="Whisper's encoder: convolutions over time hand their rows to attention",
     # Twenty roundings in a row.
     imprecise={"xnnpack-int8": 0.25},
-    releases=RECENT,
 )
 def whisper_encoder(data: Data) -> Example:
     return Example(SpeechEncoder(bands=8, frames=24, width=16), (data.tensor("spectrogram", 1, 8, 24),))
@@ -75,7 +70,7 @@ class Detector(nn.Module):
         return torch.cat(((likely * self.numbers).sum(2) * self.pixels, scores.sigmoid()), 1)
 
 
-@case(guards="a YOLO head: boxes in pixels and scores from 0 to 1 leave in one tensor", releases=RECENT)
+@case(guards="a YOLO head: boxes in pixels and scores from 0 to 1 leave in one tensor")
 def yolo_head(data: Data) -> Example:
     return Example(Detector(width=8, classes=3, bins=4, size=6), (data.tensor("x", 1, 8, 6, 6),))
 
@@ -149,7 +144,6 @@ def trained(build: Build, quantizer: Any) -> tuple[nn.Module, tuple[torch.Tensor
 
 @case(
     guards="a depthwise network that was trained with XNNPACK's quantization: batch norms fold after it",
-    releases=RECENT,
 )
 def depthwise_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
     from executorch.backends.xnnpack.quantizer import xnnpack_quantizer as xnnpack
@@ -162,7 +156,6 @@ def depthwise_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
     guards="a depthwise network that was trained with Arm's quantization: batch norms are lowered as that leaves them",
     # It observes a convolution before its batch norm, which convert_pt2e does not fold then: 14.9 dB are left.
     sqnr={"built": 12},
-    releases=RECENT,
 )
 def depthwise_qat_tosa(build: Build) -> ExecutorchProgramManager:
     from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config
@@ -187,16 +180,14 @@ class Words(nn.Module):
         return self.layers(self.table(words)).mean(1)  # type: ignore[no-any-return]
 
 
-@case(
-    guards="a table of words in a file of its own, beside what XNNPACK keeps in the program", releases=RECENT
-)
+@case(guards="a table of words in a file of its own, beside what XNNPACK keeps in the program")
 def external_weights(build: Build) -> ExecutorchProgramManager:
     inputs = (torch.tensor([[3, 17, 39, 0]]),)
     return to_xnnpack(build.method(build.data.fill(Words()), inputs), inputs, external_constants=True)
 
 
 class Sums(nn.Module):
-    """Convolutions with running sums between them, which are in no delegate: what is between has places in the plan."""
+    """Convolutions with running sums between them, which are in no delegate: their values have places in the plan."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -220,7 +211,6 @@ def planned(build: Build, algorithm: Any, **settings: Any) -> ExecutorchProgramM
 
 @case(
     guards="a plan that gives each tensor a place of its own, on 64 bytes, and none to inputs and outputs",
-    releases=RECENT,
 )
 def memory_plan_naive(build: Build) -> ExecutorchProgramManager:
     from executorch.exir.memory_planning import naive
@@ -230,7 +220,6 @@ def memory_plan_naive(build: Build) -> ExecutorchProgramManager:
 
 @case(
     guards="a plan that lets tensors share places, by the greedy algorithm, inputs not among them",
-    releases=RECENT,
 )
 def memory_plan_greedy(build: Build) -> ExecutorchProgramManager:
     from executorch.exir.memory_planning import greedy
@@ -238,7 +227,7 @@ def memory_plan_greedy(build: Build) -> ExecutorchProgramManager:
     return planned(build, greedy, alloc_graph_input=False)
 
 
-@case(guards="a model in float16, for XNNPACK", releases=RECENT)
+@case(guards="a model in float16, for XNNPACK")
 def float16(build: Build) -> ExecutorchProgramManager:
     inputs = (build.data.tensor("x", 1, 3, 8, 8).half(),)
     network = nn.Sequential(
@@ -264,7 +253,7 @@ class Pixels(nn.Module):
         return lit.to(torch.uint8), self.classes(y.mean((2, 3))).argmax(1)
 
 
-@case(guards="uint8 and int64 go in and come out, XNNPACK between them", releases=RECENT)
+@case(guards="uint8 and int64 go in and come out, XNNPACK between them")
 def integers(build: Build) -> ExecutorchProgramManager:
     picture = torch.from_numpy(build.data.generator("picture").integers(0, 256, (1, 3, 8, 8), "uint8"))
     inputs = (picture, torch.tensor([2]))

@@ -1,4 +1,4 @@
-"""The smallest of what takes long to lower: recurrent layers over one step, attention over two tokens."""
+"""The smallest models that take long to lower: recurrent layers over one step, attention over two tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from executorch_goldens import Data, Example, case
 
 
 class Step(nn.Module):
-    """What a recurrent layer gives for one step."""
+    """A recurrent layer, called for one step."""
 
     def __init__(self, layer: nn.RNNBase) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from executorch_goldens import Data, Example, case
 
 
 class Windows(nn.Module):
-    """Convolutions side by side; what they give is one row."""
+    """Convolutions side by side; their outputs are one row."""
 
     def __init__(self, *layers: nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Which tests run in which order, a runner of whole runs, and exports made once for all tests."""
+"""Order of tests, a runner of whole runs, and exports made once for all tests."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def own_flatc() -> Iterator[None]:
         yield
 
 
-#: What the harness says of each case of tests.support.zoo on xnnpack-fp32 under seeds 0 and 4.
+#: Verdicts on each case of tests.support.zoo on xnnpack-fp32 under seeds 0 and 4.
 ZOO_VERDICTS = {
     "steady": "new",
     "crash": "crashed",
@@ -98,7 +98,7 @@ class ZooRun:
 
 @pytest.fixture(scope="session")
 def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
-    """Run every case of tests.support.zoo on xnnpack-fp32, asked to record what it finds."""
+    """Run every case of tests.support.zoo on xnnpack-fp32, asked to record the results."""
 
     def make(folder: Path) -> ZooRun:
         runner = Runner(folder, release)
@@ -166,7 +166,7 @@ def exports(
 ) -> Mapping[str, tuple[Outcome, ...]]:
     """Real exports of the zoo's cases that come to an end, under seeds 0 and 4, by name of the case.
 
-    They are made where another flatc stands first on the PATH.
+    They are made with another flatc first on the PATH.
     """
     cases = ["steady", "hashed-constant", "set-of-strings", "wrong", "does-not-lower", "does-not-run"]
 
@@ -184,5 +184,5 @@ def exports(
 
 @pytest.fixture(scope="session")
 def artifacts(exports: Mapping[str, tuple[Outcome, ...]]) -> Mapping[str, tuple[Artifact | Casualty, ...]]:
-    """What `exports` made, without what it cost."""
+    """The artifacts of `exports`, without costs."""
     return {case: tuple(outcome.result for outcome in outcomes) for case, outcomes in exports.items()}

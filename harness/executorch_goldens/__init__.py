@@ -34,7 +34,7 @@ __all__ = ["Build", "Built", "Data", "Example", "case"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs torch only when it is asked for: commands and the plugin do without."""
+    """Import names that need torch on first use: commands and the plugin do without."""
     if name in ("Data", "Example"):
         from executorch_goldens.exporting import data
 

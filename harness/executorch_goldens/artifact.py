@@ -69,7 +69,7 @@ class Tensor:
 
     @property
     def type(self) -> str:
-        """What it is: dtype and shape of a tensor, ``int``, ``None``."""
+        """Dtype and shape of a tensor, ``int``, ``None``."""
         return self.kind or f"{self.dtype}{list(self.shape)}"
 
     def array(self) -> NDArray[np.generic]:
@@ -92,7 +92,7 @@ class Delegate:
     backend_id
         E.g. ``TOSABackend``, ``XnnpackBackend``.
     payload
-        What the backend's ``preprocess`` returned: a TOSA flatbuffer, or an XNNPACK header and flatbuffer.
+        The result of the backend's ``preprocess``: a TOSA flatbuffer, or an XNNPACK header and flatbuffer.
     named_data
         (key, bytes) that the backend put into the program's named data instead of into the payload.
     """
@@ -128,7 +128,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception that ended an export, without what varies from run to run.
+    """An exception that ended an export, without parts that vary from run to run.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Failure:
     made
         Graph and delegates of a program that does not run; None where lowering fails.
     lost
-        What quantization loses before lowering fails; None where that is within the target's floor.
+        The loss of quantization before lowering fails; None where that is within the target's floor.
     """
 
     stage: str
@@ -160,7 +160,7 @@ class Failure:
     lost: Lost | None = field(default=None, compare=False)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Return what a golden records, as (field, value)."""
+        """Return the fields of a golden, as (field, value)."""
         return (
             ("stage", self.stage),
             ("type", self.type),
@@ -176,7 +176,7 @@ IMPRECISE = 0.1
 
 @dataclass(frozen=True)
 class Sample:
-    """One set of inputs: what it should have given, and what it gave.
+    """One set of inputs, with expected and actual outputs.
 
     Attributes
     ----------
@@ -231,14 +231,14 @@ class Altered:
 
 @dataclass(frozen=True)
 class Departure:
-    """A value inside a delegate that is not what eager gives, though what it is made from is.
+    """A value inside a delegate that differs from eager although its inputs agree.
 
     Attributes
     ----------
     delegate
         See `Delegate`.
     operator
-        What computes it, in the words of the payload's format, and the tensor: ``CONV2D tosa_conv2d_default_2``. Empty
+        Its operator in the words of the payload's format, and the tensor: ``CONV2D tosa_conv2d_default_2``. Empty
         where the payload does not tell.
     node
         The operator of the edge graph that it was lowered from, and its node: ``aten.linear aten_linear_default_2``.
@@ -277,7 +277,7 @@ class Departure:
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a program begins to depart from what eager gives.
+    """The operator where a program begins to depart from eager.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Inside:
-    """What was looked at inside a program: each operator, given what it was really given.
+    """The findings inside a program: each operator, checked given its actual inputs.
 
     Attributes
     ----------
@@ -302,7 +302,7 @@ class Inside:
     values
         How many values inside were compared, on one of them.
     unseen
-        What of the program was not looked into, and why; nothing if every operator was.
+        Parts of the program that were not looked into, and why; empty if every operator was.
     """
 
     samples: tuple[str, ...]
@@ -312,7 +312,7 @@ class Inside:
 
 @dataclass(frozen=True)
 class Validation:
-    """What a tool of the release says of payloads against the specification that they were lowered for.
+    """The messages of a release's tool that validates payloads against the specification.
 
     Attributes
     ----------
@@ -329,13 +329,13 @@ class Validation:
     unread: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Return what was checked, in one line."""
+        """Return a one-line summary."""
         return f"not validated: {'; '.join(self.unread)}" if self.unread else f"by {self.by}"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What a case's own measure says of the outputs of a program: the more, the better.
+    """The value of a case's own metric for the outputs of a program: higher is better.
 
     Attributes
     ----------
@@ -353,13 +353,13 @@ class Metric:
     bound: float
 
     def falls_short(self) -> bool:
-        """Whether it is below its bound; a NaN is."""
+        """Return whether the value is below its bound; a NaN is."""
         return not self.value >= self.bound
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """What an export made when nothing raised.
+    """The result of an export that raised nothing.
 
     Attributes
     ----------
@@ -372,7 +372,7 @@ class Lowered:
     samples
         The program run on several sets of inputs; the first is the example, which quantized targets calibrate with.
     bound
-        How far an output may be from what is expected in any case, as a fraction of the largest absolute value expected
+        The tolerance of an output in any case, as a fraction of the largest absolute value expected
         in its sample or in the example: the scale of a quantized output comes from the example's.
     schemas
         Directories with the schemas of the release that made it, best first: payloads are decoded with these.
@@ -388,19 +388,19 @@ class Lowered:
     not_run
         Why the program was not run, so that there are no samples: what runs it lacks something. Empty where it was.
     altered
-        What lowering changed of the model that it was given, which is its user's; nothing should be.
+        Changes that lowering made to the input model, which is its user's; there should be none.
     validation
-        What a validator says of the delegates; None where there is none for their format, or the program was not run.
+        A validator's messages about the delegates; None without one for their format, or if the program was not run.
     loads
         A line for each way of loading the program in which it gives something else than from a buffer.
     begins
         Where outputs beyond their tolerance begin to depart from eager's. Where none is, the first value inside that
         its operator's own rounding does not explain, given what the operator was given; None where there is none.
     inside
-        What was looked at inside; None where the outputs depart or are held to a tolerance that hides little, and where
+        The findings inside; None where the outputs depart or are held to a tolerance that hides little, and where
         nothing was run.
     lost
-        What quantization loses; None where that is within the target's floor.
+        The loss of quantization; None where that is within the target's floor.
     parts
         See `executorch_goldens.exporting.data.Example`.
     methods
@@ -410,7 +410,7 @@ class Lowered:
     data
         The data files (``.ptd``) that the program needs beside it, by name.
     recipe
-        How a program was made that its case made by itself, and what is not known of it for that reason; otherwise
+        The recipe of a program that its case made by itself, with the facts that are unknown for that reason; else
         empty.
     model
         A line for each parameter and buffer of the modules that such a case names, with a digest.
@@ -444,7 +444,7 @@ class Lowered:
     model: tuple[str, ...] = ()
 
     def by_method(self) -> tuple[Lowered, ...]:
-        """Return it once for each of its methods, with what is known of that one: outputs are numbered by method."""
+        """Return it once for each of its methods, with that method's facts: outputs are numbered by method."""
         if not self.methods:
             return (self,)
         return tuple(self._of(name) for name, _ in self.methods)
@@ -473,7 +473,7 @@ class Lowered:
         return np.ceil(reach / code) * code if code else reach
 
     def _allowed(self, sample: Sample, index: int) -> tolerances.Allowed:
-        """Return what is allowed of output number `index` of a sample, before it is rounded up to whole codes."""
+        """Return the tolerance of output number `index` of a sample, before it is rounded up to whole codes."""
         if self.methods:
             return self._of(sample.method)._allowed(sample, index)
         samples = self.samples if sample in self.samples else (*self.samples, sample)
@@ -488,7 +488,7 @@ class Lowered:
         return found[samples.index(sample)]
 
     def _code(self, index: int) -> float:
-        """Return a little more than what one code of output number `index` is worth; 0 where it is not quantized."""
+        """Return slightly more than one code of output number `index`; 0 where it is not quantized."""
         return (self.scales[index] if index < len(self.scales) else 0.0) * tolerances.ONE_CODE
 
     def sizes(self, sample: Sample, index: int) -> NDArray[np.float64]:
@@ -499,7 +499,7 @@ class Lowered:
         return self._allowed(sample, index).sizes
 
     def moves_far(self) -> bool:
-        """Whether rounding alone may move some output by more than leaves much to check, whatever is accepted."""
+        """Return whether rounding alone moves some output too far for a useful comparison, whatever is accepted."""
         return any(
             self.imprecision(sample, index) > IMPRECISE
             for sample in self.samples
@@ -527,7 +527,7 @@ PARTITIONING = "partitioning"
 STAGE = "stage"
 #: Stages of an export that make a graph: of the model, by quantization, on the way to the edge dialect, by lowering.
 EXPORTED, QUANTIZED, EDGE, LOWERED = "exported", "quantized", "edge", "lowered"
-#: What stages begin with that make a payload.
+#: Prefix of stages that make a payload.
 DELEGATE = "delegate_"
 #: Asks an export, in place of the number of a pass, for the pass that made each operator of its delegates.
 ORIGINS = -1
@@ -564,7 +564,7 @@ class PassRun:
 
 @dataclass(frozen=True)
 class Omission:
-    """What an export is made without: one run of a pass, or the order that a partitioner gave its tags.
+    """An export with one thing left out: a run of a pass, or the order of a partitioner's tags.
 
     Attributes
     ----------
@@ -580,12 +580,12 @@ class Omission:
 
 @dataclass(frozen=True)
 class Watched:
-    """What an export was seen to run; see `executorch_goldens.exporting.trace.Watch`.
+    """Functions that an export was seen to run; see `executorch_goldens.exporting.trace.Watch`.
 
     Attributes
     ----------
     kept
-        What the fingerprint of one pass, asked for by its number, is the digest of: a line per node.
+        The text digested for the fingerprint of one pass, requested by its number: a line per node.
     refusals
         Operator and reason of each node that a partitioner refused.
     origins
@@ -607,7 +607,7 @@ class Artifact:
     Attributes
     ----------
     result
-        What was made, or why nothing was.
+        The result, or the reason why there is none.
     patches
         Names of the patches that were installed.
     seconds
@@ -619,7 +619,7 @@ class Artifact:
     kernels
         The kernels that the exporting process had loaded: how many, and the digest of their names.
     twins
-        What further processes made of the same request that began with the same memory; see `running.factors`.
+        Results of further processes for the same request that began with the same memory; see `running.factors`.
     """
 
     result: Lowered | Failure
@@ -631,7 +631,7 @@ class Artifact:
     twins: tuple[Artifact, ...] = ()
 
 
-#: How the reason of a cell begins, its variation aside, that is ``crashed`` by the harness's own fault.
+#: Beginning of the reason of a ``crashed`` cell, its variation aside, by the harness's own fault.
 OF_HARNESS = "the harness itself failed"
 
 
@@ -658,7 +658,7 @@ class Casualty:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one export, with what it cost.
+    """The result of one export, with its cost.
 
     Attributes
     ----------

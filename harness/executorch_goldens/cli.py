@@ -22,15 +22,15 @@ from executorch_goldens.settings.arguments import Forms
 #: Subcommands, and what they are for.
 COMMANDS = {
     "bisect": "find the commit or distribution that changed a cell",
-    "compare": "show what two toolchains make of the same models: base against head, or an upgrade",
+    "compare": "compare the results of two toolchains: base against head, or an upgrade",
     "compile": "compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
     "diff": "show how two payloads, goldens or releases differ",
     "env": "make, list and remove the environments of toolchains",
     "freeze": "keep the programs of chosen cells, with inputs and outputs, for later runtimes",
     "init": "set up goldens in your own repository and record the first one",
     "merge": "join the results of shards into those of one run, or summarize results",
-    "report": "write what runs found as one HTML file",
-    "repro": "write a script that shows what is wrong with a cell, without the harness",
+    "report": "write the results of runs as one HTML file",
+    "repro": "write a script that shows a cell's defect without the harness",
     "review": "review changed cells, cause by cause, and accept or reject them",
     "run": "check the cells of a zoo against their goldens",
     "show": "print a payload or a .pte as text, or open a cell in Model Explorer",
@@ -48,13 +48,13 @@ SAME, DIFFERENT, ERROR = 0, 1, 2
 
 
 class Shown:
-    """An output that shows what a terminal would obey as text."""
+    """An output that escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, words: str) -> int:
-        return self._stream.write(untrusted.shown(words))
+        return self._stream.write(untrusted.escape_controls(words))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -62,7 +62,7 @@ class Shown:
 
 @contextlib.contextmanager
 def shown_output() -> Iterator[None]:
-    """Within it, what is printed goes through `Shown`."""
+    """Escape control characters of everything printed within it."""
     with (
         contextlib.redirect_stdout(cast("TextIO", Shown(sys.stdout))),
         contextlib.redirect_stderr(cast("TextIO", Shown(sys.stderr))),
@@ -71,7 +71,7 @@ def shown_output() -> Iterator[None]:
 
 
 class _Version(argparse.Action):
-    """Prints what a report of a defect needs: versions, and the kernels that programs are run with."""
+    """Prints the versions that a bug report needs, and the kernels that programs run with."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         for line in versions():
@@ -80,7 +80,7 @@ class _Version(argparse.Action):
 
 
 def versions() -> Iterator[str]:
-    """Yield the versions of this project and of what it exports with, and the kernels there are."""
+    """Yield the versions of this project and of the exporting packages, and the kernels."""
     for name in ("executorch-goldens", "executorch", "torch", "torchao", "tosa-tools"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             yield f"{name} {metadata.version(name)}"
@@ -126,7 +126,7 @@ def main(
         print(f"{parser.prog}: interrupted", file=sys.stderr)
         return interrupts.INTERRUPTED
     except HarnessError as error:
-        print(untrusted.shown(f"{parser.prog}: {error}"), file=sys.stderr)
+        print(untrusted.escape_controls(f"{parser.prog}: {error}"), file=sys.stderr)
         return ERROR
     except BrokenPipeError:
         # The reader has seen enough (a pager, head): not an error. Nothing more may be written at exit.

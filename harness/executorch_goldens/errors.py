@@ -22,12 +22,12 @@ class CommandError(HarnessError):
 
 
 class UsageError(HarnessError, ValueError):
-    """A run that cannot start as asked; the message names what is wrong and the way out."""
+    """A run cannot start as requested; the message names the reason and the way out."""
 
 
 @dataclass(eq=False)
 class FileError(HarnessError):
-    """A file or folder that cannot be used as it is: which, what is wrong with it, and what a person can do."""
+    """A file or folder cannot be used: its path, the defect, and the way out."""
 
     path: Path
     what: str

@@ -1,4 +1,4 @@
-"""What installed distributions add through entry points: targets, patches, formats of payloads.
+"""Targets, patches and payload formats that installed distributions add through entry points.
 
 Each of the three tables has a group. The name of an entry point is the name of what it gives, so that the names are
 known before anything is imported. Nothing is imported until a table is asked for something that is not its own.
@@ -38,7 +38,7 @@ def distribution(point: metadata.EntryPoint) -> str:
 
 
 def refusal(point: metadata.EntryPoint, what: str) -> ExtensionError:
-    """Return the error to raise for an entry point, from what is wrong with it."""
+    """Return the error to raise for a broken entry point."""
     brought_by = distribution(point)
     return ExtensionError(
         f"entry point {point.name!r} = {point.value!r} of {brought_by}, group {point.group}, {what}. "
@@ -47,12 +47,12 @@ def refusal(point: metadata.EntryPoint, what: str) -> ExtensionError:
 
 
 def load(group: str, kind: type[T], name_of: Callable[[T], str], taken: Collection[str]) -> dict[str, T]:
-    """Import the entry points of `group` and return what they give, by name.
+    """Import the entry points of `group` and return their objects, by name.
 
     Parameters
     ----------
     kind
-        What each must be.
+        The required type of each.
     name_of
         Its own name, which its entry point repeats.
     taken

@@ -1,4 +1,4 @@
-"""The ``@case`` registry: which models there are. It imports no torch; what builds a model does.
+"""The ``@case`` registry of models. It imports no torch; the functions that build models do.
 
 A zoo is a module, or a package with what is in it, that registers cases; ``--models`` names it. Its cases have a
 namespace of their own: two zoos may both have a case ``linear``, and only a run over both is refused.
@@ -36,10 +36,10 @@ NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
 #: of the example's; and values drawn again between these.
 SAMPLES = ("example", "zeros", "extremes", "drawn")
 
-#: What the harness calls samples: these, others of the sizes that dimensions may have, and runs of several steps.
+#: Names of samples: these, others of the sizes that dimensions may have, and runs of several steps.
 SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
 
-#: What arguments of `case` were called, and are.
+#: Old and new names of arguments of `case`.
 FORMER = {"report": "issue"}
 
 #: A version of ExecuTorch (PEP 440, public, final or not).
@@ -75,7 +75,7 @@ class Case:
         True where every output is a constant of the model, so that lowering must fold it: the harness then
         looks for the eager (quantized) output among the decoded constants.
     run_on
-        Which of `SAMPLES` its program is run on; not those that the model has no meaningful result for, for instance
+        The `SAMPLES` that its program runs on; not those that the model has no meaningful result for, for instance
         zeros where it divides by an input.
     backends
         The backends (`targets.Target.backend`) that it is for, or what the names of its targets start with;
@@ -138,7 +138,7 @@ class Registry:
         return len(self._cases)
 
     def add(self, case: Case) -> None:
-        """Register `case`; raise `ZooError` for a field that holds what it cannot, or a name that its module has taken.
+        """Register `case`; raise `ZooError` for an invalid field, or a name already used in its module.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class Registry:
         if (case.module, case.name) in self._cases:
             raise ZooError(f"case {case.name!r} is registered twice in {case.module}: rename one")
         if not isinstance(case.guards, str) or not case.guards.strip() or "\n" in case.guards:
-            raise ZooError(f"case {case.name!r} must say in one line what it guards")
+            raise ZooError(f"case {case.name!r} needs guards=..., one line that names the behaviour it tests")
         for what in wrongs(case):
             raise ZooError(f"case {case.name!r} of {case.module}: {what}")
         self._cases[case.module, case.name] = case
@@ -171,7 +171,7 @@ class Registry:
 
 
 def wrongs(case: Case) -> Iterator[str]:
-    """Yield what is wrong with the fields of `case`, names and their spelling first."""
+    """Yield the errors in the fields of `case`, names and their spelling first."""
     for field_of_names in ("run_on", "backends", "also", "releases"):
         names = getattr(case, field_of_names)
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
@@ -186,6 +186,7 @@ def wrongs(case: Case) -> Iterator[str]:
     ):
         yield f'expects is like {{"tosa-int": {{"1.5.1": "{FAILS}"}}}}, and not {case.expects!r}'
         return
+    yield from _uncallable(case)
     if case.is_build:
         yield from _not_of_builds(case)
     yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
@@ -196,6 +197,15 @@ def wrongs(case: Case) -> Iterator[str]:
     yield from _unknown("sqnr", case.sqnr, _targets)
     yield from _unknown("expects", case.expects, _targets)
     yield from _unusable(case)
+
+
+def _uncallable(case: Case) -> Iterator[str]:
+    """Yield the error of a function that cannot be called with one argument."""
+    try:
+        inspect.signature(case.build, follow_wrapped=False).bind(None)
+    except TypeError as error:
+        name = getattr(case.build, "__name__", "f")
+        yield f"{name}() is called with one argument ({error}): write def {name}(data)"
 
 
 def _not_of_builds(case: Case) -> Iterator[str]:
@@ -211,7 +221,7 @@ def _not_of_builds(case: Case) -> Iterator[str]:
 
 
 def _unusable(case: Case) -> Iterator[str]:
-    """Yield what is wrong with values that are no names."""
+    """Yield the errors in values that are no names."""
     if not case.run_on:
         yield f"run_on is empty; there are {', '.join(SAMPLES)}"
     for target, limit in case.imprecise.items():
@@ -263,14 +273,14 @@ def _targets() -> Sequence[str]:
 
 
 def _backends() -> Sequence[str]:
-    """Return what a case may name in `backends`: backends, and what the names of targets start with."""
+    """Return the words a case may use in `backends`: backends, and prefixes of targets."""
     known = targets.available().values()
     names = {name: None for target in known for name in (target.backend, *_beginnings(target.name))}
     return tuple(names)
 
 
 def _beginnings(name: str) -> Iterator[str]:
-    """Yield what a name starts with, whole words and numbers.
+    """Yield the prefixes of a name, whole words and numbers.
 
     >>> list(_beginnings("tosa-bf16"))
     ['tosa', 'tosa-', 'tosa-bf', 'tosa-bf16']
@@ -388,7 +398,7 @@ def case(
 
 
 def takes_build(build: Builder) -> bool:
-    """Whether a builder makes a whole program: its parameter is annotated as a `Build`."""
+    """Return whether a builder makes a whole program: its parameter is annotated as a `Build`."""
     parameter = next(iter(inspect.signature(build).parameters.values()), None)
     annotation = getattr(parameter, "annotation", None)
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")

@@ -18,7 +18,7 @@ from executorch_goldens.settings.tables import TableError, as_declared
 
 MATRIX = Path(__file__).with_name("releases.toml")
 
-#: What `nox -s lab -- stock` may find of an upstream issue on a release; see releases.toml.
+#: States of an upstream issue in `nox -s lab -- stock`; see releases.toml.
 IssueState = Literal["bug", "fails", "fixed"]
 
 
@@ -32,7 +32,7 @@ class MatrixError(UsageError):
 
 @dataclass(frozen=True)
 class KnownDefect:
-    """What is known to be wrong with a cell of a release, and no declared patch corrects.
+    """A known defect of a cell in a release that no declared patch corrects.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class KnownDefect:
     reason
         One line, with the upstream issue where there is one.
     cause
-        What the reason of the verdict has to be, by `executorch_goldens.goldens.causes.general`; any where it is empty.
+        The required reason of the verdict, by `executorch_goldens.goldens.causes.general`; any if empty.
     why
-        What a person says of it; empty where nobody has.
+        A person's comment; may be empty.
     """
 
     verdict: str
@@ -53,7 +53,7 @@ class KnownDefect:
 
     @property
     def words(self) -> str:
-        """What a person reads of it."""
+        """Return the text for messages."""
         return self.why or self.reason
 
 
@@ -78,10 +78,10 @@ class Release:
     known
         ``target/case`` to the verdict and the reason of a cell that is known to be wrong on this release.
     compilers
-        What compiles its TOSA payloads further (`compiling`): distribution name to the version that upstream
+        Compilers of its TOSA payloads (`compiling`): distribution name to the version that upstream
         names. No environment of a release has them.
     known_in
-        The file that `known` stands in.
+        The file that holds `known`.
     """
 
     version: str
@@ -141,7 +141,7 @@ _Version = Annotated[str, Meta(description="a version")]
 
 
 class _Declared(msgspec.Struct):
-    """What any table ``[releases."VERSION"]`` may have."""
+    """Fields of every table ``[releases."VERSION"]``."""
 
     known: _Known = msgspec.field(default_factory=dict)
 

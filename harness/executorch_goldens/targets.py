@@ -64,7 +64,7 @@ QUANTIZATIONS = (
 INT8_FLOOR = 20.0
 INT16_FLOOR = 30.0
 
-#: What a model can be cast to.
+#: Dtypes that a model can be cast to.
 DTYPES = ("float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2")
 
 
@@ -78,7 +78,7 @@ class UnknownTargetError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Quantization:
-    """How a quantized target's quantizer is configured.
+    """Configuration of a quantized target's quantizer.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Target:
         `TOSA`, `XNNPACK`, or a new name, which then needs `partitioner` or `lower`. Cases name the backends that they
         are for.
     runs
-        What runs the lowered program: `RUNTIME`, `REFERENCE_MODEL` or `EAGER`.
+        The engine of the lowered program: `RUNTIME`, `REFERENCE_MODEL` or `EAGER`.
     specification
         TOSA specification of the compile spec.
     quantization
@@ -220,12 +220,12 @@ class Target:
         return not (self.partitioner or self.lower) or self.quantization is not None
 
     def is_for(self, backends: tuple[str, ...]) -> bool:
-        """Whether cases that name `backends` are exported for it: backends, or what names of targets start with."""
+        """Return whether cases that name `backends` (backends, or prefixes of targets) are exported for it."""
         return not backends or self.backend in backends or self.name.startswith(backends)
 
     @property
     def is_quantized(self) -> bool:
-        """Whether the model is quantized before it is lowered."""
+        """True if the model is quantized before it is lowered."""
         return self.quantization is not None or bool(self.quantizer)
 
     @property
@@ -234,13 +234,13 @@ class Target:
         return (self.backend,) if self.is_data and self.backend in PACKAGES else tuple(PACKAGES)
 
     def runs_any(self, functions: Iterable[str]) -> bool:
-        """Whether its exports may run any of some functions, ``module:name``: the other backend's they do not."""
+        """Return whether its exports may run any of some functions, ``module:name``; another backend's never run."""
         named = {backend for name in functions for backend in PACKAGES if name.startswith(PACKAGES[backend])}
         return not named or not named.isdisjoint(self.backends)
 
     @property
     def is_data(self) -> bool:
-        """Whether it is described here alone: by no function of a distribution."""
+        """True if it is described by data alone, without functions of a distribution."""
         return not self.functions
 
     @property
@@ -286,7 +286,7 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT16,
         ),
-        # What get_symmetric_a8w4_quantization_config gives; `quantizer` does not export that.
+        # The configuration of get_symmetric_a8w4_quantization_config; `quantizer` does not export that.
         _tosa(
             "tosa-int4",
             "TOSA-1.0+INT+int4",
@@ -314,38 +314,38 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT8,
         ),
-        # What EthosUCompileSpec lowers for an Ethos-U55; what Vela then makes of it is not looked at.
+        # The profile that EthosUCompileSpec lowers to for an Ethos-U55; Vela's result is not looked at.
         _tosa(
             "tosa-u55",
             "TOSA-1.0+INT+int16+int4+u55",
-            "as tosa-int, within what an Ethos-U55 can do",
+            "as tosa-int, within the limits of an Ethos-U55",
             opt_in=True,
             **_INT8,
         ),
-        # What EthosUCompileSpec lowers for an Ethos-U85: docs/ethos-u.md.
+        # The profile that EthosUCompileSpec lowers to for an Ethos-U85: docs/ethos-u.md.
         _tosa(
             "tosa-u85",
             "TOSA-1.0+INT+int16+int4+cf",
-            "as tosa-int, what an Ethos-U85 takes",
+            "as tosa-int, for an Ethos-U85",
             opt_in=True,
             **_INT8,
         ),
         _tosa(
             "tosa-u55-int16",
             "TOSA-1.0+INT+int16+int4+u55",
-            "as tosa-int16, within what an Ethos-U55 can do",
+            "as tosa-int16, within the limits of an Ethos-U55",
             opt_in=True,
             **_INT16,
         ),
         _tosa(
             "tosa-u85-int16",
             "TOSA-1.0+INT+int16+int4+cf",
-            "as tosa-int16, what an Ethos-U85 takes",
+            "as tosa-int16, for an Ethos-U85",
             opt_in=True,
             **_INT16,
         ),
-        # What VgfCompileSpec lowers for where it is given no specification.
-        _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, what VGF takes", opt_in=True, **_INT8),
+        # The default specification of VgfCompileSpec.
+        _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, for VGF", opt_in=True, **_INT8),
         _tosa(
             "tosa-fp+int",
             "TOSA-1.0+INT+FP",
@@ -394,7 +394,7 @@ TARGETS: Mapping[str, Target] = {
 #: That of cases that make a whole program: quantizer, partitioners and memory plan are the case's own.
 BUILT = Target(
     name=BUILD,
-    description="what the function of a case makes: its own quantizers, partitioners and memory plan",
+    description="a program made by the case's function: its own quantizers, partitioners and memory plan",
     backend=BUILD,
     runs=EITHER,
     opt_in=True,
@@ -429,7 +429,7 @@ def find(name: str) -> Target:
 
 
 def better_conditioned(name: str) -> str:
-    """Return what to do about a case whose outputs rounding decides on a target."""
+    """Return advice for a case whose outputs rounding decides on a target."""
     target = available().get(name)
     floor = target.floor if target is not None else None
     by_sqnr = f', or let its SQNR judge it: sqnr={{"{name}": {floor:g}}}' if floor is not None else ""
@@ -437,7 +437,7 @@ def better_conditioned(name: str) -> str:
 
 
 def delegates(name: str) -> bool:
-    """Whether programs for the target called `name` are to have delegates; True for a name that is no target's."""
+    """Return whether programs for the target `name` must have delegates; True for an unknown name."""
     return name not in available() or available()[name].delegates
 
 

@@ -39,7 +39,7 @@ from executorch_goldens.errors import HarnessError
 #: Found by search over seeds 0..95: these four put every pair of tag0..tag15 in both orders, in every set of two to 16
 #: tags that is filled in the partitioners' order. Seed 4 gives a different order of issue #19045 than seed 0.
 HASH_SEEDS = (0, 4, 27, 37)
-#: How many of them ``--variations quick`` takes.
+#: Number of them for ``--variations quick``.
 QUICK = 2
 #: The most that are taken by number: a longer number is a slip, or was meant for a hash seed.
 MOST = 100
@@ -70,7 +70,7 @@ class Variation:
     directory
         Working and temporary directory of its exports, one after the other; None gives each a new one.
     surroundings
-        Which of `SURROUNDINGS` differ from the user's; None takes all of them, or none where `heap_seed` is 0.
+        The `SURROUNDINGS` that differ from the user's; None takes all of them, or none where `heap_seed` is 0.
     """
 
     hash_seed: int
@@ -136,12 +136,12 @@ class Variation:
         return replace(self, **{**fields, "surroundings": surroundings})
 
 
-#: What of its surroundings a process sees otherwise: `surrounding_variables` and `take_on` say how.
+#: Surroundings that a process may see changed: `surrounding_variables` and `take_on` define how.
 SURROUNDINGS = ("time zone", "locale", "umask", "user", "host", "processors")
-#: What all of them together are called.
+#: Name of all of them together.
 TOGETHER = "surroundings"
 
-#: What a variation is made of, as messages call it, to the field of `Variation` that says it.
+#: Names of a variation's factors in messages, with the field of `Variation`.
 FACTORS = {
     "hash seed": "hash_seed",
     "heap": "heap_seed",
@@ -213,7 +213,7 @@ BYTES_HEADER = bytes(0).__sizeof__()
 
 
 def _block(size: int) -> tuple[Callable[..., object], tuple[int, ...]]:
-    """Return what makes an object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
+    """Return a maker of an object whose memory is of size class `size`: there is one ``bytes(0)`` in a process."""
     if size > BYTES_HEADER:
         return bytes, (size - BYTES_HEADER,)
     return (object, ()) if size < float.__basicsize__ else (float, (size,))
@@ -240,7 +240,7 @@ def perturb_heap(seed: int) -> list[object]:
     Returns
     -------
     list of object
-        What keeps the other half of the blocks alive: hold it as long as the layout must last.
+        Keeps the other half of the blocks alive: hold it as long as the layout must last.
     """
     if seed == 0:
         return []
@@ -260,7 +260,7 @@ def exported_before(targets: Sequence[str], seed: int) -> tuple[str, ...]:
     """Return the targets for which a template exports its small model, one after the other, before it serves.
 
     Each once, and under a seed other than 0 some once more, so that counters of the process, which names may follow,
-    stand elsewhere: every third target, beginning at another one for each of the default's seeds 1, 2 and 3.
+    differ: every third target, beginning at a different one for each of the default's seeds 1, 2 and 3.
 
     >>> exported_before(("a", "b", "c", "d"), 0), exported_before(("a", "b", "c", "d"), 1)
     (('a', 'b', 'c', 'd'), ('a', 'b', 'c', 'd', 'a', 'd'))
@@ -271,7 +271,7 @@ def exported_before(targets: Sequence[str], seed: int) -> tuple[str, ...]:
 
 
 class ShuffledScan(Generic[AnyStr]):
-    """What `os.scandir` returns under `shuffle_listings`: the same entries, the same methods."""
+    """Result of `os.scandir` under `shuffle_listings`: the same entries, the same methods."""
 
     def __init__(self, entries: Iterable[os.DirEntry[AnyStr]]) -> None:
         self.entries: Iterator[os.DirEntry[AnyStr]] = iter(entries)
@@ -321,7 +321,7 @@ def shuffle_listings(seed: int) -> None:
     os.supports_fd.update((listdir, scandir))
 
 
-#: Zones of which, at any moment, one has another date than the person's, wherever that is (POSIX, TZ: no file needed).
+#: Time zones: at any moment, one has a different date from the person's, anywhere (POSIX, TZ: no file needed).
 ZONES = {"<+14>-14": 14, "<-12>+12": -12}
 #: Locales, the most telling first: other letters in upper case, a decimal comma. Where a machine has none of these, it
 #: is C.UTF-8 or POSIX.

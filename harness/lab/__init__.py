@@ -1,4 +1,4 @@
-"""What proves the harness: one folder an instrument. Nothing in `executorch_goldens` imports it."""
+"""Instruments that prove the harness, one in each folder. `executorch_goldens` never imports them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``python -m lab INSTRUMENT ...``: what proves the harness; ``nox -s "lab(1.4.1)" -- INSTRUMENT ...`` runs it.
+"""``python -m lab INSTRUMENT ...``: instruments that prove the harness; ``nox -s "lab(1.4.1)" -- INSTRUMENT ...``.
 
 Nothing that a user installs imports the lab, and the wheel does not hold it.
 """
@@ -63,7 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return guest(words[1:])
     if name in INSTRUMENTS:
         return cli.main(
-            words, modules=INSTRUMENTS, prog="python -m lab", description="What proves the harness."
+            words,
+            modules=INSTRUMENTS,
+            prog="python -m lab",
+            description="Instruments that prove the harness.",
         )
     instruments = sorted((INSTRUMENTS | GUEST).items())
     if name not in ("", "-h", "--help"):

@@ -30,7 +30,7 @@ COSTS = ("seconds", "core_seconds", "peak_mb", "reused")
 
 
 def compared(rows: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Return what a run says of each cell, but for what it cost."""
+    """Return a run's result of each cell, without its cost."""
     return {
         cell: {name: value for name, value in row.items() if name not in COSTS} for cell, row in rows.items()
     }
@@ -42,7 +42,7 @@ def process(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run `python` with `arguments` in the repository, with its output in ``<name>.log``; nothing of it survives."""
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    # As in the run that it exports for: what stands on this path is in the keys.
+    # As in the run that it exports for: the modules on this path are in the keys.
     paths = [str(folder), *environment.get("PYTHONPATH", "").split(os.pathsep)]
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     with (folder / f"{name}.log").open("wb") as log:
@@ -63,7 +63,7 @@ def process(
 
 
 def until(what: Callable[[], bool]) -> None:
-    """Wait until `what` is so."""
+    """Wait until `what` returns true."""
     end = time.monotonic() + PATIENCE
     while not what():
         assert time.monotonic() < end, "it takes too long"

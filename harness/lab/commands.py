@@ -60,7 +60,7 @@ def parser(name: str) -> argparse.ArgumentParser:
 
 
 def shown(action: argparse.Action) -> bool:
-    """Whether the page has a row for an argument."""
+    """Return whether the page has a row for an argument."""
     return action.help is not argparse.SUPPRESS and "-h" not in action.option_strings
 
 

@@ -1,4 +1,4 @@
-"""Counts of what the harness has been seen to find: one line in README.md, from the tables of the instruments."""
+"""Counts the evidence of the instruments: one line in README.md, from their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m lab findings``: whether the scripts of docs/lab/findings show what findings.toml says of the release."""
+"""``python -m lab findings``: checks that the scripts of docs/lab/findings show what findings.toml claims."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, str]:
-        """What the index is sorted by: the severest first."""
+        """The sort key of the index: most severe first."""
         return get_args(Severity).index(self.severity), self.backend
 
 
@@ -103,7 +103,7 @@ def index(findings: Mapping[str, Finding]) -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the index of docs/lab/findings/README.md, and the threads about what is no finding."""
+    """Yield the index of docs/lab/findings/README.md, and the threads about false alarms."""
     yield Part("lab/findings/README.md", "findings", lambda: ["", *index(load()), ""])
     yield Part("lab/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS))
 
@@ -117,7 +117,7 @@ def shown(script: Path) -> tuple[bool | None, str]:
         return None, str(error)
     if ended.code == 0 and ended.last.partition(": ")[0] == "not reproduced":
         return False, ended.last
-    # An exception that nobody expected exits with 1 as well; one that torch logs stands in lines with a prefix.
+    # An exception that nobody expected exits with 1 as well; one that torch logs has a prefix in each line.
     if ended.code == 1 and ended.printed and not re.search("^Traceback", ended.errors, re.MULTILINE):
         return True, ended.last
     return None, (ended.errors.strip().splitlines() or [f"exit code {ended.code}"])[-1]
@@ -135,7 +135,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line per script; return 0 where each shows what the table says, 1 otherwise."""
+    """Print a line per script; return 0 where each shows the table's state, 1 otherwise."""
     table = load()
     if options.update:
         pages.update(["findings"])

@@ -1,4 +1,4 @@
-"""``python -m lab pages``: pages of docs/ that instruments make, against what is committed; exports nothing.
+"""``python -m lab pages``: pages of docs/ that instruments make, compared with committed data; exports nothing.
 
 An instrument keeps what it measured in tables beside it, in goldens, or in the table of findings. Its page, or its
 parts of a page, are rendered from these and from nothing else. A part is between ``<!-- begin: MARK -->`` and
@@ -22,7 +22,7 @@ from lab import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 
-#: What makes pages, by the name of its instrument: a module with a function ``parts``.
+#: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
     "bench": "lab.bench.measurement",
     "branches": "lab.branches.page",
@@ -78,7 +78,7 @@ class Part:
         return f"{self.page}#{self.mark}" if self.mark else self.page
 
     def rendered(self, committed: str) -> str:
-        """Return the text of the page with this part made from what is committed; raise PageError."""
+        """Return the text of the page with this part made from committed data; raise PageError."""
         made = "".join(f"{line}\n" for line in self.lines())
         return spliced(committed, self.page, self.mark, made) if self.mark else made
 
@@ -111,7 +111,7 @@ def update(instruments: Iterable[str]) -> None:
 
 
 def difference(part: Part) -> list[str]:
-    """Return what a page lacks of a part, as a diff; empty where it is up to date."""
+    """Return the difference of a page's part, as a diff; empty where it is up to date."""
     file = DOCS / part.page
     committed = file.read_text(encoding="utf-8") if file.exists() else ""
     now = part.rendered(committed).splitlines()
@@ -124,17 +124,17 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "pages",
-        description="Compare the pages of docs/ that instruments make with what these have measured, or write them.",
+        description="Compare the pages of docs/ that instruments make with their measurements, or write them.",
     )
     parser.add_argument("instruments", nargs="*", metavar="INSTRUMENT", help=f"of: {', '.join(MAKERS)}")
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--check", action="store_true", help="print what differs (the default)")
+    what.add_argument("--check", action="store_true", help="print the differences (the default)")
     what.add_argument("--update", action="store_true", help="write them")
     parser.set_defaults(run=run, refuse=parser.error)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what differs, or write the pages; return 0 where all are up to date or written, else 1."""
+    """Print the differences, or write the pages; return 0 where all are up to date or written, else 1."""
     if unknown := set(options.instruments) - set(MAKERS):
         options.refuse(f"no instrument that makes a page is called {min(unknown)!r}: {', '.join(MAKERS)}")
     instruments: Sequence[str] = options.instruments or list(MAKERS)

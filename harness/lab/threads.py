@@ -31,7 +31,7 @@ class Thread:
     cells
         ``target/case``, each enough to show it.
     sign
-        What the pass, type or message of a failure has, or the reason of a known defect, where it is this one; empty
+        Text in the pass, type or message of a failure, or in the reason of a known defect, where it is this one; empty
         where any wrong program and any failure is.
     """
 
@@ -47,7 +47,7 @@ def load() -> tuple[Thread, ...]:
 
 
 def lines(threads: Sequence[Thread], root: Path) -> Iterator[str]:
-    """Yield the threads as Markdown, with what the goldens of each release show."""
+    """Yield the threads as Markdown, with the state in the goldens of each release."""
     matrix = releases.load().releases
     yield from markdown.head(("upstream", "defect", "cells", *matrix))
     for thread in threads:
@@ -66,7 +66,7 @@ def state(root: Path, release: releases.Release, thread: Thread) -> str:
 
 
 def cell_state(root: Path, release: releases.Release, name: str, sign: str) -> str:
-    """Return what one cell says."""
+    """Return the state of one cell."""
     cell = Cell(*name.split("/"))
     if cell.target in release.unsupported:
         return f"cannot be reached: no {cell.target}"

@@ -1,4 +1,4 @@
-"""Conditions with what a branch can hold: numbers, and another condition."""
+"""Conditions with the possible contents of a branch: numbers, and another condition."""
 
 from __future__ import annotations
 

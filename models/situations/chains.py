@@ -1,4 +1,4 @@
-"""One operator behind another of its kind: the second is rewritten from what the first was rewritten to."""
+"""Two operators of one kind in a row: the second is rewritten from the rewritten first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from executorch_goldens import Data, Example, case
 
 
 class AnyOfAny(nn.Module):
-    """Whether any row has any element above zero."""
+    """True if any row has any element above zero."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.any(torch.any(x > 0.0, dim=1, keepdim=True))

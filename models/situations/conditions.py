@@ -17,7 +17,7 @@ U55 = ("tosa-u55",)
 
 
 class PlainNorms(nn.Module):
-    """Batch norms without factors and terms of their own, alone and behind a convolution."""
+    """Batch norms without factors and terms of their own, alone and after a convolution."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ def plain_norms(data: Data) -> Example:
 
 
 class GivenNorms(nn.Module):
-    """Batch norms of which the caller gives the factors, the terms, or the statistics."""
+    """Batch norms with factors, terms or statistics from the caller."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Scaled(nn.Module):
     def forward(self, x: torch.Tensor, factor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         made = [conv(x) for conv in self.convs]
         return (
-            # A factor for each column, of which there are as many as channels.
+            # A factor for each column; there are as many columns as channels.
             made[0] * self.columns,
             made[1] * self.counts,
             # One dimension more than the convolution has.
@@ -107,7 +107,7 @@ def scaled_convolutions(data: Data) -> Example:
 
 
 class GivenKernel(nn.Module):
-    """A convolution of which the caller gives the weights, and one of which it gives the bias."""
+    """A convolution with weights from the caller, and one with a bias from the caller."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,7 +204,7 @@ def transposed_strides(data: Data) -> Example:
 
 
 class Argmaxima(nn.Module):
-    """Where the largest values are: of all, of a dimension that stays, of a middle one, and of integers."""
+    """Indices of the largest values: of all, of a kept dimension, of a middle one, and of integers."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (
@@ -225,7 +225,7 @@ def argmaxima(data: Data) -> Example:
 
 
 class WideConstants(nn.Module):
-    """Ranges and constants of int64: within int32, beyond it, and as what is compared with an input of int64."""
+    """Ranges and constants of int64: within int32, beyond it, and compared with an input of int64."""
 
     def forward(self, x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
         near = torch.arange(4).to(torch.float32)
@@ -242,7 +242,7 @@ def wide_constants(data: Data) -> Example:
 
 
 class Travelling(nn.Module):
-    """Permutations that come back behind operators with dimensions, and ones that do not come back."""
+    """Permutations that are undone after operators with dimensions, and ones that are not."""
 
     row: torch.Tensor
 
@@ -308,7 +308,7 @@ def volume_norm_alone(data: Data) -> Example:
 
 
 class NormsBehind(nn.Module):
-    """Batch norms behind a linear layer without a bias, and behind a convolution whose weights the caller gives."""
+    """Batch norms after a linear layer without a bias, and after a convolution with weights from the caller."""
 
     def __init__(self) -> None:
         super().__init__()

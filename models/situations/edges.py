@@ -74,7 +74,7 @@ def index_put_broadcast(data: Data) -> Example:
 
 
 class FirstRows(nn.Module):
-    """As many of the first rows as an input says: how many is known only at run time."""
+    """The first rows, as many as an input says: the number is known only at run time."""
 
     def forward(self, x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
         rows: int = count.item()  # type: ignore[assignment]

@@ -131,7 +131,7 @@ def padded_integers(data: Data) -> Example:
 
 
 class IndexedIntegers(nn.Module):
-    """Rows of integers, and of truth values, by index."""
+    """Rows of integers, and of booleans, by index."""
 
     def forward(self, n: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return n[rows], (n > 2)[rows]
@@ -167,7 +167,7 @@ def compared_truths(data: Data) -> Example:
 
 
 class MaskLogic(nn.Module):
-    """And, or, exclusive or, and not of truth values, as operators on their bits."""
+    """Bitwise and, or, xor and not of booleans."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         left, right = x > 0.0, y > 0.0
@@ -211,7 +211,7 @@ def integer_term(data: Data) -> Example:
 
 
 class BoundedLayer(nn.Module):
-    """The least of what a layer gives and of integers: the scale of the layer is that of the least as well."""
+    """The minimum of a layer's output and of integers: the scale of the layer is that of the minimum as well."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class BoundedLayer(nn.Module):
 
 
 class ComparedLayer(BoundedLayer):
-    """Whether what a layer gives is above integers."""
+    """Compares the result of a layer with integers."""
 
     def forward(self, x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
         return self.layer(x) > n  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Models of which nothing is left once no-ops are removed: a delegate of them would be empty."""
+"""Models that consist of no-ops: once removed, a delegate would be empty."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ QUANTIZED = ("tosa-int", "xnnpack-int8")
 
 
 class LeakyInPlace(nn.Module):
-    """A leaky ReLU in place behind a linear layer, and one that is not behind it."""
+    """A leaky ReLU in place after a linear layer, and one elsewhere."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

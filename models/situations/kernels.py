@@ -21,7 +21,7 @@ def uneven(data: Data, conv: nn.ConvTranspose2d, dimension: int) -> Transposed:
 
 
 class Transposed(nn.Module):
-    """One transposed convolution, with a batch norm behind it where asked."""
+    """One transposed convolution, optionally followed by a batch norm."""
 
     def __init__(self, conv: nn.ConvTranspose2d, norm: bool = False) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ def transposed_conv_norm_groups(data: Data) -> Example:
 
 
 class Clamped(nn.Module):
-    """A convolution or a linear layer with a clamp behind it that starts below zero."""
+    """A convolution or a linear layer, followed by a clamp that starts below zero."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()

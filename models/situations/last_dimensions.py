@@ -1,4 +1,4 @@
-"""Operators along one dimension, and sums, of what lies channels-last in memory."""
+"""Operators along one dimension, and sums, of tensors in channels-last memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from executorch_goldens import Data, Example, case
 
 
 class Behind(nn.Module):
-    """What pooling and a convolution give, each along its width, its height and its channels."""
+    """A pooling and a convolution, each along its width, its height and its channels."""
 
     def __init__(self, *operators: str) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def joined_behind(data: Data) -> Example:
 
 
 class Sums(nn.Module):
-    """Sums of an input with itself, with another one, and with what a pooling makes of it."""
+    """Sums of an input with itself, with another one, and with a pooling of it."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return x + x, x + y, functional.max_pool2d(x, 1) + y

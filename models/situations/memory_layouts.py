@@ -92,7 +92,7 @@ def turned_image(data: Data) -> Example:
 
 
 class ReadAround(TurnedTable):
-    """It is read by two delegates, and by what stands between them."""
+    """It is read by two delegates, and by operators between them."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.table * 2.0 + self.divided(self.table + x)
@@ -127,7 +127,7 @@ def channels_last_clone(data: Data) -> Example:
 
 
 class PermutedOnes(nn.Module):
-    """Permutations of five and six dimensions, of which some are one."""
+    """Permutations of five and six dimensions, some of size one."""
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         y = x + 1.0
@@ -156,7 +156,7 @@ def pad_between_permutes(data: Data) -> Example:
 
 
 class PaddedConv(nn.Module):
-    """A convolution of a padded convolution: the pad stands between two changes of layout."""
+    """A convolution of a padded convolution: the pad is between two changes of layout."""
 
     def __init__(self) -> None:
         super().__init__()

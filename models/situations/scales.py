@@ -38,7 +38,7 @@ def matrix_with_itself(data: Data) -> Example:
 
 
 class Cut(nn.Module):
-    """A layer over some of what another gives; how they are cut is only later seen to be a slice."""
+    """A layer over part of another's output; the cut is only later seen to be a slice."""
 
     def __init__(self, cut: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ DYNAMIC = ("xnnpack-dynamic",)
 
 
 class Around(nn.Module):
-    """Two layers of one input, and a third of what the first became outside of any delegate."""
+    """Two layers of one input, and a third of its value outside of any delegate."""
 
     def __init__(self, layer: Callable[[], nn.Module]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""States that are written at the end of a chain of operators, beside what the model returns."""
+"""States that are written at the end of a chain of operators, beside the model's outputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def record_behind_output(data: Data) -> Example:
 
 
 class Accumulated(nn.Module):
-    """A running sum that fades; what is returned is made before it."""
+    """A running sum that fades; the output is computed before it."""
 
     total: torch.Tensor
 

@@ -51,11 +51,11 @@ class Layer:
     open
         The dimensions of every input that are symbolic: their least and largest size.
     guards
-        What a failure shows.
+        The visible failure.
     targets
-        What it is lowered for.
+        The targets.
     every
-        What their sizes are multiples of.
+        The factor of their sizes.
     """
 
     make: Callable[[], nn.Module]

@@ -1,4 +1,4 @@
-"""What an Ethos-U55 does not take: other types, other kernels, longer strides."""
+"""Operators that an Ethos-U55 rejects: other types, other kernels, longer strides."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def moved_truths(data: Data) -> Example:
 
 
 class LeastAsFloat(nn.Module):
-    """The least of each row of int32, as a float: what a model returns is quantized whatever its type."""
+    """The minimum of each row of int32, as a float: outputs are quantized whatever their type."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.amin((x > 0.0).to(torch.int32), 1, keepdim=True).to(torch.float32)
@@ -53,7 +53,7 @@ def least_integer_inside(data: Data) -> Example:
 
 
 class CutTruths(nn.Module):
-    """Some columns of truth values, as floats."""
+    """Some columns of booleans, as floats."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x > 0.0)[:, 1:3].to(torch.float32)

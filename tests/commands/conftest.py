@@ -1,4 +1,4 @@
-"""What several commands read, and the browser that shows what they write."""
+"""Fixtures of several commands, and the browser that shows their pages."""
 
 from tests.support.browsing import browser
 from tests.unit.programs.conftest import folder

@@ -1,4 +1,4 @@
-"""``compare --html``: the report is drawn by a Python that has what draws one, which no toolchain's has."""
+"""``compare --html``: the report is drawn by a Python with the drawing packages, which no toolchain has."""
 
 from __future__ import annotations
 

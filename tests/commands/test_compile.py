@@ -72,7 +72,7 @@ def earlier() -> Compiler:
 
 @pytest.fixture(scope="module")
 def linear(vela: Compiler) -> Compiled:
-    """What Vela makes of LINEAR."""
+    """The payload that Vela makes of LINEAR."""
     (made,) = compiled(vela, LINEAR)
     assert isinstance(made, Compiled)
     return made
@@ -85,7 +85,7 @@ def compiled(vela: Compiler, *files: Path, release: str = RELEASE, variation: in
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, outside of any repository, with what a run of 1.3.1 and 1.4.1 has left."""
+    """The working directory, outside of any repository, with results of a run of 1.3.1 and 1.4.1."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -299,7 +299,7 @@ def test_a_payload_that_hangs_is_ended_at_its_limit(vela: Compiler, tmp_path: Pa
 
 
 def test_variations_that_disagree_are_unstable_and_never_recorded(vela: Compiler, earlier: Compiler) -> None:
-    """Two Velas stand for a Vela that makes two things of one payload."""
+    """Two Velas act as one that makes two results of one payload."""
     (one,), (other,) = compiled(earlier, SHUFFLED), compiled(vela, SHUFFLED)
     assert isinstance(one, Compiled)
     assert isinstance(other, Compiled)
@@ -312,7 +312,7 @@ def test_variations_that_disagree_are_unstable_and_never_recorded(vela: Compiler
 
 
 def test_history_and_heap_reach_the_process(vela: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a variation says is done: the payload after one's own is compiled first."""
+    """Variations reach the process: the payload after one's own is compiled first."""
     seen = []
 
     def run(command: Sequence[str], **given: object) -> subprocess.CompletedProcess[str]:

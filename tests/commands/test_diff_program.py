@@ -35,7 +35,7 @@ PATCHES = ("partition-order", "output-aliases", "folded-scales")
 
 
 def record(root: Path, pte: bytes, release: str = "1.5.1", cell: Cell = CELL) -> Path:
-    """Write a golden of a program, as a run would of its export, without what only an export has; return `root`."""
+    """Write a golden of a program, as a run would, without the parts that only an export has; return `root`."""
     decoded = decode(pte, schemas=SCHEMAS)
     texts = {golden.GRAPH: "graph\n", "pte.txt": decoded.text(delegates=False)}
     for index, delegate in enumerate(decoded.delegates):
@@ -353,10 +353,8 @@ def test_a_plain_build_is_not_and_its_settings_are_found(firm: Firm) -> None:
     assert "quantization.scale" in ended.stdout
     threads = f"{cores()} thread{'s' if cores() > 1 else ''}"
     last = ended.stdout.splitlines()[-1]
-    assert last.startswith("plain.pte is what ExecuTorch ")
-    assert last.endswith(
-        f" makes of xnnpack-int8/firm with CPU capability native, oneDNN on, {threads}, no patches"
-    )
+    assert last.startswith("plain.pte equals the export of ")
+    assert last.endswith(f" with CPU capability native, oneDNN on, {threads}, no patches")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""README and docs: each command is run or checked, what is shown is what is printed, and every link leads somewhere.
+"""README and docs: each command is run or checked, shown output is real, and every link leads somewhere.
 
 A command is a line that begins with ``$ ``, of a block whose first line does. The lines under it are what it prints;
 a line ``...`` matches any lines. A command that needs environments, a network or minutes is not run: a row of `UNRUN`
@@ -55,7 +55,7 @@ PAGES = (
 )
 #: A first page that is read at a sitting.
 README_LINES = 80
-#: What the pages call the long form of ``goldens run``.
+#: The long form of ``goldens run`` in pages.
 LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
 #: The cell of the model that the tutorial makes.
 OF_THE_TUTORIAL = "tosa-fp/wake-word"
@@ -153,7 +153,7 @@ def subcommand(*prefix: str) -> Check:
 
 
 def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
-    """Return what pytest reads from its words."""
+    """Return pytest's reading of its words."""
     pytester: pytest.Pytester = request.getfixturevalue("pytester")
     return pytester.parseconfig(*words)
 
@@ -204,7 +204,7 @@ def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     parser.parse_args([name, *others])
 
 
-#: What ``nox -s SESSION -- ARGUMENTS`` hands its arguments to.
+#: Recipients of the arguments of ``nox -s SESSION -- ARGUMENTS``.
 SESSIONS: dict[str, Check] = {
     "goldens": is_run,
     "tests": is_pytest,
@@ -230,7 +230,7 @@ def sessions() -> dict[str, str]:
 
 
 def is_session(words: Sequence[str], request: pytest.FixtureRequest) -> None:
-    """Assert that the sessions of ``nox -s`` exist and that what they run takes their arguments."""
+    """Assert that the sessions of ``nox -s`` exist and that their commands take the arguments."""
     end = words.index("--") if "--" in words else len(words)
     known = sessions()
     for name in words[:end]:
@@ -269,7 +269,7 @@ class Unrun:
     Attributes
     ----------
     prefix
-        What they begin with.
+        Their beginning.
     reason
         Why they are not run.
     check
@@ -281,11 +281,11 @@ class Unrun:
     check: Check
 
 
-#: How a page writes an instrument that is run here as ``python -m lab``: it reads goldens, and exports nothing.
+#: Instruments on pages that run here as ``python -m lab``: they read goldens, and export nothing.
 LAB = ("nox", "-s", "lab", "--")
 READ = ("core", "failures")
 UNRUN = (
-    Unrun(("python3", "-m", "venv"), "makes an environment where the reader stands", is_one_word),
+    Unrun(("python3", "-m", "venv"), "makes an environment in the reader's folder", is_one_word),
     Unrun((".",), "changes the reader's shell", is_one_word),
     Unrun(("pip", "install"), "needs a network", are_requirements),
     Unrun(("git", "diff"), "shows what the reader's work tree has", are_paths),
@@ -364,7 +364,7 @@ def test_a_command_runs_and_prints_what_its_page_shows(command: Command, checkou
 
 
 def words_of(command: Command) -> list[str]:
-    """Return what is run in the place of what a page writes: in this environment."""
+    """Return the command to run for a page's command: in this environment."""
     if command.words[: len(LAB)] == LAB:
         return [sys.executable, "-m", "lab", *command.words[len(LAB) :]]
     program, *arguments = command.words
@@ -511,7 +511,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_page_about_targets_has_every_target() -> None:
-    text = (REPOSITORY / "docs" / "cases.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w+-]+)` \|[^|]*\| (every case|cases that ask) \|$", text, flags=re.MULTILINE)
     assert dict(rows) == {
         name: "cases that ask" if target.opt_in else "every case" for name, target in TARGETS.items()
@@ -519,7 +519,7 @@ def test_the_page_about_targets_has_every_target() -> None:
 
 
 def test_python_on_a_page_about_cases_is_code_of_the_zoo() -> None:
-    text = (REPOSITORY / "docs" / "cases.md").read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
     code, *_ = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     assert any(code in path.read_text(encoding="utf-8") for path in (REPOSITORY / "models").glob("*.py"))
 
@@ -531,7 +531,9 @@ def test_the_page_about_settings_has_every_key() -> None:
 
 def test_settings_on_a_page_are_taken(tmp_path: Path) -> None:
     text = (REPOSITORY / "docs" / "own-repository.md").read_text(encoding="utf-8")
-    settings, points = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (settings,) = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
+    *_, points = re.findall(r"^```toml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "pyproject.toml").write_text(settings)
     assert config.load(tmp_path).models == ("firmware.models",)
     assert set(tomllib.loads(points)["project"]["entry-points"]) <= set(extensions.GROUPS)

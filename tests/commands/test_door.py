@@ -1,4 +1,4 @@
-"""The door of the command line: what ``--help`` costs, and ``goldens run`` where no ExecuTorch is installed."""
+"""The entry point: the cost of ``--help``, and ``goldens run`` where no ExecuTorch is installed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from executorch_goldens.cli import COMMANDS, ERROR
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 
-#: What the list of commands does without: each takes longer than all of it.
+#: Modules that the list of commands does not import: each takes longer than all of it.
 HEAVY = {"torch", "executorch", "numpy", "pytest", "msgspec", "_pytest"}
-#: What the command imports until it starts a different Python.
+#: Modules that the command imports until it starts a different Python.
 NEEDED = ("filelock", "jinja2", "markupsafe", "msgspec", "numpy", "packaging", "typing_extensions")
 
 
@@ -35,7 +35,7 @@ def test_the_list_of_commands_imports_nothing_heavy() -> None:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment that has this package with what it needs, and no ExecuTorch."""
+    """The Python of an environment that has this package with its dependencies, and no ExecuTorch."""
     folder = tmp_path_factory.mktemp("bare") / "environment"
     venv.create(folder, with_pip=False, symlinks=True)
     packages = Path(sysconfig.get_path("purelib"))

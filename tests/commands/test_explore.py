@@ -62,7 +62,7 @@ def free_port() -> int:
 
 
 class Page:
-    """What Model Explorer's page would show: what its address names, asked of the server."""
+    """The page of Model Explorer: the server's answer for each name in its address."""
 
     def __init__(self, address: str) -> None:
         self.server = address.partition("/?")[0]
@@ -95,7 +95,7 @@ class Page:
 
 @contextmanager
 def served(python: str, *words: object) -> Iterator[tuple[Page, str]]:
-    """Start the server, yield its page and what was printed before, and end it as a person does."""
+    """Start the server, yield its page and its output so far, and end it as a person does."""
     port = free_port()
     words = (*words, "--port", port, "--no-browser")
     # The addresses of this machine need no proxy.

@@ -1,4 +1,4 @@
-"""``init`` in somebody's repository: what it takes for the model, what it writes, and what it refuses."""
+"""``init`` in somebody's repository: the model it finds, the files it writes, and its refusals."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_an_exported_program_is_a_case_as_it_is(repository: Path, init: Init) ->
     (recorded,) = repository.glob("goldens/*/xnnpack-fp32/model/manifest.txt")
     assert "delegate 0" in recorded.read_text()
     refused = init("shipped by_A.pt2", "--yes", "--input=1,3", *HARNESS)
-    assert (refused.returncode, "is fed what it was exported with" in refused.stderr) == (ERROR, True)
+    assert (refused.returncode, "runs on the inputs it was exported with" in refused.stderr) == (ERROR, True)
 
 
 def test_answers_go_over_the_defaults_and_what_stands_in_the_settings_stays(
@@ -262,7 +262,7 @@ def begin(repository: Path, toolchain: str = "1.4.1") -> None:
 
 @pytest.fixture
 def zoo_of(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[str, Example]]]:
-    """Write the files for a model of `EXAMPLES`; return the zoo's text, and what its case builds."""
+    """Write the files for a model of `EXAMPLES`; return the zoo's text, and the example of its case."""
     (repository / "nets" / "wake_word.py").unlink()
     (repository / "other.py").write_text(EXAMPLES)
     path, named = list(sys.path), set(sys.modules)
@@ -499,7 +499,7 @@ def test_actionlint_finds_nothing_in_any_workflow(begun: Path) -> None:
 
 
 def test_the_workflow_takes_the_actions_that_this_project_takes(begun: Path) -> None:
-    """One digest for each, so that raising one here raises it in what is written."""
+    """One digest for each, so that raising one here raises it in the written files."""
     own = {line for file in (REPOSITORY / ".github").rglob("*.yml") for line in uses(file)}
     written = {*uses(begun / WORKFLOW), *uses(begun / COMMENT)}
     assert written
@@ -543,12 +543,12 @@ def uses(workflow: Path) -> list[str]:
         (
             {"other.py": EXAMPLES},
             ("other.py:Net", "--example", "other:long"),
-            "does not run on what other:long returns",
+            "does not run on the result of other:long",
         ),
         (
             {"other.py": EXAMPLES},
             ("other.py:pair",),
-            "what other.pair() returns beside the model is a Tensor",
+            "the second value that other.pair() returns is a Tensor",
         ),
         ({"other.py": EXAMPLES}, ("other.py:Net@gone.pt",), "gone.pt is no file: name a checkpoint"),
         (

@@ -1,4 +1,4 @@
-"""Shards merged: what one run leaves, byte for byte; what does not belong together is refused.
+"""Shards merged: the results of one run, byte for byte; unrelated results are refused.
 
 The runs take stored answers in the place of exports (`replay`).
 """
@@ -156,7 +156,7 @@ def test_a_merge_says_what_the_end_of_a_run_says(
     monkeypatch.setenv(STEP_SUMMARY, str(tmp_path / "summary"))
     shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged"))
     output = capsys.readouterr().out
-    assert "5 folders: 4 unstable, 1 crashed, 11 new: 11 FAILURE\n" in output
+    assert "5 folders: 4 unstable, 1 crashed, 11 new (11 FAILURE)\n" in output
     assert "crashed: tosa-fp/gamma: seed0-heap0: killed by SIGSEGV" in output
     assert "2 variations, 32 exports" in output
     assert "stale" not in output
@@ -344,7 +344,7 @@ def test_a_machine_is_its_processor_its_cores_and_its_memory(tmp_path: Path) -> 
 
 
 def merged(release: str = "1.4.1", verdict: str = "stable", **fields: Any) -> Merged:
-    """A run of one cell that proves what the ledger says, but for `fields`."""
+    """A run of one cell that proves the ledger's entry, except for `fields`."""
     known = {
         "machines": ("CPU | one, 2 cores, 16 GiB",),
         "whole": True,

@@ -38,9 +38,9 @@ CELLS = (
 #: The one whose error is shown: its values are codes times a scale, the same on every machine.
 WRONG = "xnnpack-int8/conv-bn-relu"
 REASON = "relu has no upper end"
-#: What the review's part of a picture is of.
+#: Pictures of a report, and the one of a review.
 NAMES = ("report-overview", "report-error", "report-operators", "review-terminal")
-#: Pixels of a page that three heat maps stand beside each other on.
+#: Pixels of a page with three heat maps side by side.
 WIDTH = 1040
 #: Lines at the foot of a review, which name its keys.
 KEYS = 2
@@ -49,7 +49,7 @@ COLOURS = {"default": "#e6e9ed", "green": "#5fd38a", "red": "#ff8a80", "brown": 
 
 
 def edited(package: Path, target: Path) -> None:
-    """Write a copy of an installed package with `EDITS`; what is not edited is linked where that can be."""
+    """Write a copy of an installed package with `EDITS`; unedited files are linked where possible."""
 
     def link(source: str, place: str) -> None:
         try:
@@ -158,7 +158,7 @@ def test_the_operators_are_of_this_report(reader: Reader, release: str) -> None:
 
 
 def as_html(screen: Any) -> str:
-    """Return what a terminal shows as a page."""
+    """Return the content of a terminal as a page."""
     empty = [number for number, line in enumerate(screen.display) if not line.strip()]
     rows = []
     for number in range(screen.lines):

@@ -1,4 +1,4 @@
-"""The report, in a real browser: what it shows of real results, that it needs no network, and what is refused.
+"""The report, in a real browser: its view of real results, its independence of a network, and its refusals.
 
 The results are those of real runs: of two releases with their bugs (`tests/data/report_results`), and of a replayed run
 over real exports of the test zoo. The browser is the Chromium that is installed, driven by Playwright; where there is
@@ -39,7 +39,7 @@ from tests.support.runner import Runner
 
 RESULTS = DATA / "report_results"
 STOCK = RESULTS / "stock"
-#: What a stranger may call a case, or let an error say.
+#: Names that an untrusted case or error may have.
 HOSTILE = '</script><img src=x onerror="document.title=1"><b>'
 
 
@@ -505,8 +505,8 @@ def test_what_changed_from_one_release_to_the_next_has_a_page(reader: Reader) ->
 @pytest.mark.parametrize(
     ("title", "cell"),
     [
-        ("What the zoo reaches of 1.2.0", "PromoteBoolOperandsPass"),
-        ("What deliberate defects show", "fold-of-raw-codes"),
+        ("Coverage of 1.2.0 by the zoo", "PromoteBoolOperandsPass"),
+        ("Deliberate defects", "fold-of-raw-codes"),
     ],
 )
 def test_the_tables_of_the_documentation_are_pages(reader: Reader, title: str, cell: str) -> None:
@@ -584,7 +584,7 @@ def test_no_tile_is_bright_in_the_dark(browser: Any, file: Path) -> None:
 
 @pytest.fixture
 def hostile(drawn: None, tmp_path: Path) -> Path:
-    """A report of results in which a reason, a verdict's message and what was proposed hold markup."""
+    """A report of results whose reason, message and proposal contain markup."""
     folder = tmp_path / "results" / "1.2.0"
     shutil.copytree(STOCK / "1.2.0", folder)
     case = folder / "tosa-int" / "cat-h-v"

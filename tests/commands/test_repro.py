@@ -1,4 +1,4 @@
-"""A script stands alone and shows what it was made for; what is minimized still does, and has nothing to spare."""
+"""A script runs alone and shows its defect; a minimized one still does, and has nothing to spare."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_depends_on_no_input_becomes_a_constant() -> None:
 
 
 class Product(torch.nn.Module):
-    """A product whose shape neither factor has, and what is computed of a weight alone."""
+    """A product whose shape neither factor has, and a computation on a weight alone."""
 
     def __init__(self) -> None:
         super().__init__()

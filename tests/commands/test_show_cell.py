@@ -1,4 +1,4 @@
-"""``goldens show TARGET/CASE``: the golden of a cell as text, or what a run has made since."""
+"""``goldens show TARGET/CASE``: the golden of a cell as text, or a run's later artifact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site of the documentation in Chromium: what a reader sees first, copies, and finds."""
+"""The documentation site in Chromium: the reader's first view, copying, and search."""
 
 from __future__ import annotations
 

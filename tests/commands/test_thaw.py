@@ -50,7 +50,7 @@ def test_thaw_says_what_became_of_each_program_and_of_all(folder: Path) -> None:
     right = harness("thaw", str(folder), "--runtime", python, folder=folder)
     assert right.returncode == SAME, right.stderr
     assert f"same: {XNNPACK} program\n" in right.stdout
-    assert f"kept: {TOSA} program: only what has TOSABackend runs it\n" in right.stdout
+    assert f"kept: {TOSA} program: needs a runtime with TOSABackend\n" in right.stdout
     assert f"same: {TOSA} delegate_0\n" in right.stdout
     # Every digest fits, and one program is no program.
     corpus = Corpus.read(folder)
@@ -136,7 +136,7 @@ def test_what_a_runner_of_the_listing_gives_is_judged_sample_by_sample(tmp_path:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--outputs", "no such"), "there is no folder no such: --outputs names what was brought back"),
+        (("--outputs", "no such"), "there is no folder no such: --outputs names the folder"),
         ((), "one of the arguments --runtime --outputs is required"),
         (("--outputs", ".", "--program-timeout", "3"), "--program-timeout"),
         (("--outputs", ".", "--runtime", "python"), "not allowed with argument"),

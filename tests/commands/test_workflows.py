@@ -1,4 +1,4 @@
-"""The scripts of workflows and actions: which commands they call, and what they make of what these say.
+"""The scripts of workflows and actions: the commands they call, and their use of the output.
 
 Each script is taken from its file and run by the shell that a runner has. The programs that it calls write down how
 they were called, and print and end as a test says.
@@ -39,8 +39,8 @@ code, said = next((said for words, said in all_said if line.startswith(words + "
 (sys.stderr if code > 1 else sys.stdout).write(said)
 sys.exit(code)
 """
-#: What a command ends with and prints, an error to the standard error, by what its line begins with.
-Said = Mapping[str, tuple[int, str]]
+#: A command's exit code and output (errors go to standard error), by the beginning of its line.
+Answers = Mapping[str, tuple[int, str]]
 
 
 def script(file: Path, name: str, key: str = "run") -> str:
@@ -53,7 +53,7 @@ def script(file: Path, name: str, key: str = "run") -> str:
 
 @dataclass(frozen=True)
 class Ran:
-    """A script that was run: how it ended, the programs that it called, and what it left."""
+    """A script that was run: its exit code, the programs that it called, and its outputs."""
 
     code: int
     calls: list[list[str]]
@@ -62,7 +62,7 @@ class Ran:
     folder: Path
 
 
-def run(text: str, folder: Path, said: Said, **variables: str) -> Ran:
+def run(text: str, folder: Path, answers: Answers, **variables: str) -> Ran:
     """Run a script in a folder, in place of a runner."""
     programs = folder / "programs"
     programs.mkdir()
@@ -79,7 +79,7 @@ def run(text: str, folder: Path, said: Said, **variables: str) -> Ran:
             "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(REPOSITORY / "harness"),
             "CALLS": str(calls),
-            "SAID": json.dumps(said),
+            "SAID": json.dumps(answers),
             "RUNNER_TEMP": str(folder / "temp"),
             "GITHUB_STEP_SUMMARY": str(summary),
             "GITHUB_OUTPUT": str(outputs),
@@ -130,8 +130,8 @@ def test_the_action_hands_its_inputs_on_and_says_whether_both_are_identical(
     # A pattern of cells is none of files.
     (temporary / "tosa-int").mkdir()
     (temporary / "tosa-int" / "file").touch()
-    said = {f"goldens compare {SIDES['BASE']}": (code, f"{MARK}\n**page**\n")}
-    ran = run(script(COMPARE, "compare both"), temporary, said, **SIDES, **inputs)
+    answers = {f"goldens compare {SIDES['BASE']}": (code, f"{MARK}\n**page**\n")}
+    ran = run(script(COMPARE, "compare both"), temporary, answers, **SIDES, **inputs)
     temp = temporary / "temp"
     compare, report = ran.calls
     assert compare == [
@@ -148,8 +148,8 @@ def test_the_action_hands_its_inputs_on_and_says_whether_both_are_identical(
 
 
 def test_the_action_fails_where_the_two_cannot_be_compared(temporary: Path) -> None:
-    said = {f"goldens compare {SIDES['BASE']}": (2, "")}
-    ran = run(script(COMPARE, "compare both"), temporary, said, **SIDES, **dict.fromkeys(EVERY, ""))
+    answers = {f"goldens compare {SIDES['BASE']}": (2, "")}
+    ran = run(script(COMPARE, "compare both"), temporary, answers, **SIDES, **dict.fromkeys(EVERY, ""))
     assert ran.code == 2
     assert len(ran.calls) == 1
     assert not ran.outputs
@@ -191,7 +191,7 @@ BASE = list(releases.load().releases.values())[-1]
 
 
 def index(newer: Mapping[str, str]) -> dict[str, tuple[int, str]]:
-    """Return what pip says is newest of what a release is paired with: as in `newer`, else what that has."""
+    """Return pip's newest versions for a release's packages: as in `newer`, else the release's own."""
     newest = {**BASE.stack(), **newer}
     return {
         f"pip index versions {name}": (0, f"{name} ({version})\nAvailable versions: {version}, 0.1\n")
@@ -228,8 +228,8 @@ def test_what_is_newer_is_compared_each_alone_and_then_all_together(
 
 
 def test_a_head_that_cannot_be_compared_has_the_reason_on_the_page(temporary: Path) -> None:
-    said = {**index({"torch": "9.1"}), f"goldens compare {BASE.version}": (2, "uv says:\nno such torch\n")}
-    ran = run(script(WORKFLOWS / "newest.yml", "compare what is newer"), temporary, said)
+    answers = {**index({"torch": "9.1"}), f"goldens compare {BASE.version}": (2, "uv says:\nno such torch\n")}
+    ran = run(script(WORKFLOWS / "newest.yml", "compare what is newer"), temporary, answers)
     assert ran.code == 1
     assert ran.summary.endswith("torch==9.1\n\nno such torch\n")
 
@@ -238,19 +238,19 @@ def test_a_head_that_cannot_be_compared_has_the_reason_on_the_page(temporary: Pa
 def test_what_is_newer_and_different_fails_the_job_after_all_of_it_was_compared(
     temporary: Path, code: int
 ) -> None:
-    said = index({"torch": "9.1", "torchao": "9.2"})
+    answers = index({"torch": "9.1", "torchao": "9.2"})
     differs = {f"goldens compare {BASE.version} {BASE.version} + torch==9.1 --markdown": (code, "")}
-    ran = run(script(WORKFLOWS / "newest.yml", "compare what is newer"), temporary, {**said, **differs})
+    ran = run(script(WORKFLOWS / "newest.yml", "compare what is newer"), temporary, {**answers, **differs})
     assert ran.code == 1
     assert len([words for words in ran.calls if words[0] == "goldens"]) == 3
 
 
 def test_an_index_that_says_nothing_is_no_index_without_news(temporary: Path) -> None:
-    said = {**index({}), "pip index versions torch": (0, "")}
-    assert run(script(WORKFLOWS / "newest.yml", "compare what is newer"), temporary, said).code == 1
+    answers = {**index({}), "pip index versions torch": (0, "")}
+    assert run(script(WORKFLOWS / "newest.yml", "compare what is newer"), temporary, answers).code == 1
 
 
-#: What GitHub's action gives a script, as far as comment.yml uses it; what it does is printed as JSON.
+#: A stub of GitHub's action for scripts, as far as comment.yml uses it; its calls are printed as JSON.
 GITHUB = """
 const done = [];
 const note = (name) => async (words) => { done.push([name, words]); };

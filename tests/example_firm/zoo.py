@@ -1,4 +1,4 @@
-"""What the firm ships, program by program: the functions of its release scripts, and what should come out."""
+"""The firm's programs, one by one: the functions of its release scripts, and the expected results."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def exported(module: torch.nn.Module, *inputs: torch.Tensor, target: str = "tosa
 def linear(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, own_flatc: None
 ) -> tuple[str, Lowered]:
-    """A target and what it makes of a linear layer."""
+    """A target and its program of a linear layer."""
     case = load(("models",))["linear"]
     made = made_once(
         tmp_path_factory,

@@ -1,4 +1,4 @@
-"""Cases that are files: exported programs, and what is in them that is not read."""
+"""Cases that are files: exported programs, and the parts of them that are not read."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ HOSTILE = ("inputs", "weight", "constant", "script object", "opaque object", "ol
 
 
 def hostile(kind: str, saved: Path, file: Path, obeyed: Path) -> str:
-    """Write an archive one entry of which makes a file where it is unpickled; return what the entry is called."""
+    """Write an archive with an entry that makes a file where it is unpickled; return the entry's name."""
     source, evil = saved / "layer.pt2", Obeyed(obeyed)
     if kind == "older layout":
         with zipfile.ZipFile(file, "w") as archive:
@@ -294,7 +294,7 @@ def test_reading_leaves_torch_as_it_was(saved: Path) -> None:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Return a folder with a ``.pte``, what it is run on and what it gives."""
+    """Return a folder with a ``.pte``, its inputs and its outputs."""
     example = example_of(load(("models",))["linear"])
     (tmp_path / "linear.pte").write_bytes(PROGRAM.read_bytes())
     np.savez(tmp_path / "in.npz", *(tensor.numpy() for tensor in example.inputs))

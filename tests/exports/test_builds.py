@@ -1,4 +1,4 @@
-"""Cases that make their whole programs by themselves: what is run of them, what they are held to, what is said."""
+"""Cases that make their whole programs by themselves: their runs, their references, their messages."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_quantized_build_of_which_nothing_is_said_names_the_way_out() -> None:
     found = list(wrongs(made("int8-unnamed")))
     assert found[0].startswith("output 0 ")
     assert found[-1] == (
-        "  forward is held to its eager module; where it is quantized, name what it computes then: "
+        "  forward is compared with its eager module; if it is quantized, declare that: "
         "build.quantized(module)"
     )
 
@@ -143,7 +143,7 @@ def test_state_that_does_not_reach_the_next_method_is_wrong_and_named() -> None:
     found = list(wrongs(made("forgetful")))
     assert found[0].startswith("output 0 (prefill, decode: example)")
     assert found[-1] == (
-        "  each method by itself is right: what one leaves in the shared state does not reach the next "
+        "  each method alone is right: the state that one writes does not reach the next "
         "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
     )
 

@@ -164,7 +164,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def cluster_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ClusterSweep]:
-    """Return what makes a sweep over cells of no zoo, whose requests are made up."""
+    """Return a maker of a sweep over cells of no zoo, with invented requests."""
     monkeypatch.setattr(
         Reuse, "listing", lambda self, settings, wanted: (("name", f"{wanted[0]} " * 100),) * 20
     )

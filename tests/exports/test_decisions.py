@@ -39,7 +39,7 @@ def made_by(function: str, monkeypatch: pytest.MonkeyPatch) -> Artifact:
 def judged(
     root: Path, release: str, made: Artifact, snapshot: SnapshotAssertion, *stated: Expected
 ) -> Judged:
-    """Judge two equal exports, asked to record what they made."""
+    """Judge two equal exports, asked to record them."""
     expected = Expectations(root, release, stated)
     judge = Judge(root / release, expected, OwnFiles.of(REPOSITORY), Updating(new=True, changed=True))
     return judge.judge(CELL, outcomes(made, made, cell=CELL), releases.load().release(release), snapshot)

@@ -1,4 +1,4 @@
-"""What an export makes on each target in the installed release."""
+"""Exports for each target in the installed release."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ MASKED = Case("masked", "tests", "something", masked)
 def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As ExecuTorch 1.1.0 does, before pytorch/executorch#17901."""
+    """ExecuTorch 1.1.0 does this, before pytorch/executorch#17901."""
     assert lowered_by(export(MASKED, "tosa-int")).altered == ()
     into_a_copy = ReplaceInfAndLimitValuesPass.call
 

@@ -72,7 +72,7 @@ def test_what_raises_is_a_failure_of_its_stage(
 
 
 def test_an_exception_of_the_harness_is_no_verdict_and_names_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `Tensor.permute` of a tensor that has not as many dimensions: native code that the harness calls wrongly."""
+    """For example `Tensor.permute` with the wrong number of dimensions: the harness calls native code wrongly."""
     monkeypatch.setattr(numerics, "_dim_order", lambda node: (0, 1, 2, 3, 4))
     with pytest.raises(OwnError) as raised:
         export(ZOO["linear"], "tosa-fp")

@@ -1,4 +1,4 @@
-"""Which operator begins a departure from eager, and how that is said."""
+"""The operator that begins a departure from eager, and its message."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> No
 def test_what_is_not_seen_and_what_adds_up_is_said() -> None:
     lines = said(replace(DEPARTURE, operator="", module="", unseen=("aten.permute_copy",), agrees=False))
     assert lines[0] == "begins at aten.linear aten_linear_default_2 in lowered_module_0, sample extremes"
-    assert lines[1].endswith("which departs already, and does not explain what comes out")
+    assert lines[1].endswith("which departs already, and does not explain this value")
     assert lines[2] == "  or at one of these just before it, whose values are not seen: aten.permute_copy"
     assert said(replace(DEPARTURE, before=()))[1] == "  made from constants only"
     lines = said(replace(DEPARTURE, alone=False))
@@ -165,7 +165,7 @@ def moved(tensor: Tensor) -> Tensor:
 
 
 def imprecise(made: Lowered) -> Lowered:
-    """What rounding may move by anything, and the verdict thinks nothing of: only then operators are looked at."""
+    """Rounding may move the outputs by anything, so the verdict accepts them: only then operators are checked."""
     samples = tuple(
         replace(
             sample,
@@ -234,7 +234,7 @@ def test_what_cannot_be_looked_into_is_named_and_leaves_nothing_judged(
 
 
 class Sums(torch.nn.Module):
-    """A sum of three, of which TOSA's passes do not quantize the first."""
+    """A sum of three; TOSA's passes do not quantize the first."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
         return x + y + z
@@ -449,7 +449,7 @@ class Injected:
     Attributes
     ----------
     operator
-        What `Departure.operator` begins with.
+        The beginning of `Departure.operator`.
     before
         Operators of `Departure.before`; an input of the delegate is ``input``.
     """

@@ -1,4 +1,4 @@
-"""How a program is loaded and given to the runtime, with which kernels."""
+"""Ways to load a program and to pass it to the runtime, with the chosen kernels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("own_flatc")
 
 
 def test_a_program_that_gives_something_else_from_a_file_is_corrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a runtime that unmaps what it still reads."""
+    """For example a runtime that unmaps memory it still reads."""
     assert lowered_by(export(ZOO["linear"], "xnnpack-fp32")).loads == ()
     way = "from a file that is mapped into memory, as a module"
 
@@ -64,7 +64,7 @@ def test_a_program_that_gives_something_else_from_a_file_is_corrupt(monkeypatch:
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what is mapped")
 @pytest.mark.parametrize("load", ["_load_for_executorch", "_load_program"])
 def test_the_runtime_maps_a_file_in_both_of_its_interfaces(tmp_path: Path, load: str) -> None:
-    """Where a release reads it otherwise, `loading.WAYS` lacks a way."""
+    """If a release reads files differently, `loading.WAYS` lacks a way."""
     from executorch.extension.pybindings import portable_lib
 
     file = tmp_path / "linear.pte"

@@ -1,4 +1,4 @@
-"""Quantizations that lose what a model computes, and how little a case accepts."""
+"""Quantizations that lose the model's computation, and the floor that a case accepts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def attending(hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Cal
 
 
 def judged(build: Callable[[Data], Example], target: str, **settings: Any) -> Verdict | None:
-    """Return what is said against a case; None where nothing is."""
+    """Return the objection to a case; None without one."""
     case, cell = Case("attending", "tests", "something", build, **settings), Cell(target, "attending")
     found = objection(cell, [outcome(export(case, target), cell)])
     if found is not None:
@@ -96,7 +96,7 @@ def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
 
 
 def test_a_quantization_whose_values_are_compared_is_not_named_for_what_it_costs_alone() -> None:
-    """2.997 is not 3, and both are the same once what 3 is compared with is quantized as well."""
+    """2.997 is not 3, and both are equal once the value compared with 3 is quantized as well."""
     case, cell = replace(load(("models",))["scaled-attention"], sqnr={}), Cell("tosa-int", "scaled-attention")
     found = objection(cell, [outcome(export(case, "tosa-int"), cell)])
     assert found is not None

@@ -1,4 +1,4 @@
-"""Which pass made each operator of a delegate: recorded by real exports, kept beside results, read again."""
+"""The pass that made each operator of a delegate: recorded by real exports, kept beside results, read again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ZOO = load(("models",))
 
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
-    """The first export of a process makes what all share: the quantizers' patterns."""
+    """The first export of a process makes shared state: the quantizers' patterns."""
     warm_up(("tosa-int", "xnnpack-int8"))
 
 
@@ -36,7 +36,7 @@ def exported(target: str, case: str, capture: int = ORIGINS) -> Artifact:
 
 
 def origins_of(artifact: Artifact) -> dict[str, set[str]]:
-    """Return what made the operators of an artifact's only delegate, by their type; and constants of XNNPACK's."""
+    """Return the origins of the operators of an artifact's only delegate, by their type; and constants of XNNPACK's."""
     assert isinstance(artifact.result, Lowered)
     assert artifact.watched is not None
     (known,) = artifact.watched.origins

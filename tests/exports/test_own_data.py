@@ -1,4 +1,4 @@
-"""What a case brings itself: recorded inputs, calibration data, a quantizer, training, a metric."""
+"""Data that a case brings itself: recorded inputs, calibration data, a quantizer, training, a metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the harness's own code raises: a verdict of its cell that names the harness, and the run goes on."""
+"""Exceptions of the harness's own code: the cell's verdict names the harness, and the run continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lowered program is run on beside its example: other sizes, and several steps."""
+"""Samples of a lowered program besides its example: other sizes, and several steps."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ def overriding(monkeypatch: pytest.MonkeyPatch) -> tuple[Overriding, Overriding]
 
 
 def kernels(operators: Mapping[Any, Any]) -> dict[str, list[tuple[str, str]]]:
-    """Return the Python kernels of `operators` in order, by what made them: each time, other functions are made."""
+    """Return the Python kernels of `operators` in order, by their maker: each call makes other functions."""
     from torch._subclasses.fake_impls import op_implementations_dict
 
     return {
@@ -486,7 +486,7 @@ def test_the_reference_model_finds_no_debugger_and_lowering_finds_flatc(
 
 @pytest.fixture
 def lazily(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Graph modules are compiled when someone calls them; what was generated is listed."""
+    """Graph modules are compiled when someone calls them; generated code is listed."""
     from torch.export import _trace
     from torch.fx import Graph, GraphModule
 
@@ -521,7 +521,7 @@ def traced() -> torch.fx.GraphModule:
 
 
 def double(module: torch.fx.GraphModule) -> None:
-    """Let `module` return twice what it does, in its graph."""
+    """Let `module` return twice its value, in its graph."""
     *_, output = module.graph.nodes
     with module.graph.inserting_before(output):
         output.args = (module.graph.call_function(torch.mul, (output.args[0], 2)),)

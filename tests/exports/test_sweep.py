@@ -1,4 +1,4 @@
-"""Exports in processes of their own: one that dies or hangs is a verdict, and nothing is left behind."""
+"""Exports in processes of their own: one that dies or hangs is a verdict, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_template_that_is_killed_before_it_is_ready_is_started_again_once() ->
 
 
 def serve_one(limit: float, run: Callable[[], object]) -> dict[str, Any]:
-    """Let a template run one request in a child; return what it answers at its end."""
+    """Let a template run one request in a child; return its answer at the end."""
     requests, answers = os.pipe(), os.pipe()
 
     def start(request: Mapping[str, Any]) -> int:
@@ -607,7 +607,7 @@ def test_another_machine_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> No
     assert environment["ATEN_CPU_CAPABILITY"] == "avx2"
     assert environment["MKL_NUM_THREADS"] == "2"
     assert environment["TZ"] == "Pacific/Chatham"
-    # The harness of that root comes in by the command line: on the path it would bring what stands beside it.
+    # The harness of that root comes in by the command line: on the path it would bring its neighbours.
     assert "/other" in with_harness(Path(sys.executable), "pass", machine.root)
     assert "/other" not in environment.get("PYTHONPATH", "").split(os.pathsep)
     native = worker_environment(Path(sys.executable), 0, Machine(""))

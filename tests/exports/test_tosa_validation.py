@@ -1,4 +1,4 @@
-"""What tosa-opt says of the payloads of exports."""
+"""Messages of tosa-opt about the payloads of exports."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_payload_that_cannot_be_checked_is_not_validated_and_said_to_be(
 def test_a_tosa_opt_that_cannot_be_run_is_said_and_fails_no_lowering(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As where its loader is another machine's, or it is a script whose Python is elsewhere."""
+    """For example its loader is for another machine, or its script names a missing Python."""
     tool = tmp_path / "tosa-opt"
     tool.write_text("#!/no/such/python\n")
     tool.chmod(0o755)

@@ -1,4 +1,4 @@
-"""An export under watch: which passes ran where, which changed the graph, what was serialized by whom."""
+"""An export under watch: passes that ran, changed the graph, and the serializer of each operator."""
 
 from __future__ import annotations
 

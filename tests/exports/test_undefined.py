@@ -1,4 +1,4 @@
-"""Which samples are judged: not those on which the model, torch or TOSA leave open what comes out."""
+"""The judged samples: without those on which the model, torch or TOSA leave the result open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches that exports take: recorded without changing an export, told from the sources, written and read again."""
+"""Branches that exports take: recorded without changing an export, found in the sources, written and read again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINEAR = Cell("tosa-int", "linear")
 
 
 def sources(folder: Path, text: str) -> Sources:
-    """Return the sources of a release that has one file, with `text`: a package, as what one file imports is asked."""
+    """Return the sources of a release that has one file, with `text`: a package, as its imports are queried."""
     package = folder / "executorch"
     file = package / branches.FOLDERS[0] / "fold.py"
     file.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The tables of what the zoo reaches: rendered, committed, and true to the goldens beside them."""
+"""The tables of the zoo's coverage: rendered, committed, and true to the goldens beside them."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def unreached(version: str) -> set[str]:
 
 
 def stale(given: Mapping[str, str]) -> list[str]:
-    """Return the names of which every release's zoo reaches what there is."""
+    """Return the names that every release's zoo reaches completely."""
     return sorted(given.keys() - set().union(*map(unreached, VERSIONS)))
 
 

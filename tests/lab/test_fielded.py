@@ -1,4 +1,4 @@
-"""Programs in the runtime of another release: what comes of sound, damaged and deadly ones, and what is made of it."""
+"""Programs in the runtime of another release: results of sound, damaged and deadly ones, and their use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests import DATA, GOLDENS
 
 RELEASE = releases.load().default
 
-#: Programs that ``nox -s lab -- fielded`` made in the environment of 1.1.0; the name says of which cell. An 8-bit
+#: Programs that ``nox -s lab -- fielded`` made in the environment of 1.1.0; named after their cell. An 8-bit
 #: transposed convolution is one that XNNPACK refuses, and the reference model dies of a pad by a negative amount.
 PAYLOADS = DATA / "payloads"
 LINEAR = PAYLOADS / "xnnpack-fp32-linear-1.1.0.program"
@@ -40,7 +40,7 @@ PAYLOAD = PAYLOADS / "tosa-int-linear-1.1.0.program"
 UNRUNNABLE = PAYLOADS / "xnnpack-int8-conv-transpose2d-1.1.0.program"
 DEADLY = PAYLOADS / "tosa-fp-cropping-pad-1.1.0.program"
 
-#: Where the identifier of a flatbuffer stands, and the header of an XNNPACK payload begins (XNNHeader of 1.1.0).
+#: Place of a flatbuffer's identifier, and the magic number of an XNNPACK payload (XNNHeader of 1.1.0).
 IDENTIFIER, XNNPACK_MAGIC = slice(4, 8), b"XH00"
 
 
@@ -67,7 +67,7 @@ def damaged() -> dict[str, Shipped]:
 
 @pytest.fixture(scope="module")
 def came(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """What came of each program in the release that is installed, as a golden says it."""
+    """The result of each program in the installed release, as a golden has it."""
     folder = tmp_path_factory.mktemp("programs")
     files = {"linear": LINEAR, "tosa": PAYLOAD, "refused": UNRUNNABLE, "deadly": DEADLY}
     for name, shipped in damaged().items():
@@ -326,7 +326,7 @@ def test_the_tables_count_pairs_and_group_what_breaks() -> None:
 
 @pytest.mark.parametrize("version", releases.load().releases)
 def test_every_program_of_a_core_was_reviewed_on_every_release(version: str) -> None:
-    """What was not is new to the run of every week, which is red for it."""
+    """An unreviewed one is new to the weekly run, which fails."""
     folder = GOLDENS / version
     programs = {cell for cell in core.read(folder / core.FILE) if ships(folder, cell)}
     for run in releases.load().releases:
@@ -337,7 +337,7 @@ def test_every_program_of_a_core_was_reviewed_on_every_release(version: str) -> 
 
 
 def ships(folder: Path, cell: Cell) -> bool:
-    """Whether the golden of a cell is of something that can be run: a program, for TOSA one with delegates.
+    """Return whether the golden of a cell has something to run: a program, for TOSA one with delegates.
 
     The command takes no builds, which may have several methods and data files: ``goldens freeze`` and ``thaw`` do.
     """
@@ -361,7 +361,7 @@ def test_what_the_command_cannot_do_is_named(
     assert "--snapshot-update is refused because CI is set" in capsys.readouterr().err
     monkeypatch.delenv("CI")
     for words, fact in {
-        ("1.4.0",): "'1.4.0': no release of releases.toml is 1.4.0",
+        ("1.4.0",): "unknown release '1.4.0'",
         (here, "--new", "1.6.0"): "--new '1.6.0' is none of the releases given: 1.4.1",
         (here, "--cell", "nothing/at-all"): "--cell nothing/at-all: no cell of 1.4.1 matches",
     }.items():

@@ -1,4 +1,4 @@
-"""The scripts of docs/lab/findings: which stand in the table, and what a run of one says."""
+"""The scripts of docs/lab/findings: their entries in the table, and their output."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_the_table_has_every_finding_with_its_text_and_script() -> None:
 def test_the_text_of_a_finding_says_the_same_of_upstream_as_the_table(name: str) -> None:
     finding = load()[name]
     assert bool(finding.threads) == (finding.upstream != "none found")
-    told = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("**Upstream:**")[2]
-    assert all(f"#{number}" in told for number in finding.threads)
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("**Upstream:**")[2]
+    assert all(f"#{number}" in text for number in finding.threads)
     # A text says so in words of its own.
     state = {"none found": r"\bno issue|\bnone found", "open": r"\bopen\b", "merged": r"\bmerged\b"}
-    assert re.search(state[finding.upstream], told)
+    assert re.search(state[finding.upstream], text)
 
 
 @pytest.mark.parametrize("name", CORRECTED)

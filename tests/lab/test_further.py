@@ -1,4 +1,4 @@
-"""The sources that have no goldens: what they hold, and that each is held out by time."""
+"""Sources without goldens: their content, and that each is held out by time."""
 
 from __future__ import annotations
 

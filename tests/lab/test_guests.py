@@ -1,4 +1,4 @@
-"""Guest zoos: their listings, what is taken from upstream's tests, and goldens in the compact form."""
+"""Guest zoos: their listings, the models of upstream's tests, and goldens in the compact form."""
 
 from __future__ import annotations
 
@@ -534,7 +534,7 @@ def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:
 @example("a \x7f, a \x00, a \x85, a \u2028")
 @example("half of a pair: \ud800")
 def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
-    """What TOML cannot hold, half of a pair of UTF-16, is there as its escape."""
+    """TOML cannot hold half of a UTF-16 pair, so it is escaped."""
     said = reason.encode("utf-8", "backslashreplace").decode("utf-8")
     judged = known.settled({}, Verdict(Cell("tosa-fp", "add"), "corrupt", reason))
     with tempfile.TemporaryDirectory() as folder:

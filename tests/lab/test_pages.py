@@ -15,7 +15,7 @@ from lab.pages import DOCS, MAKERS, PageError, Part, difference, parts, spliced
 from tests import REPOSITORY
 
 PARTS = list(parts())
-#: Folders of which every page is made by an instrument.
+#: Folders whose pages are all made by an instrument.
 MADE = ("lab/coverage",)
 #: Makers that measure nothing: they read what others have measured, and the parsers.
 OF_NO_INSTRUMENT = {"commands", "evidence"}

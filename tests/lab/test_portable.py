@@ -1,4 +1,4 @@
-"""Which sources another checkout has, for exports on another machine."""
+"""Sources of another checkout, for exports on another machine."""
 
 from __future__ import annotations
 

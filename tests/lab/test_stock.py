@@ -1,4 +1,4 @@
-"""What ``python -m lab stock`` says of states; the exports behind them are those of every run."""
+"""States in ``python -m lab stock``; their exports are those of every run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RELEASE = releases.load().releases["1.2.0"]
 
 
 def states(**others: str) -> dict[str, Finding]:
-    """Return what 1.2.0 shows as declared, but for `others`, by finding."""
+    """Return the states of 1.2.0 as declared, except `others`, by finding."""
     shown = {f"#{number}": state for number, state in RELEASE.issues.items()}
     shown |= dict.fromkeys(corrected_cells("1.2.0"), "bug")
     return {row: Finding(state, ()) for row, state in {**shown, **others}.items()}
@@ -31,7 +31,7 @@ FIXED = {row: Finding("fixed", ()) for row in states()}
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("9.9.9", "'9.9.9': no release of releases.toml is 9.9.9: it knows 1.1.0"),
+        ("9.9.9", "unknown release '9.9.9'; known are 1.1.0"),
         ("1.4.1=python", "'1.4.1=python' is no toolchain"),
         ("no/such/python", "'no/such/python': there is no no/such/python"),
         ("/usr", "/usr has no environment in it"),

@@ -1,4 +1,4 @@
-"""Locks hold what the matrix and pyproject.toml want, hashes are verified, and an audit that asked nobody says so."""
+"""Locks hold the packages of the matrix and pyproject.toml, with verified hashes; an audit without answers says so."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_every_lock_holds_what_is_wanted_of_it() -> None:
             lambda text: re.sub(r" *--hash=\S+", "", text),
             "tests.txt: axe-playwright-python has no hash",
         ),
-        ("1.5.1", lambda text: text + NUMPY, "1.5.1.txt: numpy stands twice"),
+        ("1.5.1", lambda text: text + NUMPY, "1.5.1.txt: numpy occurs twice"),
         ("vgf-0.9.0", None, "vgf-0.9.0.txt is missing"),
         ("0.9", lambda _: "", "0.9.txt belongs to no release and no session"),
     ],

@@ -1,4 +1,4 @@
-"""The table of threads upstream: what each golden, failure and known defect says of them."""
+"""The table of threads upstream: the state in each golden, failure and known defect."""
 
 from __future__ import annotations
 

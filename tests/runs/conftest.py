@@ -40,7 +40,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts:
 
 @pytest.fixture
 def recorded(recording: Runner, tmp_path: Path) -> Runner:
-    """A runner of its own with what `recording` recorded."""
+    """A runner of its own with the goldens of `recording`."""
     shutil.copytree(recording.folder, tmp_path / "own")
     # The zoo that a run sees is the one beside its answers.
     return Runner(tmp_path / "own", recording.release, {replay.VARIABLE: str(tmp_path / "own" / "answers")})

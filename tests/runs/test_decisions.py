@@ -37,7 +37,7 @@ def test_new_cells_that_fail_or_delegate_nothing_are_refused_with_the_line_to_wr
             line = f'expects={{"xnnpack-fp32": {{"{runner.release}": "{what}"}}}}'
             assert f"new: xnnpack-fp32/{case} on ExecuTorch {runner.release}: {what}: " in finished.output
             refusal = (
-                f"not recorded: a {what} is a decision, and nothing expects it: in its @case, {line}; or in "
+                f"not recorded: a {what} is recorded only if it is expected: in its @case, {line}; or in "
             )
             assert refusal in finished.output
             table = f'what = "{what}", releases = ["{runner.release}"], cells = ["xnnpack-fp32/{case}"]'
@@ -72,7 +72,7 @@ def test_a_golden_that_begins_to_fail_is_no_golden_before_that_is_expected(
     finished = recorded(*words)
     assert finished.code == pytest.ExitCode.TESTS_FAILED
     assert "failed: tosa-fp/alpha" in finished.output
-    assert "not recorded: a FAILURE is a decision" in finished.output
+    assert "not recorded: a FAILURE is recorded only if it is expected" in finished.output
     assert recorded.files() == before
     recorded.expect("tosa-fp/alpha")
     assert recorded(*words).code == 0
@@ -89,8 +89,8 @@ def test_a_golden_that_nothing_expects_is_red_until_a_review_writes_its_expectat
         assert reason in finished.output
         assert "as its golden, and nothing expects it" in finished.output
         command = f"goldens review --expect --goldens={recorded.goldens} writes"
-        assert f" ({command} that)" in finished.output
-        assert f"\nunexpected: {command} what the goldens" in finished.output
+        assert f" ({command} it)" in finished.output
+        assert f"\nunexpected: {command} the expectations for existing goldens" in finished.output
     assert expecting.update(recorded.goldens).written == len(TARGETS)
     finished = recorded(*WHOLE)
     assert finished.code == 0, finished.output

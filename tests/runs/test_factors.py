@@ -1,4 +1,4 @@
-"""Which factor a disagreement follows: exports with one factor changed, what is said of them, when they are made."""
+"""The factor that a disagreement follows: exports with one factor changed, their messages, and when they are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export without the blamed pass proves, and when one is made."""
+"""Exports without the blamed pass: what they prove, and when they are made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ACTS = replace(IDLE, fingerprint="b", changed=True)
 OTHERWISE = replace(ACTS, fingerprint="c")
 
 
-#: What a golden is recorded of, what a pass makes of it, and that in another order.
+#: A recorded golden, a pass's different result, and the same in another order.
 SOUND = artifact(lowered(GRAPH), FOLD, IDLE)
 CHANGED = artifact(lowered(GRAPH.replace("%y", "%x")), FOLD, ACTS)
 CORRUPT = artifact(MISWIRED, FOLD, ACTS)
@@ -41,13 +41,13 @@ def golden(runner: Runner) -> Runner:
 
 
 def proven(runner: Runner) -> dict[str, str]:
-    """Return what the last run says that exports without a pass prove, by cell."""
+    """Return the proofs by exports without a pass in the last run, by cell."""
     found = proposals.find(runner.folder / "sweeps")
     return {str(proposal.cell): proposal.proof for proposal in found if proposal.proof}
 
 
 def said(runner: Runner, made: object, without: object, *options: str) -> list[str]:
-    """Return what a run proves, and see that it says each with the cause."""
+    """Return the proofs of a run, and check that each is printed with its cause."""
     runner.answers({"*": made, "without": {"*": without}})
     finished = runner("--models", "zoo", *SEEDS, *options)
     found = proven(runner)

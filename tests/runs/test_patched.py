@@ -1,4 +1,4 @@
-"""What ExecuTorch is exported with in a repository of one's own: as it was published, or with the release's patches."""
+"""ExecuTorch in another repository: as published, or with the release's patches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 UPDATE = "--snapshot-update"
-#: What a message says where the release declares a patch that the run has not applied.
-WAY_OUT = 'patches = "auto" under [tool.goldens] in pyproject.toml applies what'
+#: Way out in a message where the release declares a patch that the run has not applied.
+WAY_OUT = 'patches = "auto" under [tool.goldens] in pyproject.toml applies the patches of'
 PARTITIONS = f"exported without partition-order (#19045), which may be why: {WAY_OUT}"
 
 #: Two delegates of TOSA, whose order follows the hash seed (#19045).
@@ -67,7 +67,7 @@ def test_cells_that_disagree_without_a_declared_patch_name_it_and_the_setting(
     assert set(found.verdicts().values()) == {"order-only"}, found.output
     assert applied(found.output) == "none"
     (line,) = [line for line in found.output.splitlines() if WAY_OUT in line]
-    assert line == f"  patches: {PARTITIONS} {runner.release} needs, or --patches auto"
+    assert line == f"  patches: {PARTITIONS} {runner.release}, or pass --patches auto"
     # No patch that is declared edits what the other cell ran.
     assert line in message(found.output, "tosa-fp/alpha")
     for other in (repository('patches = "auto"')(*cells), repository("")(*cells, "--patches", "auto")):

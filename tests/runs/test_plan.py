@@ -1,4 +1,4 @@
-"""``goldens run --plan``: what a run would do, printed; and ``--help-all``."""
+"""``goldens run --plan``: the plan of a run, printed; and ``--help-all``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_plan_names_what_would_be_done_and_does_nothing(planned: Runner) -> No
 
 def test_a_plan_says_what_would_be_recorded(planned: Runner) -> None:
     finished = planned("--models", "zoo_alpha", "--cell", "tosa-fp/*", UPDATE, "--plan")
-    assert "have none; what is right is recorded" in finished.output
+    assert "have none; right cells are recorded" in finished.output
     assert not planned.goldens.exists()
 
 

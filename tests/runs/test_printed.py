@@ -15,7 +15,7 @@ from tests.conftest import Artifacts
 from tests.support.making import other, wrong
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
-#: What begins a command in a line of a message, after words or none.
+#: Beginning of a command in a line of a message, after words or none.
 COMMAND = re.compile(rf"(?:^|[ `'(])((?:goldens (?:{'|'.join(COMMANDS)})|nox -|git|python) [^`]*)$")
 #: Words of an output that mean that a command was none.
 REFUSED = ("command not found", "unrecognized arguments", "usage:", "Traceback", "No module named")

@@ -1,4 +1,4 @@
-"""How far a run is: one live line in a terminal, lines elsewhere, nothing of either garbled."""
+"""Progress of a run: one live line in a terminal, lines elsewhere, neither garbled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CRASH = Casualty("crashed", "killed by SIGSEGV\nlast words")
 
 
 class Screen:
-    """Keeps what was written; a live line is kept with an arrow."""
+    """Keeps the output; a live line is kept with an arrow."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -49,7 +49,7 @@ class Screen:
 
 
 class Exporting:
-    """What is used of a sweep: its cells are ready after so many questions."""
+    """The part of a sweep that is used: its cells are ready after a number of queries."""
 
     def __init__(self, questions: int) -> None:
         self.questions = questions
@@ -63,7 +63,7 @@ class Exporting:
 
 
 def shown(live: bool, ticks: Sequence[float], judged: Mapping[Cell, Verdict | None]) -> list[str]:
-    """Return what a run over three cells writes whose clock shows `ticks`, a question each."""
+    """Return the output of a run over three cells whose clock shows `ticks`, a query each."""
     screen, clock, now = Screen(), iter(ticks), [0.0]
     progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, screen, live, lambda: now[0])
 
@@ -178,8 +178,8 @@ def test_a_run_ends_with_its_causes_and_prints_one_message_of_each(crashing: Run
     _, _, causes = output.partition("\n1 cause, 2 cells:\n")
     first, review, report, _ = causes.split("\n", 3)
     assert first == "1. crashed: killed by SIGSEGV; 2 crashed"
-    assert review.startswith("goldens review --sweeps=")
-    assert report.startswith("goldens report ")
+    assert review.startswith("review: goldens review --sweeps=")
+    assert report.startswith("report: goldens report ")
     assert crashing(*WORDS, "-v").output.count(message) == 2
 
 
@@ -230,7 +230,7 @@ def read(descriptor: int) -> bytes:
 
 
 def screen_line(written: str) -> str:
-    """Return what a terminal shows of a line, in which a carriage return goes back to its beginning."""
+    """Return a terminal's view of a line, in which a carriage return goes back to its beginning."""
     shown: list[str] = []
     for part in written.split("\r"):
         shown[: len(part)] = part

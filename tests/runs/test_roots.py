@@ -1,4 +1,4 @@
-"""Whose goldens a root has, and the names of cells in it."""
+"""Ownership of a root of goldens, and the names of its cells."""
 
 from __future__ import annotations
 

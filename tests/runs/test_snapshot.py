@@ -1,4 +1,4 @@
-"""Recording: what an update writes, what it leaves alone, what it refuses.
+"""Recording: files that an update writes, leaves alone, and refuses.
 
 The exports are real ones made once (`conftest.exports`) and put in the place of the sweep (`replay`).
 """
@@ -49,7 +49,7 @@ def test_a_run_says_which_new_cells_fail_or_delegate_nothing(runner: Runner, art
     runner.answers({"alpha": steady, "beta": artifacts["does-not-lower"], "gamma": nothing})
     words = (*SEEDS, "--models", "zoo_of_kinds", "--cell", "xnnpack-fp32/*")
     seen = runner(*words)
-    assert "\n3 new: 1 FAILURE, 1 NO DELEGATE\n" in seen.output
+    assert "\n3 new (1 FAILURE, 1 NO DELEGATE)\n" in seen.output
     assert f"new: xnnpack-fp32/beta on ExecuTorch {runner.release}: FAILURE: emit" in seen.output
     assert f"new: xnnpack-fp32/gamma on ExecuTorch {runner.release}: NO DELEGATE: " in seen.output
     assert f"new: xnnpack-fp32/alpha on ExecuTorch {runner.release}: 1 delegate with " in seen.output
@@ -57,7 +57,7 @@ def test_a_run_says_which_new_cells_fail_or_delegate_nothing(runner: Runner, art
     runner.expect("xnnpack-fp32/gamma", what="NO DELEGATE")
     recorded = runner(*words, UPDATE)
     assert recorded.code == 0, recorded.output
-    assert "\n3 new: 1 FAILURE, 1 NO DELEGATE\n" in recorded.output
+    assert "\n3 new (1 FAILURE, 1 NO DELEGATE)\n" in recorded.output
     assert "recorded: xnnpack-fp32/beta: FAILURE: emit" in recorded.output
     assert "recorded: xnnpack-fp32/gamma: NO DELEGATE: " in recorded.output
     assert "recorded: xnnpack-fp32/alpha" not in recorded.output

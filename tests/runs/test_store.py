@@ -1,4 +1,4 @@
-"""What a run keeps in the store, and takes from it."""
+"""Entries that a run adds to the store, and takes from it."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_a_failure_of_a_test_is_recorded_only_where_the_file_expects_it(
         assert "new: xnnpack-fp32/spotter" in red.stdout
         table = f'what = "FAILURE", releases = ["{runner.release}"], cells = ["xnnpack-fp32/spotter"]'
         file = runner.goldens / "tests" / expectations.FILE
-        refusal = "not recorded: a FAILURE is a decision, and nothing expects it"
+        refusal = "not recorded: a FAILURE is recorded only if it is expected"
         assert f"{refusal}: in {file}, a table [[expected]] with {table}\n" in red.stdout
         assert not place(runner).exists()
     expected = Expected("FAILURE", (runner.release,), ("xnnpack-fp32/spotter",))
@@ -184,7 +184,7 @@ def test_what_may_not_be_written_is_refused_as_for_cells(
 
 
 def test_a_golden_that_cannot_be_written_fails_the_test_with_one_line(suite: Suite, runner: Runner) -> None:
-    """What syrupy makes of an error while it writes is a difference, and the golden is new: neither is the reason."""
+    """Syrupy reports an error while it writes as a difference, and the golden as new: neither is the reason."""
     target = place(runner).parent
     target.parent.mkdir(parents=True)
     target.write_text("in the way")

@@ -32,7 +32,7 @@ def browser() -> Iterator[Any]:
 
 
 class Reader:
-    """A tab that shows a report, and notes what it asks for and complains of."""
+    """A tab that shows a report, and records its requests and errors."""
 
     def __init__(self, browser: Any, file: Path, **settings: Any) -> None:
         self.context = browser.new_context(**settings)
@@ -58,7 +58,7 @@ class Reader:
         return str(self.page.locator("h1").inner_text())
 
     def counted(self) -> str:
-        """Return what stands over the grid."""
+        """Return the text above the grid."""
         return str(self.page.locator("#count").inner_text())
 
     def texts(self, selector: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Makes what tests hand to the harness without an export: programs, failures, artifacts, outcomes."""
+"""Makes inputs of the harness without an export: programs, failures, artifacts, outcomes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PAYLOADS = DATA / "payloads"
 DUPLICATE_OUTPUTS = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
 WRONG_CAT = (PAYLOADS / "cat-h-v-1.2.0.tosa").read_bytes()
 
-#: What a manifest names.
+#: Packages that a manifest names.
 STACK = {"executorch": "1.4.1", "torch": "2.13.0", "torchao": "0.18.0", "tosa-tools": "2026.5.0"}
 ORIGIN = MadeWith(STACK, ["seed0-heap0", "seed4-heap1"], "outputs against eager equal to the last bit")
 
@@ -75,7 +75,7 @@ def tosa(payload: bytes) -> Delegate:
     return Delegate("lowered_module_0", "TOSABackend", payload)
 
 
-#: A program one of whose outputs is in two slots of its delegate, and another in none.
+#: A program with one output in two slots of its delegate, and one in none.
 MISWIRED = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS))
 
 
@@ -98,7 +98,7 @@ def golden_of(result: Lowered | Failure, origin: MadeWith = ORIGIN, **fields: An
 def outcome(
     result: Artifact | Lowered | Failure | Casualty, cell: Cell = CELL, variation: str = "seed0-heap0"
 ) -> Outcome:
-    """Return what an export of a cell came to, in one second and with 100 MB."""
+    """Return the outcome of an export of a cell, in one second and with 100 MB."""
     made = artifact(result) if isinstance(result, Lowered | Failure) else result
     return Outcome(cell, variation, made, 1.0, 100.0)
 
@@ -109,12 +109,12 @@ def outcomes(*results: Artifact | Lowered | Failure | Casualty, cell: Cell = CEL
 
 
 def objection(made: Artifact | Lowered | Failure) -> Verdict | None:
-    """Return what is said of a cell whose only export made this."""
+    """Return the objection to a cell whose only export made this."""
     return verdict.objection(CELL, [outcome(made)])
 
 
 def judged(*results: Lowered | Failure | Casualty) -> Verdict:
-    """Return what is said of a cell whose exports made these, which has to be an objection."""
+    """Return the objection to a cell whose exports made these, which has to exist."""
     found = verdict.objection(CELL, outcomes(*results))
     assert found is not None
     assert not found.accepted

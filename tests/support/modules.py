@@ -1,4 +1,4 @@
-"""Functions that seem to stand in modules of any name."""
+"""Functions that seem to be in modules of any name."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ def raising() -> Any:
 
 
 def listed() -> Any:
-    """Return a list, of which ExecuTorch asks what only a partitioner has."""
+    """Return a list with the attributes that ExecuTorch asks of a partitioner."""
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 
     return [[XnnpackPartitioner()]]

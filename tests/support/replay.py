@@ -32,7 +32,7 @@ VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
 
 
 class Replay:
-    """What runs and suites use of a `workers.sweep.Sweep`; the first of a run has all of its variations.
+    """The part of `workers.sweep.Sweep` that runs and suites use; the first of a run has all of its variations.
 
     Under further variations, what was recorded follows the hash seed alone.
     """
@@ -95,7 +95,7 @@ def recorded() -> dict[str, Any]:
 
 
 def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = ()) -> tuple[Cell, ...]:
-    """Return what `executorch_goldens.running.plan.load_cells` does, without the seconds that importing torch takes."""
+    """Return the result of `executorch_goldens.running.plan.load_cells`, without the seconds of importing torch."""
     folder = Path(os.environ[VARIABLE]).parent
     cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
     targets = [target for target in release.targets if target in TARGETS and not TARGETS[target].opt_in]

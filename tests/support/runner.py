@@ -34,7 +34,7 @@ DROPPED = (*clusters.DROPPED, replay.VARIABLE)
 
 
 def options_of(*words: str) -> options.Options:
-    """Return what a run takes from these words of its command line."""
+    """Return a run's options from these words of its command line."""
     parser = argparse.ArgumentParser()
     options.add_to(dict.fromkeys(options.GROUPS, parser.add_argument))
     return options.read(parser.parse_args(words), words)
@@ -49,7 +49,7 @@ class Finished:
     code
         Exit status of pytest.
     output
-        What it printed, standard error included.
+        Its output, standard error included.
     rows
         The lines of results.jsonl, as (target/case) to fields; empty when the run did not get that far.
     """
@@ -80,7 +80,7 @@ class Runner:
     release
         The one that is installed.
     program
-        What Python is asked to run.
+        Python's arguments.
     directory
         Where it runs: whose ``pyproject.toml`` counts.
     """
@@ -180,7 +180,7 @@ Made = TypeVar("Made")
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> Made:
-    """Return what `make` makes in a folder of its own, made by one process of these tests (pytest-xdist) for all.
+    """Return the result of `make` in a folder of its own, made by one process of these tests (pytest-xdist) for all.
 
     The first that asks makes it, the others wait and read what it made.
     """

@@ -115,7 +115,7 @@ def int8_for_tosa(build: Build) -> ExecutorchProgramManager:
 
 
 class Cache(nn.Module):
-    """What two methods share: weights, and a state of eight places."""
+    """State that two methods share: weights, and eight places."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tensors hold exact bytes; what crosses between processes is plain and comes back equal."""
+"""Tensors hold exact bytes; messages between processes are plain and come back equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry refuses what would make a wrong path or hide a case; its data depends on names alone."""
+"""The registry refuses cases with a wrong path or a duplicate name; its data depends on names alone."""
 
 from __future__ import annotations
 
@@ -84,7 +84,11 @@ def test_a_case_is_of_the_innermost_zoo_that_is_named() -> None:
         ("x = 1", ["no case is registered", "executorch_goldens.case"]),
         (
             "from executorch_goldens import case\n@case(guards='')\ndef f(data): ...",
-            ["'f' must say in one line"],
+            ["'f' needs guards"],
+        ),
+        (
+            "from executorch_goldens import case\n@case(guards='a')\ndef f(): ...",
+            ["f() is called with one argument", "write def f(data)"],
         ),
     ],
 )
@@ -102,7 +106,7 @@ def test_a_zoo_that_cannot_be_loaded_is_named_with_the_reason(
 
 @pytest.mark.parametrize("guards", ["", "  ", "two\nlines"])
 def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: str) -> None:
-    with pytest.raises(ValueError, match="'some-case' must say in one line"):
+    with pytest.raises(ValueError, match="'some-case' needs guards"):
         Registry().add(make(guards=guards))
 
 

@@ -1,4 +1,4 @@
-"""The matrix: what it declares exists, and a table that does not hold together is refused with its name."""
+"""The matrix: declared files exist, and an inconsistent table is refused with its name."""
 
 from __future__ import annotations
 

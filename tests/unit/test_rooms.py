@@ -1,4 +1,4 @@
-"""The plan of the house: what may import what, drawn from the sources; imports inside functions count."""
+"""The plan of the house: allowed imports, drawn from the sources; imports inside functions count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
 PACKAGE = "executorch_goldens"
-#: Modules that stand in no room: words that all of them use, and the doors.
+#: Modules outside of rooms: words that all of them use, and the entry points.
 FLAT = 10
 SLOW = {"torch", "torchao", "executorch"}
 #: Files that another interpreter is given, and that exporting processes run or import.
@@ -32,7 +32,7 @@ def modules(folder: str = PACKAGE) -> dict[str, Path]:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield the dotted names that a module imports when it runs: not what only a type checker reads."""
+    """Yield the dotted names that a module imports at run time, without those of type checkers."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     only_read = {
         id(node)

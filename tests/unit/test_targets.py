@@ -1,4 +1,4 @@
-"""The table of targets, and what an installed distribution adds to it, to the patches and to the payload formats."""
+"""The table of targets, and additions of an installed distribution: targets, patches and payload formats."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Pat
 
 
 def distribution(folder: Path, group: str, name: str, value: str, module: str) -> Path:
-    """Write what installing a distribution leaves: a module, and metadata with one entry point."""
+    """Write an installed distribution: a module, and metadata with one entry point."""
     place = folder / f"broken-{len(list(folder.iterdir()))}"
     info = place / "broken-2.0.dist-info"
     info.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Which seeds are taken, and that what is varied reaches the orders it is meant to reach."""
+"""Seeds of variations, and the orders that each variation reaches."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_every_targets_counters_stand_elsewhere_under_some_default_variation(cou
 
 # Surroundings
 
-#: What Python says of its surroundings, {surrounding: values}, after `take_on`.
+#: Python's view of its surroundings, {surrounding: values}, after `take_on`.
 SEEN = """
 import datetime, getpass, json, os, platform, socket, sys, time
 from pathlib import Path
@@ -332,7 +332,7 @@ print(json.dumps({
 
 
 def seen(folder: Path, *names: str) -> dict[str, list[object]]:
-    """Return what a process says that begins with these `SURROUNDINGS` as a template does."""
+    """Return the output of a process that begins with these `SURROUNDINGS` as a template does."""
     folder.mkdir()
     (folder / "home").symlink_to(Path.home())
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

@@ -1,4 +1,4 @@
-"""docs/words.md: each word has one meaning, and the names that have it stand where the page says."""
+"""docs/words.md: each word has one meaning, and the names that have it are where the page says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Row:
     words
         The word, and its forms in names.
     places
-        What the row names: rooms ``report/``, modules ``judging/known.py``, names ``artifact.py: Sample``, options.
+        The row's names: rooms ``report/``, modules ``judging/known.py``, names ``artifact.py: Sample``, options.
     """
 
     words: tuple[str, ...]
@@ -83,7 +83,7 @@ ROWS = rows()
 
 
 def is_at(name: Name, place: str) -> bool:
-    """Whether a name is in a place: a room, a module, or the module of a name; or is that option."""
+    """Return whether a name is in a place: a room, a module, the module of a name, or that option."""
     if place.startswith("--"):
         return name.name == place
     module = place.partition(": ")[0]

@@ -1,4 +1,4 @@
-"""TOSA: in which order a convolution's vectors stand in the payload depends on the compiler of the serializer."""
+"""TOSA: the order of a convolution's vectors in the payload depends on the compiler of the serializer."""
 
 import platform
 import sys

@@ -1,4 +1,4 @@
-"""XNNPACK, a batch norm behind a linear layer is applied to the last dimension instead of the channels."""
+"""XNNPACK, a batch norm after a linear layer is applied to the last dimension instead of the channels."""
 
 import sys
 

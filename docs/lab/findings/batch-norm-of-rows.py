@@ -1,4 +1,4 @@
-"""TOSA: a batch norm behind a linear layer stops lowering."""
+"""TOSA: a batch norm after a linear layer stops lowering."""
 
 import sys
 

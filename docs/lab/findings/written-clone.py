@@ -26,6 +26,6 @@ operators = [block.Operators(i) for i in range(block.OperatorsLength())]
 written = {operator.Outputs(i) for operator in operators for i in range(operator.OutputsLength())}
 declared = [block.Outputs(i) for i in range(block.OutputsLength())]
 if unwritten := [name.decode() for name in declared if name not in written]:
-    print(f"{len(declared)} outputs, of which no operator writes {unwritten}")
+    print(f"{len(declared)} outputs, no operator writes {unwritten}")
     sys.exit(1)
 print("not reproduced")

@@ -1,4 +1,4 @@
-"""``goldens compare BASE HEAD``: what two toolchains make of the same models, without a golden.
+"""``goldens compare BASE HEAD``: the same models exported by two toolchains, without a golden.
 
 Both export under the same variations, with the same patches and shortcuts (`sides`). Each is judged by itself, as
 a run judges, and then the head against what the base made (`making`, `outcome`). `page` says what came of it, worst

@@ -1,4 +1,4 @@
-"""Finds what made a cell another one: the commit of a checkout, or the distribution between two releases.
+"""Finds the change that altered a cell: the commit of a checkout, or the distribution between two releases.
 
 The predicate is ``goldens compare`` over the one cell, which exports what the store does not have: a commit is of after
 where it differs from the good one in the way that the bad one does, or in a worse way. Git goes through commits, by
@@ -28,13 +28,13 @@ from executorch_goldens.workers.worker import with_harness
 #: What ``git bisect run`` takes for a commit that cannot be judged, for one of before, and for one of after
 #: (git-bisect(1)).
 SKIP, BEFORE, AFTER = 125, 0, 1
-#: What it runs.
+#: The script that it runs.
 JUDGE = "from executorch_goldens.against.bisecting import judge; judge()"
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """How a cell differs between two toolchains.
+    """The comparison of a cell between two toolchains.
 
     Attributes
     ----------
@@ -62,14 +62,14 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Found:
-    """How a cell differs.
+    """The difference of a cell between two toolchains.
 
     Attributes
     ----------
     kind
-        One of `outcome.KINDS`, or `outcome.SAME`; empty where nothing can be said.
+        One of `outcome.KINDS`, or `outcome.SAME`; empty if unknown.
     words
-        Kind, cause and figures; or why nothing can be said.
+        Kind, cause and figures; or why it is unknown.
     """
 
     kind: str
@@ -91,7 +91,7 @@ class Found:
         return self.kind == outcome.SAME
 
     def is_as_bad_as(self, kind: str) -> bool:
-        """Whether it is of this kind of difference, or of a worse one."""
+        """Return whether this is the same kind of difference as `other`, or a worse one."""
         ranks = list(KINDS)
         return not self.is_same and ranks.index(self.kind) <= ranks.index(kind)
 
@@ -105,7 +105,7 @@ def judge() -> NoReturn:
 
 
 def _differing(predicate: Predicate, base: str, head: str, good: str, bad: str) -> Found:
-    """Return how the cell differs between both ends; raise CommandError where it does not, or nothing can be said."""
+    """Return how the cell differs between both ends; raise CommandError where it does not, or that is unknown."""
     found = predicate.found(base, head)
     if found.is_same:
         raise CommandError(f"{predicate.cell} is the same at {good} and at {bad}: there is nothing to find")
@@ -118,7 +118,7 @@ def _differing(predicate: Predicate, base: str, head: str, good: str, bad: str) 
 
 
 def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: str) -> Iterator[str]:
-    """Yield what is found of the commits of a checkout from `good` to `bad`, laid over a toolchain.
+    """Yield the result of bisecting the commits of a checkout from `good` to `bad`, laid over a toolchain.
 
     Raises
     ------
@@ -133,14 +133,14 @@ def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: 
         asked = [predicate.command(before, f"{over} + {tree}"), str(Path.cwd()), ends.kind]
         judge = [*with_harness(Path(sys.executable), JUDGE), json.dumps(asked)]
         try:
-            said = _git(tree, "bisect", "run", *judge)
+            output = _git(tree, "bisect", "run", *judge)
             first = _git(tree, "rev-parse", "--verify", "refs/bisect/bad").strip()
             left = _git(tree, "for-each-ref", "--format=%(refname)", "refs/bisect/skip-*").split()
         finally:
             _git(tree, "bisect", "reset", tolerant=True)
-    if "first bad commit" not in said:
+    if "first bad commit" not in output:
         raise CommandError(
-            f"git bisect found no first commit, {len(left)} could not be judged: {said.strip()[-300:]}"
+            f"git bisect found no first commit, {len(left)} could not be judged: {output.strip()[-300:]}"
         )
     yield _git(checkout, "show", "--no-patch", "--format=%h %s%n  %an, %ad", "--date=short", first).strip()
     at = f"{over} + {checkout}@{first}"
@@ -172,8 +172,8 @@ def _git(folder: Path, *words: str, tolerant: bool = False) -> str:
     except FileNotFoundError as error:
         raise CommandError("there is no git on the PATH, which commits are gone through with") from error
     except subprocess.CalledProcessError as error:
-        said = " ".join((error.stderr or error.stdout).split())
-        raise CommandError(f"git {words[0]} in {folder}: {said[-400:]}") from error
+        message = " ".join((error.stderr or error.stdout).split())
+        raise CommandError(f"git {words[0]} in {folder}: {message[-400:]}") from error
     return done.stdout
 
 
@@ -208,12 +208,12 @@ def of_releases(predicate: Predicate, good: str, bad: str, says: Callable[[str],
         yield f"{name} {was} -> {now} alone: {found}"
     yield _blame(blamed, moved, predicate.cell)
     if untried:
-        yield f"what {' and '.join(untried)} would change alone is not known"
+        yield f"not tried alone: {' and '.join(untried)}"
 
 
-#: What is said of a distribution that cannot be moved.
+#: Reason for a distribution that cannot be moved.
 UNTRIED = "cannot be tried"
-#: What a cell is with one distribution moved.
+#: States of a cell with one distribution moved.
 AS_GOOD, AS_BAD, NEITHER = (
     "as before",
     "as on the newer release",
@@ -222,7 +222,7 @@ AS_GOOD, AS_BAD, NEITHER = (
 
 
 def _place(predicate: Predicate, word: str, good: str, bad: str) -> str:
-    """Return what a cell is with a toolchain: `AS_GOOD`, `AS_BAD`, `NEITHER`, or why it cannot be said."""
+    """Return the state of a cell with a toolchain: `AS_GOOD`, `AS_BAD`, `NEITHER`, or why it is unknown."""
     found = predicate.found(good, word)
     if not found.kind:
         return f"{UNTRIED}: {found.words}"

@@ -1,6 +1,6 @@
-"""Exports both sides of a comparison, judges them, and keeps what a person looks at: ``build/compare``.
+"""Exports both sides of a comparison, judges them, and keeps their results: ``build/compare``.
 
-What the base made stands there as goldens do, and what the head made as results of a run do that was compared with
+Results of the base are stored like goldens, and those of the head like a run that was compared with
 them: causes, evidence and reports are those of runs.
 """
 
@@ -103,7 +103,7 @@ class Comparison:
 
     @property
     def artifacts(self) -> Path:
-        """The root of what the base made, as goldens."""
+        """The base's artifacts, as a root of goldens."""
         return self.folder / ARTIFACTS
 
     def differing(self) -> list[Compared]:
@@ -111,7 +111,7 @@ class Comparison:
         return [each for each in self.found if each.kind != SAME]
 
     def causes(self) -> list[Group]:
-        """Return the causes of what differs."""
+        """Return the causes of the differences."""
         return grouped(proposals.find(self.folder / RESULTS), self.artifacts)
 
     def _base(self, wanted: Callable[[Made, Sequence[Outcome]], bool]) -> Iterator[tuple[Cell, Made]]:
@@ -161,7 +161,7 @@ class Comparison:
         progress.erase()
 
     def _provenance(self, cells: Sequence[Cell]) -> Provenance:
-        """Return what the results of the head came from."""
+        """Return the origin of the head's results."""
         side = self.sides.head
         repository = config.load().root
         names = tuple(str(cell) for cell in self.cells if cell in set(cells))
@@ -171,7 +171,7 @@ class Comparison:
             models=side.settings.models,
             commit=provenance.commit(repository),
             changes=provenance.changes(repository, self.folder),
-            settings=provenance.facts(side.settings),
+            settings=provenance.facts(side.settings) | {provenance.BASE: self.sides.base.toolchain.name},
             variations=tuple(variation.name for variation in self.variations),
             shard=None,
             selected=names,
@@ -207,7 +207,7 @@ def clear(folder: Path) -> None:
     for name in (ARTIFACTS, RESULTS):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text("What goldens compare keeps; the next comparison in this folder deletes it.\n")
+    (folder / MARK).write_text("Files of goldens compare; the next comparison in this folder deletes them.\n")
 
 
 class _Screen:

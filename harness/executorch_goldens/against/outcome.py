@@ -1,4 +1,4 @@
-"""What came of a cell on both sides, in one word: which of the kinds of difference it is, the worst that fits."""
+"""The kind of difference of a cell between two toolchains, in one word: the worst that applies."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ KINDS: Mapping[str, str] = {
     "better": "better",
 }
 SAME = "identical"
-#: What ``--allow`` names, and the kinds that it allows.
+#: Names in ``--allow``, and the kinds that they allow.
 ALLOWED = {"renames": "renamed", "order": "order"}
 
 #: States of a side of a cell, each worse than those before.
 RIGHT, FAILING, WRONG, UNSTABLE = range(4)
 #: The kind of a cell whose head is in a worse state than its base.
 _WORSE = {FAILING: "fails", WRONG: "wrong", UNSTABLE: "unstable"}
-#: Quantities of which more is a kind of its own, in the order of `KINDS`.
+#: Quantities whose increase is a kind of its own, in the order of `KINDS`.
 _QUANTITIES = {"outside": "outside", "memory": "memory", "constants": "bytes", "program": "bytes"}
 #: An error that takes this many times as much of its tolerance, and this part of it more, is less exact.
 TIMES, PART = 1.1, 0.01
@@ -48,7 +48,7 @@ TIMES, PART = 1.1, 0.01
 
 @dataclass(frozen=True)
 class Made:
-    """What one side made of a cell.
+    """The result of a cell with one toolchain.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Made:
     every
         Where there is none: what each variation made, as texts, or why it made nothing.
     accuracy
-        How near the program is to eager; None where none ran.
+        The distance of the program from eager; None where none ran.
     """
 
     verdict: Verdict
@@ -69,7 +69,7 @@ class Made:
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome], release: Release, reviewed: Texts | None = None) -> Made:
-        """Judge what a side made; with `reviewed`, the base's artifact, the head against it."""
+        """Judge a side's artifact; with `reviewed`, the base's artifact, compare the head with it."""
         cell = outcomes[0].cell
         try:
             found = comparison.compare(cell, outcomes, reviewed, release)
@@ -77,7 +77,9 @@ class Made:
             found = comparison.Comparison(comparison.undecodable(cell, error, release))
         made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
         ran = isinstance(made, Lowered) and bool(made.samples)
-        every = () if found.texts is not None else tuple(_told(outcome, release) for outcome in outcomes)
+        every = (
+            () if found.texts is not None else tuple(_comparable(outcome, release) for outcome in outcomes)
+        )
         return cls(
             found.verdict,
             found.texts,
@@ -87,7 +89,7 @@ class Made:
 
     @property
     def used(self) -> float | None:
-        """Which part of its tolerance the error takes; None where nothing was measured."""
+        """Return the share of the tolerance that the error takes; None where nothing was measured."""
         return self.accuracy.used if self.accuracy is not None else None
 
     @property
@@ -105,8 +107,8 @@ class Made:
         return FAILING if self.verdict.name == "failed" else WRONG
 
 
-def _told(outcome: Outcome, release: Release) -> object:
-    """Return what an export that is no golden made, in a form in which two of them can be compared."""
+def _comparable(outcome: Outcome, release: Release) -> object:
+    """Return an unsuccessful export in a form that can be compared with another."""
     if not isinstance(outcome.result, Artifact):
         return outcome.result.verdict, outcome.result.reason.partition("\n")[0]
     try:
@@ -152,7 +154,7 @@ def _of_programs(base: Made, head: Made, alike: str) -> str:
 
 
 def is_less_exact(base: Made, head: Made, old: Reading, new: Reading) -> bool:
-    """Whether a program is further from eager, by a part of its tolerance, or by its SQNR."""
+    """Return whether a program is further from eager, by a share of its tolerance or by its SQNR."""
     had, has = base.used, head.used
     if had is not None and has is not None and has > had * TIMES and has - had > PART:
         return True
@@ -172,7 +174,7 @@ def extent(base: Made, head: Made) -> float:
 
 
 def shown(kind: str, base: Made, head: Made) -> str:
-    """Return what a line says of a cell of a kind."""
+    """Return the message for a cell of a kind."""
     if head.state != base.state and head.state != RIGHT:
         return f"{head.verdict.name}: {_reason(head)}"
     if head.state != base.state:
@@ -185,7 +187,7 @@ def shown(kind: str, base: Made, head: Made) -> str:
 
 
 def _figures(kind: str, base: Made, head: Made) -> list[str]:
-    """Return in figures what differs of two programs that are right."""
+    """Return figures of the difference between two right programs."""
     old, new = measured(reading(base.texts or {})), measured(reading(head.texts or {}))
     names = {"outside": "operators outside", "memory": "bytes of memory", "program": "bytes"}
     lines = [

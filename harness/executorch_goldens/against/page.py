@@ -1,4 +1,4 @@
-"""What a comparison found, for a terminal, a comment on a pull request, and programs: worst first, by cause."""
+"""Reports of a comparison for a terminal, a pull request and other programs: worst first, by cause."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN_DETAILS, DETAIL = 3, 200
 WITHOUT_CAUSE = ("better",)
 #: Quantities of the table of an upgrade, and their columns.
 TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
-#: Stands in a comment, so that the next one is put in its place.
+#: Marks a comment, so that the next one replaces it.
 MARK = "<!-- executorch-goldens: compare -->"
 
 
@@ -48,7 +48,7 @@ class Page:
 
     @property
     def differs(self) -> bool:
-        """Whether something differs that is not allowed."""
+        """True if there is a difference that is not allowed."""
         return any(each.kind not in self.allowed for each in self.comparison.differing())
 
     def head(self) -> str:
@@ -69,7 +69,7 @@ class Page:
         return f" ({wrong} of them wrong, unstable or failing on both sides)" if wrong else ""
 
     def facts(self) -> Iterator[str]:
-        """Yield what was compared, and how."""
+        """Yield the two sides and their settings."""
         sides = self.comparison.sides
         yield sides.base.line
         yield sides.head.line
@@ -88,7 +88,7 @@ class Page:
     def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
         """Yield the kinds of difference that there are, worst first: a heading, and what is under it.
 
-        A cause stands under the worst of its kinds, with all its cells, and is named again under the others.
+        A cause is listed under the worst of its kinds, with all its cells, and named again under the others.
         """
         by_cell = {each.cell: each for each in self.comparison.differing()}
         causes = [
@@ -116,7 +116,7 @@ class Page:
             yield f"{words}: {count(len(cells), 'cell')}", items
 
     def _cause(self, group: Group, members: Sequence[Compared], kind: str, again: bool) -> Iterator[Item]:
-        """Yield what is said of a cause under one of its kinds; `again` where a worse one has said the rest."""
+        """Yield a cause under one of its kinds; `again` where a worse one has listed the rest."""
         if again:
             yield 0, f"{group.title}, as above"
             here = [each for each in members if each.kind == kind]
@@ -161,7 +161,7 @@ class Page:
             yield from (f"- {markdown(line)}" for line in self.programs.lines)
 
     def table(self, programs: Programs) -> Iterator[Sequence[str]]:
-        """Yield the head, and for each cell in figures what an upgrade does to it."""
+        """Yield a table of an upgrade's effect: a head, and the figures of each cell."""
         yield (
             "model",
             *(TABLE[name] for name in TABLE),
@@ -225,14 +225,14 @@ def largest_first(cells: Sequence[Compared]) -> list[Compared]:
 def _details(group: Group) -> Iterator[str]:
     """Yield which tensors and operators of the cause's specimen differ, where that says more than its title."""
     member = group.specimen
-    told = [
+    details = [
         detail for edit, detail in member.edits.items() if detail and detail not in (edit.what, str(edit))
     ]
-    if told:
+    if details:
         yield f"in {member.proposal.cell}:"
-        yield from (f"  {detail:.{DETAIL}}" for detail in told[:SHOWN_DETAILS])
-        if len(told) > SHOWN_DETAILS:
-            yield f"  … {count(len(told) - SHOWN_DETAILS, 'more difference')}"
+        yield from (f"  {detail:.{DETAIL}}" for detail in details[:SHOWN_DETAILS])
+        if len(details) > SHOWN_DETAILS:
+            yield f"  … {count(len(details) - SHOWN_DETAILS, 'more difference')}"
 
 
 def of_cells(cells: Sequence[Compared]) -> Iterator[str]:

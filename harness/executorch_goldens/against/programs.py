@@ -1,4 +1,4 @@
-"""An upgrade's last question: whether what the base made still runs, and gives the same, in the runtime of the head."""
+"""The last question of an upgrade: do the base's programs still run in the head's runtime, with the same results?"""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from executorch_goldens.programs import comparing, freezing
 from executorch_goldens.programs.format import DEVICE
 from executorch_goldens.programs.running import Runtime
 
-#: What is said of a cell of which no program is run.
+#: Note for a cell without a program to run.
 UNFROZEN = "not frozen"
 
 
 @dataclass(frozen=True)
 class Programs:
-    """What became of the programs of the base.
+    """Results of the base's programs in the other runtime.
 
     Attributes
     ----------
@@ -35,12 +35,12 @@ class Programs:
 
     @property
     def are_right(self) -> bool:
-        """Whether each gives what it gave, as near as rounding allows."""
+        """True if each program gives its old outputs, within rounding."""
         return all(word in comparing.RIGHT or word == UNFROZEN for word in self.words.values())
 
 
 def ran(comparison: Comparison) -> Programs:
-    """Run what the base made in the runtime of the head.
+    """Run the base's programs in the runtime of the head.
 
     Raises
     ------

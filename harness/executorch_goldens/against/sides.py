@@ -1,4 +1,4 @@
-"""The two sides of a comparison: what exports, and how both export alike."""
+"""The two sides of a comparison: their toolchains, and settings with which both export alike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Side:
     word
         ``base`` or ``head``.
     settings
-        How it exports.
+        Its toolchain.
     """
 
     word: str
@@ -31,12 +31,12 @@ class Side:
 
     @property
     def release(self) -> Release:
-        """What is installed; nothing is known to be wrong with it, for that would hide what changes."""
+        """The installed release, without its known defects: these would hide changes."""
         return replace(self.toolchain.release, known={})
 
     @property
     def line(self) -> str:
-        """What it is, in a line."""
+        """A one-line description."""
         stack = " ".join(f"{name} {version}" for name, version in self.release.stack().items())
         source = f", {self.toolchain.source}" if self.toolchain.source else ""
         return f"{self.word}: {self.toolchain.name} ({stack}{source})"
@@ -44,7 +44,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides, and what is left out so that they export alike.
+    """Both sides, and the settings left out so that they export alike.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Sides:
         Parameters
         ----------
         how
-            How both export; whose patches and shortcuts are those that may be used.
+            Settings of both; their patches and shortcuts are the allowed ones.
         targets
             See `settings.config.Config.targets`.
         asked
@@ -112,7 +112,7 @@ def _fitting(
     unfit: Mapping[str, Mapping[str, str]],
     left_out: list[str],
 ) -> Iterator[str]:
-    """Yield what both sides want and what fits both; of the rest, add a line to `left_out`."""
+    """Yield the names that both sides want and support; of the rest, add a line to `left_out`."""
     for name in dict.fromkeys(name for names in wanted.values() for name in names):
         lacking = [word for word, names in wanted.items() if name not in names]
         why = [f"{found[name]} ({word})" for word, found in unfit.items() if found.get(name)]

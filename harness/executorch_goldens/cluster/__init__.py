@@ -17,7 +17,7 @@ processor or setting is refused before it is made, and one from another file of 
 
 from __future__ import annotations
 
-#: What a Dask worker says of a release that it can export with: a resource of this name.
+#: A Dask worker's resource for a release that it can export with.
 RESOURCE = "executorch-{}"
 
 #: Variable of a Dask worker's environment: JSON with ``interpreters`` (release to Python), ``jobs``, ``store``, and
@@ -27,8 +27,8 @@ OFFER = "EXECUTORCH_GOLDENS_OFFER"
 #: Variable that names the Python with Dask that a run starts its client in; by default the run's own.
 PYTHON = "EXECUTORCH_GOLDENS_CLUSTER_PYTHON"
 
-#: What to install where there is no Dask.
+#: Distribution to install where there is no Dask.
 EXTRA = 'pip install "executorch-goldens[cluster]"'
 
-#: What to do where a run's client has none.
+#: Way out where a run's client has none.
 WITH_DASK = f"run it with nox, or name a Python in {PYTHON} after {EXTRA}"

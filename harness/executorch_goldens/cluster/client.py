@@ -1,4 +1,4 @@
-"""Passes batches of a run on to a Dask scheduler, and what comes back to the run: the only process of it with Dask.
+"""Passes batches of a run to a Dask scheduler, and results back to the run: its only process that imports Dask.
 
 ``cluster.sweep`` starts it, never a person. It is given the scheduler's address and the directory of the run's
 store; a first line on standard input has the settings, and each further one a batch with its number. It answers in
@@ -134,12 +134,12 @@ class Relay:
 
 
 def say(message: Mapping[str, Any]) -> None:
-    """Answer, and wait till the run has taken what is before it: not in the event loop, which must not wait."""
+    """Answer, and wait till the run has read everything before: never called in the event loop, which must not wait."""
     print(json.dumps(message), flush=True)
 
 
 class Answers:
-    """What is answered, in order, by a thread of its own: the event loop serves Dask however slowly the run reads."""
+    """Answers the exporter on a thread of its own: the event loop serves Dask however slowly the run reads."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
@@ -147,7 +147,7 @@ class Answers:
         self._writer.start()
 
     def add(self, message: Mapping[str, Any]) -> None:
-        """Answer as soon as the run has taken what is before it."""
+        """Answer as soon as the run has read everything before."""
         self._waiting.put(message)
 
     def finish(self) -> None:

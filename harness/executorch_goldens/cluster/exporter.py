@@ -1,4 +1,4 @@
-"""Exports batches in the environment of a release, on the machine of a Dask worker, and keeps what it makes.
+"""Exports batches in the environment of a release, on the machine of a Dask worker, and stores the results.
 
 ``cluster.task`` starts it, never a person. A first line on standard input has the settings; then each line is a
 batch and is answered by one line. Its templates stay warm from one batch to the next, and end with it.
@@ -75,7 +75,7 @@ class Exporter:
         return list(different(self.reuse.listing(self.settings, first), theirs)) or ["a target"]
 
     def outcomes(self, wanted: Sequence[Wanted]) -> Iterator[tuple[Outcome, Wanted]]:
-        """Yield what the store has of the exports, then what is made of the others."""
+        """Yield stored results of the exports, then those of new exports."""
         missing: dict[Cell, list[Wanted]] = {}
         for one, kept in zip(wanted, self.reuse.take(self.settings, wanted), strict=True):
             if kept is not None:
@@ -97,16 +97,14 @@ class Exporter:
                 yield from zip(outcomes, ones, strict=True)
 
     def row(self, outcome: Outcome, wanted: Wanted, lookup: Lookup) -> dict[str, Any]:
-        """Return what crosses to the run beside the entry of the store."""
+        """Return the data to send to the run beside the entry of the store."""
         casualty = outcome.result if isinstance(outcome.result, Casualty) else None
         asked = digest(self.reuse.listing(self.settings, wanted))
         made = lookup.answer(asked) if casualty is None else None
         if casualty is None and made is None:
             # A failure of the moment (executorch_goldens.store.reuse): not kept, and so nothing to hand over.
             assert isinstance(outcome.result, Artifact)
-            casualty = Casualty(
-                "crashed", f"what the machine {os.uname().nodename} had too little of ended it"
-            )
+            casualty = Casualty("crashed", f"ended for lack of memory or disk on {os.uname().nodename}")
         return {
             "cell": [wanted[0].target, wanted[0].case],
             "variation": wanted[1].name,
@@ -125,7 +123,7 @@ class Exporter:
 
 
 def main() -> None:
-    """Entry point: batches on standard input, answers on what was standard output."""
+    """Entry point: batches on standard input, answers on the original standard output."""
     # Whatever a zoo prints goes to the worker's log.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -26,7 +26,7 @@ from executorch_goldens.workers.schedule import Job
 from executorch_goldens.workers.sweep import Ended, Sweep, SweepError
 from executorch_goldens.workers.worker import with_harness
 
-#: What the client runs.
+#: Code of the client.
 MAIN = "from executorch_goldens.cluster.client import main; main()"
 
 #: Cells of a batch: enough that handing it over costs nothing, few enough that a worker that dies loses little.
@@ -111,7 +111,7 @@ class ClusterSweep(Sweep):
         count = sum(len(batch.jobs) for batch in list(self.waiting.values()))
         return f"{count} exports are with the workers of {self.address}"
 
-    # What follows runs in the sweep's thread.
+    # The methods below run in the sweep's thread.
 
     def _run(self) -> None:
         try:
@@ -122,7 +122,7 @@ class ClusterSweep(Sweep):
             self._fail(error)
 
     def _spread(self, jobs: Sequence[Job]) -> None:
-        """Hand `jobs` to the client and deliver what comes back, until all are there or the sweep is stopped."""
+        """Pass `jobs` to the client and deliver the results, until all are there or the sweep is stopped."""
         python = Path(os.environ.get(PYTHON) or sys.executable)
         log = self.directory / "client.log"
         command = [*with_harness(python, MAIN), self.address, str(self.reuse.store.root)]
@@ -204,7 +204,7 @@ class ClusterSweep(Sweep):
             Made(key, tuple(lists)) for row in answer["rows"] if row["made"] for key, lists in [row["made"]]
         ]
         if (fact := next(filter(None, map(lookup.differing, made)), None)) is not None:
-            # What it was made from there is not what there is here: no later batch of that worker's would be, either.
+            # Its dependencies there differ from those here: no later batch of that worker's would fit, either.
             self.waiting[batch.number] = again = replace(batch, attempt=batch.attempt + 1)
             self.refused[answer["worker"]] = (str(fact),)
             requests.add({**self._message(again), "refuse": [answer["worker"], str(fact)]})
@@ -216,7 +216,7 @@ class ClusterSweep(Sweep):
                 self.changed.notify_all()
 
     def _ended(self, job: Job, row: Mapping[str, Any]) -> Callable[[], Outcome]:
-        """Return what reads the outcome of a job; raise SweepError where its entry is not what its key says."""
+        """Return a reader of a job's outcome; raise SweepError where its entry does not match its key."""
         if row["casualty"] is not None:
             figures = (row["seconds"], row["peak_mb"], row["core_seconds"])
             casualty = Outcome(job.cell, job.variation.name, Casualty(*row["casualty"]), *figures)
@@ -224,7 +224,7 @@ class ClusterSweep(Sweep):
         key, lists = row["made"]
         stored = self.reuse.accept(self.settings, self._wanted(job), Made(key, tuple(lists)))
         if stored is None:
-            raise self._error(f"what came back of {job} is damaged: run again")
+            raise self._error(f"the result of {job} arrived damaged: run again")
         self.kept += 1
         return stored
 
@@ -250,7 +250,7 @@ class ClusterSweep(Sweep):
 
 
 class Requests:
-    """What is to be written to a client, without waiting till it reads: it may wait till its answers are read.
+    """Requests queued for a client that may not read them until its own answers are read.
 
     Attributes
     ----------
@@ -279,7 +279,7 @@ class Requests:
             selector.unregister(self.descriptor)
 
     def write(self) -> None:
-        """Write what the client takes now."""
+        """Write as much as the client accepts now."""
         try:
             while self._left:
                 written = os.write(self.descriptor, self._left[0])
@@ -289,7 +289,7 @@ class Requests:
         except BlockingIOError:
             pass
         except BrokenPipeError:
-            # Why it ended stands in what it answered, or in its log.
+            # Its answer or its log has the reason.
             self._left.clear()
 
 

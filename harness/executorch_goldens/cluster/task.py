@@ -1,4 +1,4 @@
-"""What a Dask worker does with a batch: it hands it to an exporter in the environment of the release."""
+"""The function a Dask worker calls with a batch: it passes it to an exporter in the release's environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from executorch_goldens.cluster import OFFER
 from executorch_goldens.store.store import Store
 from executorch_goldens.workers.worker import with_harness
 
-#: What an exporter runs.
+#: Code of the exporter.
 MAIN = "from executorch_goldens.cluster.exporter import main; main()"
 
 #: Seconds without a batch after which an exporter, and the templates that it keeps warm, are ended.
@@ -80,7 +80,7 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
     Parameters
     ----------
     settings
-        What `cluster.sweep` says of the whole run: ``release``, and the fields of a sweep's settings.
+        Data of `cluster.sweep` about the whole run: ``release``, and the fields of a sweep's settings.
     batch
         ``exports``, each with its ``cell``, ``variation`` and ``request``, and the ``listing`` of what the first asks.
 

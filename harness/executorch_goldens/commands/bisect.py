@@ -26,7 +26,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "bisect",
-        description="Find what changed a cell. Between two releases: which of executorch, torch, torchao and "
+        description="Find the change that altered a cell. Between two releases: executorch, torch, torchao or "
         "tosa-tools. Between two revisions of a checkout of ExecuTorch: the commit, by git bisect in a worktree of its "
         "own, with the checkout's Python sources laid over a release.",
         epilog=EXAMPLES,
@@ -41,7 +41,7 @@ def add_to(subparsers: Any) -> None:
     share(
         with_short(parser.add_argument),
         "--toolchain",
-        help="what the sources are laid over (default: the newest release)",
+        help="release that the sources replace files of (default: the newest release)",
     )
     share(parser.add_argument, "--models")
     share(parser.add_argument, "--variations", default="quick", help="default: %(default)s")
@@ -49,7 +49,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was found; raise CommandError."""
+    """Print the result; raise CommandError."""
     from executorch_goldens.against.bisecting import Predicate, of_commits, of_releases
 
     words = [f"--models={module}" for module in arguments.models or ()]

@@ -1,4 +1,4 @@
-"""``goldens compare BASE HEAD``: what two toolchains make of the same models."""
+"""``goldens compare BASE HEAD``: the same models exported by two toolchains."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ exit code: 0 identical, 1 different, 2 error
 """
 #: Cells of a pass by their traces that are compared though they are not in the core.
 FEW = 40
-#: Where what was made is kept.
+#: Default folder of artifacts.
 FOLDER = Path("build/compare")
 
 
@@ -44,7 +44,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "compare",
-        description="Export a zoo with two toolchains, judge both, and say what differs: worst first, by cause. No "
+        description="Export a zoo with two toolchains, judge both, and list the differences: worst first, by cause. No "
         "golden is read or written. A toolchain is a release, a release with other versions or with the Python "
         "sources of a checkout, or the Python of an environment.",
         epilog=EXAMPLES,
@@ -76,7 +76,7 @@ def add_to(subparsers: Any) -> None:
         "--allow", default="", metavar="renames,order", help="differences that do not make the exit code 1"
     )
     parser.add_argument(
-        "--programs", action="store_true", help="run what the base made in the runtime of the head as well"
+        "--programs", action="store_true", help="also run the base's programs in the runtime of the head"
     )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -84,16 +84,16 @@ def add_to(subparsers: Any) -> None:
     share(parser.add_argument, "--jobs", default=cores())
     share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
     parser.add_argument(
-        "--cache", choices=("on", "off"), default="on", help="of exports (default: %(default)s)"
+        "--cache", choices=("on", "off"), default="on", help="reuse earlier exports (default: %(default)s)"
     )
     parser.add_argument(
-        "--folder", type=Path, metavar="DIR", help=f"where what was made is kept (default: below {FOLDER})"
+        "--folder", type=Path, metavar="DIR", help=f"folder for artifacts (default: below {FOLDER})"
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare; print what differs; return the exit code. Raises CommandError and what toolchains and sweeps raise."""
+    """Compare; print the differences; return the exit code. Raises CommandError and errors of toolchains and sweeps."""
     from executorch_goldens.against.page import allowed
 
     try:

@@ -1,4 +1,4 @@
-"""``goldens compile``: compiles TOSA payloads further, and compares what comes out with compiled goldens.
+"""``goldens compile``: compiles TOSA payloads further, and compares the results with compiled goldens.
 
 Vela does it for an Ethos-U, the model converter to VGF. ``nox -s "compile(1.4.1)"`` runs it with those that the release
 names. The cells of a run are those that have a golden; ``--cell`` names others.
@@ -41,7 +41,7 @@ examples:
   goldens compile --cell '*/linear' --snapshot-update
   goldens compile --release 1.4.1 --exported --against ../vela-5.0.0/bin/python
 """
-#: Where the payloads of the last run are, below the folder of builds.
+#: Folder of the last run's payloads, below the folder of builds.
 BUILD = Path("build/compiled")
 #: The forms of the command, and the options of each.
 EXPORTING, EXPORTED = "exporting", "--exported"
@@ -52,7 +52,7 @@ RECORDED = ("new", "changed", "stable")
 
 @dataclass(frozen=True)
 class Run:
-    """What a run compiles with; `limit` is in seconds for each payload."""
+    """Settings of a compiling run; `limit` is in seconds for each payload."""
 
     release: releases.Release
     compilers: Mapping[str, Compiler]
@@ -122,12 +122,12 @@ def add_to(subparsers: Any) -> None:
         "--against",
         type=Path,
         metavar="PYTHON",
-        help="compare with what the compiler of this environment makes of the same payloads, not with goldens",
+        help="compare with the compiler of this environment on the same payloads, not with goldens",
     )
     parser.add_argument(
         EXPORTED,
         action="store_true",
-        help=f"take the payloads that the last run has left in {BUILD}, and export nothing; needs --release",
+        help=f"compile the last run's payloads in {BUILD} and export nothing; needs --release",
     )
     parser.add_argument(UPDATE, action="store_true", help="record cells that are new or changed")
     forms = Forms(OPTIONS, lambda arguments: EXPORTED if arguments.exported else EXPORTING)
@@ -135,13 +135,15 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what is said of each cell; return 0 if all are stable or were recorded, else 1."""
+    """Print the verdict of each cell; return 0 if all are stable or were recorded, else 1."""
     recording = arguments.snapshot_update
     repeats = variations(named(arguments.variations))
     if recording and arguments.against:
-        raise CommandError(f"{UPDATE} records what is compared with goldens; leave --against out")
+        raise CommandError(
+            f"{UPDATE} records goldens, and --against compares with none: leave one of them out"
+        )
     require_a_person(recording)
-    require_repeats(recording, len(repeats), "Say --variations full.")
+    require_repeats(recording, len(repeats), "Pass --variations full.")
     release = release_of(arguments)
     goldens = Goldens(arguments.goldens or config.load().goldens, release.version)
     cells, stale = chosen(goldens, release, arguments)
@@ -157,11 +159,11 @@ def run(arguments: argparse.Namespace) -> int:
         before = {cell: golden.read(goldens.path(cell)) for cell in payloads}
     found = judged(this, payloads, before)
     verdicts = [recorded(*each, goldens) if recording else each[0] for each in found]
-    return told([*verdicts, *stale])
+    return reported([*verdicts, *stale])
 
 
 def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict:
-    """Write what was made of a cell, if it may be recorded; return what is said of it then."""
+    """Write the result of a cell, if it may be recorded; return the verdict after that."""
     if verdict.name not in RECORDED:
         return verdict
     golden.write(goldens.path(verdict.cell), made)
@@ -170,8 +172,8 @@ def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict
     return Verdict(verdict.cell, "stable" if verdict.name == "stable" else "recorded", refused)
 
 
-def told(verdicts: Sequence[Verdict]) -> int:
-    """Print what is not stable, and counts; return the exit code."""
+def reported(verdicts: Sequence[Verdict]) -> int:
+    """Print verdicts that are not stable, and counts; return the exit code."""
     for verdict in verdicts:
         if verdict.name != "stable":
             print("\n".join(verdict.lines()))
@@ -193,7 +195,10 @@ def compiler_of(
         )
     print(f"ExecuTorch {release.version}, {name} {compiler.version}", flush=True)
     if compiler.version != wanted:
-        print(f"  {release.version} names {wanted}: what differs below is what another one does", flush=True)
+        print(
+            f"  {release.version} names {wanted}: differences below come from the different version",
+            flush=True,
+        )
     return compiler
 
 
@@ -215,7 +220,7 @@ def source(cell: Cell) -> Cell:
 def chosen(
     goldens: Goldens, release: releases.Release, arguments: argparse.Namespace
 ) -> tuple[list[Cell], list[Verdict]]:
-    """Return the cells to compile; and, without ``--cell``, those of which there is only a golden."""
+    """Return the cells to compile; and, without ``--cell``, those with only a golden."""
     recorded = goldens.cells()
     if arguments.exported:
         known = sorted({*recorded, *of_build(release.version)})
@@ -241,7 +246,7 @@ def chosen(
 
 
 def can_compile(compiler: str, release: releases.Release, arguments: argparse.Namespace) -> bool:
-    """Whether a release names a compiler, or the command line does; docs/ethos-u.md says why a release does not."""
+    """Return whether the release or the command line names a compiler; docs/ethos-u.md says why some do not."""
     return compiler in release.compilers or option_of(compiler, arguments) is not None
 
 
@@ -295,7 +300,7 @@ def payloads_of(
 def judged(
     this: Run, payloads: Mapping[Cell, Payloads], before: Mapping[Cell, golden.Golden | None]
 ) -> Iterator[tuple[Verdict, golden.Golden]]:
-    """Compile everything under each variation; yield what is said of each cell, and what would be recorded."""
+    """Compile everything under each variation; yield the verdict of each cell, and the golden it would get."""
     made = compiled(this, payloads)
     for cell, given in payloads.items():
         if given.failure:
@@ -312,7 +317,7 @@ def judged(
 
 
 def against(this: Run, python: Path, payloads: Mapping[Cell, Payloads]) -> dict[Cell, golden.Golden | None]:
-    """Return what the compilers of another environment make of the payloads, as goldens; None where one died."""
+    """Return the results of another environment's compilers for the payloads, as goldens; None where one died."""
     release = this.release
     others = {
         name: Compiler.find(name, python, release.compilers, release.version, "--against")
@@ -324,7 +329,7 @@ def against(this: Run, python: Path, payloads: Mapping[Cell, Payloads]) -> dict[
 
 
 def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cell, list[Result]]]:
-    """Return what was made of every delegate of every cell, by the name of the variation."""
+    """Return the compiled delegates of every cell, by the name of the variation."""
     found: dict[str, dict[Cell, list[Result]]] = {}
     for variation in this.variations:
         by_cell: dict[Cell, list[Result]] = {cell: [] for cell in payloads}

@@ -34,7 +34,7 @@ examples:
 exit code: 0 the same, 1 different, 2 error
 """
 
-#: How the text of a decoded payload begins.
+#: Beginning of the text of a decoded payload.
 _GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
 #: The forms of the command, and the options of each.
 RELEASES, FOLDERS, FILES, PROGRAM = "two releases", "two folders", "two files", "a program and a cell"
@@ -55,9 +55,9 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "diff",
-        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: what is only "
-        "renamed or moved is one line. Of two releases that have goldens, report what changed from one to the other, "
-        "an entry per cause with its cells, as Markdown. Of a .pte and a cell, say whether the file is the cell's "
+        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: a mere "
+        "rename or move is one line. For two releases with goldens, report the changes from one to the other, "
+        "an entry per cause with its cells, as Markdown. For a .pte and a cell, report whether the file is the cell's "
         "golden, in bytes or else in content.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -65,7 +65,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "before", metavar="A", help="a payload, a golden's text, a folder, a release; - for stdin"
     )
-    parser.add_argument("after", metavar="B", help="what to compare it with; of a .pte also a TARGET/CASE")
+    parser.add_argument("after", metavar="B", help="the other one; for a .pte also a TARGET/CASE")
     parser.add_argument("--limit", type=int, metavar="N", help="write out at most N differences of a payload")
     add_schemas(parser)
     of_releases = parser.add_argument_group("of two releases")
@@ -125,7 +125,7 @@ def _sides(before: str, after: str) -> Iterator[str]:
 
 
 def form_of(arguments: argparse.Namespace) -> str:
-    """Return which of `OPTIONS` two words are; raise CommandError for a mixture, and for what is missing."""
+    """Return which of `OPTIONS` two words are; raise CommandError for a mixture, and for missing files."""
     # Releases are versions, and no files.
     names = (arguments.before, arguments.after)
     if all(RELEASE.fullmatch(name) and not Path(name).exists() for name in names):
@@ -142,7 +142,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 
 def _releases(arguments: argparse.Namespace) -> int:
-    """Print what changed from one release to the other, from their goldens alone."""
+    """Print the changes from one release to the other, from their goldens alone."""
     # Files do not wait for what reads whole releases.
     from executorch_goldens.compare.drift import Drift
 
@@ -162,7 +162,7 @@ def _releases(arguments: argparse.Namespace) -> int:
     return DIFFERENT if drift.entries else SAME
 
 
-#: What differs: a heading and lines under it.
+#: Differences: a heading and lines under it.
 _Difference = tuple[str, Iterator[str]]
 
 

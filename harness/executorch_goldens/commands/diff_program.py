@@ -23,7 +23,7 @@ from executorch_goldens.toolchains.toolchain import chosen
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say what the file is, and what it is not."""
+    """Print whether the file is the golden, and how it differs."""
     name: str = arguments.before
     if arguments.rebuild and name == STANDARD:
         raise CommandError(
@@ -74,7 +74,7 @@ def _differences(found: Found, pte: bytes, decoded: Decoded, arguments: argparse
         print(f"{name} has the content of {found.name}, in a byte layout that the serializer leaves open")
         return True
     if found.is_compact:
-        print(f"{name} is not {found.name}, which is compact: it has no text that would tell in what")
+        print(f"{name} is not {found.name}, which is compact: it keeps no text, so the difference is unknown")
         return False
     differences = list(found.differences(decoded))
     if not differences:
@@ -117,7 +117,8 @@ def _rebuilt(cell: Cell, pte: bytes, arguments: argparse.Namespace) -> str:
     failures = []
     for number, (build, program) in enumerate(made(cell, settings, tried), 1):
         if program == pte:
-            return f"{arguments.before} is what ExecuTorch {toolchain.release.version} makes of {cell} with {build}"
+            release = toolchain.release.version
+            return f"{arguments.before} equals the export of {cell} by ExecuTorch {release} with {build}"
         said = program if isinstance(program, str) else "different bytes"
         failures += [said] if isinstance(program, str) else []
         print(f"build {number} of {len(tried)}: {build}: {said}", file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.settings import config
-from executorch_goldens.toolchains.environments import said_of
+from executorch_goldens.toolchains.environments import name_of
 from executorch_goldens.toolchains.toolchain import Toolchain, of_person
 
 EXAMPLES = """\
@@ -23,8 +23,8 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "env",
-        description="Commands make the environment of a toolchain when it is first asked for. This makes one before, "
-        "and prints its Python; lists what there is; and removes what is not needed any more.",
+        description="Commands make the environment of a toolchain when they first need it. This makes one in advance "
+        "and prints its Python, lists all environments, or removes unused ones.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -34,10 +34,10 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what was asked; raise CommandError, and what a toolchain raises."""
+    """Run the chosen action; raise CommandError, and errors of a toolchain."""
     if arguments.action == "list":
         for name, folder in of_person().there().items():
-            print(f"{name}  {said_of(folder)}  {folder}")
+            print(f"{name}  {name_of(folder)}  {folder}")
         return SAME
     if not arguments.names:
         raise CommandError(f"goldens env {arguments.action}: name a toolchain, e.g. 1.5.1")

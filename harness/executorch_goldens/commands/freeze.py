@@ -1,4 +1,4 @@
-"""``goldens freeze DIR``: keep the programs of chosen cells, with what they take and give."""
+"""``goldens freeze DIR``: keep the programs of chosen cells, with their inputs and outputs."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = plan(options.read(arguments, ()))
     if len(chosen.variations) < FEWEST_TO_RECORD:
         raise UsageError(
-            f"--variations {arguments.variations}: a corpus takes what at least {FEWEST_TO_RECORD} variations agree "
-            "on; pass --variations quick"
+            f"--variations {arguments.variations}: a corpus needs at least {FEWEST_TO_RECORD} variations that agree"
+            "; pass --variations quick"
         )
     cells, reuse = chosen.cells, chosen.reuse()
     settings = dataclasses.replace(chosen.settings, reuse=reuse)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from executorch_goldens.exporting.first import Guess
 
 DISTRIBUTION = "executorch-goldens"
-#: What becomes of a model's weights.
+#: Ways to treat a model's weights.
 KEPT = "its weights are kept (fill=False): they are the same each time it is made"
 DRAWN = "its weights are drawn by the harness: it has others each time it is made. FILE:NAME@CHECKPOINT loads yours"
 
@@ -62,23 +62,23 @@ def add_to(subparsers: Any) -> None:
         help="an input, e.g. 1,3,224,224 or 1,16:int64; repeatable (default: a guess from the model's first layer)",
     )
     given.add_argument(
-        "--example", metavar="MODULE:FUNCTION", help="what returns the tuple of inputs that the model is fed"
+        "--example", metavar="MODULE:FUNCTION", help="function that returns the tuple of the model's inputs"
     )
     parser.add_argument(
         "--target",
         action="append",
         metavar="TARGET",
-        help="what to export for; repeatable (default: what every case is exported for)",
+        help="target to export for; repeatable (default: those of every case)",
     )
     share(
         with_short(parser.add_argument),
         "--toolchain",
-        help="what exports, e.g. 1.4.1 (default: the matrix's)",
+        help="ExecuTorch release, e.g. 1.4.1 (default: the matrix's)",
     )
     parser.add_argument(
         "--harness",
         metavar="REQUIREMENT",
-        help="what installs this project in the session (default: where it was installed from)",
+        help="requirement that installs this project in the session (default: its own origin)",
     )
     parser.add_argument(
         "--without", action="append", choices=list(OPTIONAL), default=[], help="do not write this; repeatable"
@@ -103,7 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(line)
     print(f"wrote {', '.join(map(str, texts))}")
     if "file:" in beginning.harness and "nox" not in arguments.without:
-        print(f"only this machine has {beginning.harness}: put into noxfile.py what CI can install")
+        print(
+            f"only this machine has {beginning.harness}: put a requirement that CI can install into noxfile.py"
+        )
     words = ["run", "--cell", f"{beginning.targets[0]}/{beginning.case}", UPDATE]
     print(f"$ {shlex.join(['goldens', *words])}", flush=True)
     command = [*with_harness(interpreter, handing.MAIN), *words, "-q"]
@@ -122,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolchain) -> Beginning:
-    """Return what the files are made from, and ask for what was not given; raise UsageError."""
+    """Return the sources of the files, and ask for missing ones; raise UsageError."""
     ask = Questions(arguments.yes)
     model = _model(folder, arguments.model, ask)
     return Beginning(
@@ -141,12 +143,12 @@ def _portable(toolchain: Toolchain) -> str:
 
 
 def _own(arguments: argparse.Namespace) -> str | None:
-    """Return where this project is installed from, which the Python that takes over cannot know; None if said."""
+    """Return where this project is installed from, which the Python that takes over cannot know; None if given."""
     return None if arguments.harness is not None else installed_from()
 
 
 class Questions:
-    """Asks what has a default.
+    """Asks for values that have a default.
 
     Parameters
     ----------
@@ -184,14 +186,14 @@ def _model(folder: Path, given: str | None, ask: Questions) -> ModelName:
 
 
 def _facts(folder: Path, model: ModelName, arguments: argparse.Namespace, ask: Questions) -> dict[str, Any]:
-    """Return what a run of the model shows of it, of `Beginning`; raise UsageError."""
+    """Return the facts that a run of the model shows, of `Beginning`; raise UsageError."""
     from executorch_goldens.exporting import archives, first
 
     if model.is_program:
         if arguments.input or arguments.example:
             raise UsageError(
-                f'{model} is fed what it was exported with: write inputs = "FILE.npz" under [[tool.goldens.cases]] '
-                "for what else it is to be fed, in place of --input and --example"
+                f'{model} runs on the inputs it was exported with: for others, write inputs = "FILE.npz" under '
+                "[[tool.goldens.cases]] instead of passing --input or --example"
             )
         archives.example_of_files(folder, model.file, None)
         return {"inputs": ()}
@@ -203,16 +205,16 @@ def _facts(folder: Path, model: ModelName, arguments: argparse.Namespace, ask: Q
         "gives_inputs": made.inputs is not None,
         "inputs": (),
     }
-    said = arguments.example or " ".join(arguments.input or ())
-    if not said and made.inputs is not None:
-        first.require_runs(made.module, made.inputs, f"what {model} returns beside it")
+    given = arguments.example or " ".join(arguments.input or ())
+    if not given and made.inputs is not None:
+        first.require_runs(made.module, made.inputs, f"the second value that {model} returns")
         return facts
-    guess = None if said else first.guessed(made.module)
-    answer = said or _asked(guess, ask)
+    guess = None if given else first.guessed(made.module)
+    answer = given or _asked(guess, ask)
     if arguments.example or is_example(answer):
         if not is_example(answer):
             raise UsageError(f"--example {answer} is no MODULE:FUNCTION such as nets.examples:inputs")
-        first.require_runs(made.module, first.example(folder, *answer.split(":")), f"what {answer} returns")
+        first.require_runs(made.module, first.example(folder, *answer.split(":")), f"the result of {answer}")
         return {**facts, "example": answer}
     is_guess = guess is not None and answer == guess.given.stated
     return {
@@ -233,11 +235,11 @@ def _asked(guess: Guess | None, ask: Questions) -> str:
 
 
 def described(beginning: Beginning) -> Iterator[str]:
-    """Yield what was found of the model, and what was not known."""
+    """Yield the known and the unknown facts about the model."""
     if beginning.model.is_program:
         yield f"{beginning.model} is a case as it is, with the inputs that it was exported with"
         return
-    returned = f"what {beginning.example} returns" if beginning.example else "what is returned beside it"
+    returned = f"the result of {beginning.example}" if beginning.example else "returned with it"
     guess = f" (a guess from {beginning.guess}: see {ZOO}.py)" if beginning.guess else ""
     yield f"{beginning.model} takes {', '.join(map(str, beginning.inputs)) or returned}{guess}"
     yield KEPT if beginning.has_own_weights else DRAWN

@@ -1,4 +1,4 @@
-"""``goldens merge``: join the results of shards, or say in Markdown what runs found."""
+"""``goldens merge``: join the results of shards, or summarize runs in Markdown."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "merge",
-        description="Join results.jsonl, run.json, junit.xml and what was kept of cells that need a look. Results of "
-        "unlike runs, missing cells and cells that are there twice are refused. Ends with 1 where a cell is not as it "
-        "should be or a golden is stale. With --markdown, join nothing: print counts, causes, what got worse, and what "
-        "is otherwise than in the base, for the comment on a pull request.",
+        description="Join results.jsonl, run.json, junit.xml and the kept files of cells that need a look. Results of "
+        "unlike runs, missing cells and duplicate cells are refused. Exits with 1 if a cell is not as it "
+        "should be or a golden is stale. With --markdown, join nothing: print counts, causes, regressions, and "
+        "differences from the base, for the comment on a pull request.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -61,20 +61,22 @@ def add_to(subparsers: Any) -> None:
         action="store_true",
         help=f"write a row of {ledger.FILE} beside the goldens for each release: only for whole runs",
     )
-    told = parser.add_argument_group("in place of joining")
-    form = told.add_mutually_exclusive_group()
-    form.add_argument(MARKDOWN, action="store_true", help="print ten lines of Markdown: what runs found")
+    reporting = parser.add_argument_group("in place of joining")
+    form = reporting.add_mutually_exclusive_group()
+    form.add_argument(
+        MARKDOWN, action="store_true", help="print the findings of runs in ten lines of Markdown"
+    )
     form.add_argument(
         ANNOTATIONS, action="store_true", help="print GitHub's commands that mark the changed goldens"
     )
-    told.add_argument(
+    reporting.add_argument(
         "--base",
         action="append",
         type=Path,
         metavar="DIR",
         help="results of the commit that they are based on; repeatable",
     )
-    told.add_argument("--link", default="", metavar="URL", help="where the whole report is")
+    reporting.add_argument("--link", default="", metavar="URL", help="where the whole report is")
     parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
 
 
@@ -84,7 +86,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Merge, and print what the end of one run would have; or say what was found."""
+    """Merge, and print the end of one whole run; or print the summary."""
     repository = config.load()
     if form_of(arguments) != JOINING:
         return tell(arguments, repository)
@@ -94,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     code = SAME
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
-    # A review of what was joined before stands in the folder; grouping takes longer than joining.
+    # The folder may hold a review of earlier merged results; grouping takes longer than joining.
     groups = causes([into], goldens.resolve(), repository) if Rejections.read(into).reasons else []
     decided = decisions(joined, goldens.resolve(), repository, groups)
     for merged in joined:
@@ -139,7 +141,7 @@ def parts_of(folders: Sequence[Path]) -> list[Part]:
 def causes(
     folders: Sequence[Path], goldens: Path, repository: Config, only: Container[str] | None = None
 ) -> list[Group]:
-    """Return the causes of what the results under some folders propose.
+    """Return the causes of the proposals under some folders.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from executorch_goldens import registry, targets
 from executorch_goldens.decode import Decoded, DecodeError, SchemaError, Schemas, decode
 from executorch_goldens.errors import CommandError
 
-#: Stands for standard input or output.
+#: Standard input or output.
 STANDARD = "-"
 
 
@@ -25,7 +25,7 @@ def add_schemas(parser: argparse.ArgumentParser) -> None:
 
 
 def is_cell(word: str) -> bool:
-    """Whether a word is ``TARGET/CASE``, and neither a file nor in a folder.
+    """Return whether a word is ``TARGET/CASE``, and neither a file nor in a folder.
 
     >>> is_cell("tosa-fp+cf/linear"), is_cell("folder/file.pte"), is_cell("tosa-fp")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""``goldens report``: what runs found, as one HTML file."""
+"""``goldens report``: the results of runs, as one HTML file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "report",
         description="Write the results of runs, or of merged shards, as one HTML file that opens from disk: the grid "
-        "of verdicts, causes, a page for each cell that is not as it should be, what changed between releases.",
+        "of verdicts, causes, a page for each cell that is not as it should be, and changes between releases.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -42,7 +42,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report; raise CommandError where it cannot be drawn or written, and the errors of what is read."""
+    """Write the report; raise CommandError where it cannot be drawn or written, and errors of its inputs."""
     try:
         from executorch_goldens.report import document, gathering, tables
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""``goldens repro RELEASE TARGET/CASE``: one script that shows what is wrong with a cell, by itself."""
+"""``goldens repro RELEASE TARGET/CASE``: one script that shows a cell's defect by itself."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "repro",
-        description="Export a cell as the release was published and write one script that shows by itself what is "
-        "wrong with it. There is one for a cell that is order-only, unstable, corrupt or crashed, or that fails to "
+        description="Export a cell as the release was published and write one script that shows its defect by "
+        "itself. There is one for a cell that is order-only, unstable, corrupt or crashed, or that fails to "
         "lower; none for changed, new and timed-out.",
     )
     parser.add_argument("release", metavar="RELEASE", help="an ExecuTorch version of releases.toml")
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if cell.target == targets.BUILD:
         raise UsageError(
             f"{cell} makes its whole program by itself: the function of the case is the script. goldens run --cell "
-            f"{cell} shows what is wrong with it, and goldens show {cell} what it gave"
+            f"{cell} shows the defect, and goldens show {cell} its result"
         )
     output = arguments.output
     if output is not None and output.exists():

@@ -1,4 +1,4 @@
-"""``goldens review``: go through what the cells of past runs propose, cause by cause."""
+"""``goldens review``: go through the proposals of past runs, cause by cause."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "review",
-        description="Group what the cells of past runs propose by what changed and by the pass that made it. Accepted "
+        description="Group the proposals of past runs by the change and by the pass that made it. Accepted "
         "groups are recorded as goldens, rejected ones kept with the reason. Nothing is exported.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -87,12 +87,12 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         ALTHOUGH,
         action="store_true",
-        help="with --accept: record what is right of a cause that makes other cells wrong",
+        help="with --accept: record the right cells of a cause that makes others wrong",
     )
     parser.add_argument(
         FEWER,
         action="store_true",
-        help="also record what fewer variations agreed on than on the golden that it replaces",
+        help="also record proposals with fewer agreeing variations than the golden",
     )
     share(parser.add_argument, "--sweeps")
     share(parser.add_argument, "--goldens")
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if form_of(arguments) == EXPECT:
         require_a_person(True, "review --expect")
-        print(untrusted.shown("\n".join(updated(goldens))))
+        print(untrusted.escape_controls("\n".join(updated(goldens))))
         return SAME
     rejections = Rejections.read(sweeps)
     if arguments.reject is not None and not rejections.reasons:
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     standing = Standing(repository, goldens, arguments.fewer_variations, arguments.expect)
     groups = grouped(proposals.find(sweeps), goldens, standing)
     if not groups and not (arguments.accept or arguments.reject):
-        print(untrusted.shown(nothing(sweeps, arguments.sweeps is not None)))
+        print(untrusted.escape_controls(nothing(sweeps, arguments.sweeps is not None)))
         return SAME
     reviewed = Reviewed(groups, sweeps, standing, rejections)
     if arguments.accept:
@@ -143,14 +143,18 @@ def run(arguments: argparse.Namespace) -> int:
         causes = {group.cause: _reason(arguments, kept.get(group.cause)) for group in chosen}
         reviewed.conclude([], causes, known=causes if arguments.known else ())
     elif arguments.list:
-        print(untrusted.shown("\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()))
+        print(
+            untrusted.escape_controls(
+                "\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()
+            )
+        )
     else:
         reviewed.go_through()
     return SAME
 
 
 def updated(goldens: Path) -> Iterator[str]:
-    """Bring what is expected up to date with the goldens, and yield what that changed."""
+    """Bring expectations up to date with the goldens, and yield the changes."""
     found = update(goldens)
     yield (
         f"{goldens / expectations.FILE}: {count(found.written, 'expectation')} written, {len(found.gone)} deleted; "
@@ -160,7 +164,7 @@ def updated(goldens: Path) -> Iterator[str]:
 
 
 def _reason(arguments: argparse.Namespace, kept: str | None) -> str:
-    """Return why a cause is rejected: what was given, else what is kept of it; raise CommandError."""
+    """Return the reason to reject a cause: the given one, else the kept one; raise CommandError."""
     if reason := (arguments.reason or kept or "").strip():
         return reason
     raise CommandError("--reject GROUP takes --reason TEXT, which is kept and shown")
@@ -200,14 +204,14 @@ def named(name: str, groups: Sequence[Group]) -> Group:
         if group.name == name:
             return group
     raise CommandError(
-        f"no group is called {name!r}: --list names them, and a group gets a new name when what its cells propose, or "
-        "the checkout, changes"
+        f"no group is called {name!r}: goldens review --list shows the names; a name changes with its group's "
+        "proposals or with the checkout"
     )
 
 
 @dataclass(frozen=True)
 class Reviewed:
-    """What is reviewed, and where it is written what comes of it."""
+    """The proposals under review, and the files that the review writes."""
 
     groups: Sequence[Group]
     sweeps: Path
@@ -215,7 +219,7 @@ class Reviewed:
     rejections: Rejections
 
     def go_through(self) -> None:
-        """Let a person go through the groups in a terminal, and write what they say."""
+        """Let a person go through the groups in a terminal, and write the decisions."""
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise CommandError(
                 "there is no terminal: pass --list, --accept GROUP or --reject GROUP --reason TEXT"
@@ -229,15 +233,15 @@ class Reviewed:
             ) from error
         session = Session(self.groups, self.rejections.reasons)
         if Screen(session).run():
-            said = session.said
-            self.conclude(list(said.accepted.values()), said.rejected, said.known)
+            decisions = session.decisions
+            self.conclude(list(decisions.accepted.values()), decisions.rejected, decisions.known)
         else:
             print("nothing was written")
 
     def conclude(
         self, accepted: Sequence[Member], rejected: Mapping[str, str], known: Collection[str] = ()
     ) -> None:
-        """Record what was accepted, keep the reasons against what was rejected, and say so.
+        """Record accepted groups, keep the reasons against rejected ones, and print both.
 
         Parameters
         ----------
@@ -262,14 +266,14 @@ class Reviewed:
                 some = f"{len(cells)} of " if len(cells) < len(group.members) else ""
                 lines.append(f"recorded: {group.title}: {some}{group.extent}")
             if cells and len(cells) == len(group.recordable):
-                # What a person accepts, they no longer reject.
+                # An accepted cause is no longer rejected.
                 reasons.pop(group.cause, None)
             if reason := rejected.get(group.cause):
                 lines.append(f"rejected: {group.head}: {reason}")
         reasons.update(rejected)
         if reasons != self.rejections.reasons:
             self.rejections.write(reasons)
-        print(untrusted.shown("\n".join(lines)))
+        print(untrusted.escape_controls("\n".join(lines)))
         if declared:
             # It is a change of the checkout, which proposals are bound to: it comes last.
             file = self.standing.repository.known_defects
@@ -282,6 +286,6 @@ class Reviewed:
         if by_name:
             file = self.sweeps / committing.FILE
             text = committing.message(self.groups, by_name, rejected)
-            durable.replace(file, untrusted.shown(text.rstrip("\n")) + "\n")
-            print(f"read what was written: git diff {goldens}")
+            durable.replace(file, untrusted.escape_controls(text.rstrip("\n")) + "\n")
+            print(f"read the changes: git diff {goldens}")
             print(f"commit it: git add {shlex.quote(str(goldens))} && git commit -F {shlex.quote(str(file))}")

@@ -18,7 +18,7 @@ from executorch_goldens.toolchains import handing
 #: The command that a wrapper of this one was called with, for messages: nox, for instance.
 CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
 
-#: What makes pytest run the cells, and nothing of the project that it is started in.
+#: Options with which pytest runs the cells, and nothing of the current project.
 PYTEST = (
     *(
         "-p",
@@ -30,7 +30,7 @@ PYTEST = (
         "--pyargs",
         "executorch_goldens.running.cells",
     ),
-    # How far a run is, the plugin shows.
+    # The plugin shows the progress.
     *("-o", "console_output_style=classic", "--no-header"),
     # ExecuTorch brings packages with plugins that no cell needs: hypothesis' takes a second at the end to find that
     # there is nothing to say, to import the others takes a tenth of a run that exports nothing.
@@ -57,7 +57,7 @@ def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
         "--help-all", action=_HelpAll, nargs=0, help="show the options that few need as well, and exit"
     )
     adders = {title: with_short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
-    adders[options.SELECT]("--plan", action="store_true", help="print what the run would do, and do nothing")
+    adders[options.SELECT]("--plan", action="store_true", help="print the plan of the run and exit")
     options.add_syrupys(adders, every)
     options.add_to(adders, every)
 
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called})
     if arguments.plan:
         for line in plan(options.read(arguments, words)).lines():
-            print(untrusted.shown(line))
+            print(untrusted.escape_controls(line))
         return SAME
     import pytest
 

@@ -48,9 +48,9 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "show",
         description="Print a TOSA payload, an XNNPACK payload or a .pte as text: its kind is recognized by its bytes. "
-        "Of a cell, print its golden, or what a run has left of it since. "
-        "With --explore, open what a run found of a cell in Google's Model Explorer: its golden and what the run made "
-        "side by side, what differs and by how much as node data, and the payloads as Arm's adapters read them.",
+        "For a cell, print its golden, or its last result with --results. "
+        "With --explore, open a run's result for a cell in Google's Model Explorer: the golden and the new graph "
+        "side by side, the differences as node data, and the payloads as Arm's adapters read them.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -86,7 +86,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def form_of(arguments: argparse.Namespace) -> str:
-    """Return which of `OPTIONS` it is: what is named as a cell is, and is neither a file nor in a folder, is a cell."""
+    """Return which of `OPTIONS` applies: a name of a cell's form that is neither a file nor in a folder is a cell."""
     if arguments.explore:
         return EXPLORE
     if arguments.tensor is not None:

@@ -34,17 +34,17 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "thaw",
         description="Run the programs of a corpus in the environment of a Python, which needs ExecuTorch and nothing "
-        "of this project, and compare what they give with what they gave. With --outputs, run nothing: compare what a "
-        "device gave.",
+        "of this project, and compare the results with the frozen ones. With --outputs, run nothing: compare the "
+        "results of a device.",
         epilog="exit code: 0 every program is as it should be, 1 some are not, 2 the corpus is damaged, or another "
         "error",
     )
     limits = Limits()
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what freeze has written")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="corpus that freeze wrote")
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument(RUNTIME, type=Path, metavar="PYTHON", help="of the environment that runs the programs")
     form.add_argument(
-        OUTPUTS, type=Path, metavar="FOLDER", help="what a device gave, as replay.txt of the corpus names it"
+        OUTPUTS, type=Path, metavar="FOLDER", help="results of a device, named as in replay.txt of the corpus"
     )
     share(parser.add_argument, "--cell")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -60,7 +60,7 @@ def add_to(subparsers: Any) -> None:
         type=positive_int,
         default=limits.megabytes,
         metavar="MIB",
-        help="address space per program, beyond what its process begins with (default: %(default)s)",
+        help="address space per program, on top of its process's own (default: %(default)s)",
     )
     parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
 
@@ -71,7 +71,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the corpus, run or take what is chosen, print."""
+    """Check the corpus, run the chosen programs or take a device's results, print."""
     corpus = Corpus.read(arguments.folder)
     corpus.check()
     chosen = programs(corpus, arguments.cell)
@@ -109,7 +109,7 @@ def programs(corpus: Corpus, patterns: Sequence[str] | None) -> list[Chosen]:
 def results(
     corpus: Corpus, chosen: Sequence[Chosen], runtime: Runtime
 ) -> Iterator[tuple[Cell, ProgramEntry, Result]]:
-    """Run programs one after the other, and yield what came of each."""
+    """Run programs one after the other, and yield the result of each."""
     for cell, entry in chosen:
         program = corpus.program(entry)
         result = kept(program) if program.engine == DEVICE else compare(program, runtime.run(program))
@@ -117,10 +117,10 @@ def results(
 
 
 def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) -> int:
-    """Compare what a device gave, and print what came of each sample; raise CommandError where there is nothing to."""
+    """Compare a device's results, and print each sample's; raise CommandError if there are none."""
     if not folder.is_dir():
         raise CommandError(
-            f"there is no folder {folder}: --outputs names what was brought back from the device"
+            f"there is no folder {folder}: --outputs names the folder with the device's results"
         )
     if not any(is_listed(entry) for _, entry in chosen):
         raise CommandError("of the programs chosen none is for a device")
@@ -138,7 +138,7 @@ def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) 
 
 
 def judgements(corpus: Corpus, chosen: Sequence[Chosen], folder: Path) -> Iterator[Judged]:
-    """Yield what came of each sample on a device."""
+    """Yield the result of each sample on a device."""
     for cell, entry in chosen:
         if is_listed(entry):
             for sample in corpus.program(entry).samples:
@@ -150,7 +150,7 @@ def counted(words: Iterable[str]) -> str:
 
 
 def line(judged: Judged) -> str:
-    """Return what is printed of a sample."""
+    """Return the line for a sample."""
     reason = f": {judged.reason}" if judged.reason else ""
     return f"{judged.result}: {judged.cell} {judged.program}, sample {judged.sample}{reason}"
 
@@ -162,7 +162,7 @@ def listed(versions: Mapping[str, str]) -> str:
 def as_json(
     corpus: Corpus, versions: Mapping[str, str], found: Sequence[tuple[Cell, ProgramEntry, Result]]
 ) -> dict[str, Any]:
-    """Return what ``--json`` prints."""
+    """Return the data for ``--json``."""
     return {
         "made_with": corpus.manifest.made_with,
         "run_with": dict(versions),

@@ -35,7 +35,7 @@ def add_to(subparsers: Any) -> None:
         "--toolchain",
         action="append",
         default=[],
-        help="what to offer: a release, or the Python of an environment that has one; repeatable",
+        help="release to offer, or the Python of an environment that has one; repeatable",
     )
     share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument(
@@ -45,7 +45,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Become a Dask worker; raises CommandError and what `find_release` raises."""
+    """Become a Dask worker; raises CommandError and errors of `find_release`."""
     if importlib.util.find_spec("distributed") is None:
         raise CommandError(f"this environment has no Dask: {EXTRA}")
     if not arguments.toolchain:

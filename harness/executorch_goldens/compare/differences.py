@@ -21,13 +21,13 @@ SHOWN_VALUES = 4
 
 
 def differences(old: Reading, new: Reading) -> Iterator[Difference]:
-    """Yield every difference between two readings, as (kind, what changed, detail of this cell)."""
+    """Yield every difference between two readings, as (kind, change, detail of this cell)."""
     found = list(_contents(old, new))
     yield from found or _wiring(old, new)
 
 
 def _contents(old: Reading, new: Reading) -> Iterator[Difference]:
-    """Yield what differs in failures, delegates, operators, attributes and constants, however these are connected."""
+    """Yield differences in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
         yield from _failures(old.failure or "", new.failure or "")
         return
@@ -100,7 +100,7 @@ def _wiring(old: Reading, new: Reading) -> Iterator[Difference]:
 
 
 def _of_wiring(changes: Sequence[Change]) -> Difference:
-    """Return what changes of a payload come to."""
+    """Return the sum of a payload's changes."""
     lacked = [change for change in changes if _is_of_one_format(change)]
     if len(lacked) == len(changes):
         names = sorted({change.name for change in lacked})

@@ -1,4 +1,4 @@
-"""Groups the differences of all cells by what changed, and writes the report."""
+"""Groups the differences of all cells by change, and writes the report."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Entry:
 
 @dataclass
 class Drift:
-    """What changed between two releases.
+    """Differences between two releases.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class Drift:
 def _entries(
     one: tuple[str, Mapping[Cell, Reading]], other: tuple[str, Mapping[Cell, Reading]]
 ) -> Collection[Entry]:
-    """Return what differs between the readings of two releases, in the order in which it is found."""
+    """Return the differences between the readings of two releases, in the order of discovery."""
     (before, old), (after, new) = one, other
     found: dict[tuple[str, str], Entry] = {}
 

@@ -35,12 +35,12 @@ class CompilerError(HarnessError):
 
 @dataclass(frozen=True)
 class Kind:
-    """How a compiler is called, and where it is found.
+    """A kind of compiler: how it is called, and where it is found.
 
     Attributes
     ----------
     title
-        What messages call it.
+        Its name in messages.
     driver
         Module that runs in its environment.
     option
@@ -68,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Job:
-    """A payload, and what the compiler is called with."""
+    """A payload, and the compiler's arguments."""
 
     payload: bytes
     arguments: tuple[str, ...]
@@ -76,10 +76,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a compiler made of a payload, and what it, or a library of its own, says of that."""
+    """A compiled payload, and the messages of the compiler and of its libraries."""
 
     made: bytes
-    said: Mapping[str, Any]
+    details: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Died:
-    """How a compiling process ended that left nothing; `verdict` is ``crashed`` or ``timed-out``."""
+    """A compiling process that ended without a result; `verdict` is ``crashed`` or ``timed-out``."""
 
     verdict: str
     reason: str
@@ -130,7 +130,7 @@ class Compiler:
         pins
             The versions that the release names, for the way out.
         option
-            What names it on the command line, if it is not the compiler's own.
+            Its name on the command line, if it is not the compiler's own.
         """
         kind = KINDS[name]
         option = option or kind.option
@@ -186,7 +186,7 @@ class Compiler:
                 check=False,
             )
             if done.returncode:
-                last = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+                last = (done.stderr.strip() or "it printed nothing").splitlines()[-1]
                 raise CompilerError(
                     f"{self.name} {self.version} of {self.python} could not be started: {last}"
                 )
@@ -196,7 +196,7 @@ class Compiler:
 def environment(variation: Variation) -> dict[str, str]:
     """Return the environment variables of a compiling process.
 
-    What a process of its own allocates is filled with other bytes by each heap seed (``MALLOC_PERTURB_``, mallopt(3)).
+    Each heap seed fills allocations of the process with other bytes (``MALLOC_PERTURB_``, mallopt(3)).
     """
     kept = {name: value for name, value in os.environ.items() if name not in DROPPED_ENVIRONMENT}
     filled = {"MALLOC_PERTURB_": str(variation.heap_seed % 255)} if variation.heap_seed else {}
@@ -204,7 +204,7 @@ def environment(variation: Variation) -> dict[str, str]:
 
 
 def _result(folder: Path) -> Result:
-    """Return what a child left."""
+    """Return the result that a child wrote."""
     try:
         if (folder / "refused.json").exists():
             refused = untrusted.json_of(untrusted.text(folder / "refused.json"))
@@ -213,7 +213,7 @@ def _result(folder: Path) -> Result:
             made = untrusted.contents(folder / "made", LARGEST)
             return Compiled(made, untrusted.json_of(untrusted.text(folder / "said.json")))
     except (OSError, ValueError, KeyError) as error:
-        return Died("crashed", f"what it left cannot be read: {error}")
+        return Died("crashed", f"its result cannot be read: {error}")
     status = (folder / "status").read_text()
     lines = (folder / "log").read_text(errors="replace").splitlines()[-LOG_LINES:]
     if status in TIMED_OUT:

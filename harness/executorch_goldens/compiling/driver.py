@@ -1,7 +1,7 @@
 """Runs in a compiler's environment: compiles payloads, each in a process of its own.
 
 A request comes as JSON on the standard input, see `Request`. The compiler is imported once; each payload is compiled by
-a forked child, so that no payload sees what an earlier one left behind, and one that kills the compiler takes no other
+a forked child, so that no payload sees the state of an earlier one, and one that kills the compiler takes no other
 with it. A child leaves in its folder what it made, ``made`` and ``said.json``, or why there is nothing,
 ``refused.json``; and a log.
 """
@@ -32,7 +32,7 @@ NATIVE_BLOCKS = 20_000
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be compiled.
+    """A payload to compile.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ Compile = Callable[[Sequence[str], Path, Path], tuple[bytes, dict[str, Any]]]
 
 
 def serve(load: Callable[[], Compile]) -> None:
-    """Carry out the request on the standard input with what `load` returns, which imports the compiler."""
+    """Carry out the request on standard input with the result of `load`, which imports the compiler."""
     request = Request(**json.load(sys.stdin))
     shuffle_listings(request.listings_seed)
     held = perturb_heap(request.heap_seed), perturb_native_heap(request.heap_seed)
@@ -79,7 +79,7 @@ def serve(load: Callable[[], Compile]) -> None:
                 with Path(folder, "log").open("wb") as log:
                     os.dup2(log.fileno(), 1)
                     os.dup2(log.fileno(), 2)
-                # What sleeps takes no processor time.
+                # A sleeping process takes no processor time.
                 limit_processor(request.limit)
                 signal.alarm(min(math.ceil(WALL * request.limit), FOREVER))
                 compile_one(compile_payload, request, index)
@@ -112,7 +112,7 @@ def perturb_native_heap(seed: int) -> list[int]:
 
 
 def compile_one(compile_payload: Compile, request: Request, index: int) -> None:
-    """Compile one payload of a request, after those that its history names, and write what came of it."""
+    """Compile one payload of a request, after those that its history names, and write the result."""
     directory = Path(request.directories[index])
     # Not its parents: what is made again where somebody deleted it is open to everybody.
     directory.mkdir(exist_ok=True)

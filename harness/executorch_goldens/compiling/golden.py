@@ -70,13 +70,13 @@ def facts(compiler: str, name: str, payload: bytes, result: Compiled | Refused) 
     if isinstance(result, Refused):
         found = _refused(result)
     else:
-        found = FACTS[compiler](result.made, result.said)
+        found = FACTS[compiler](result.made, result.details)
     # A fact is a line, whatever a compiler says.
-    lines = {fact: " ".join(untrusted.shown(text).split()) for fact, text in found}
+    lines = {fact: " ".join(untrusted.escape_controls(text).split()) for fact, text in found}
     return {"delegate": name, "tosa": digest(payload), **lines}
 
 
-#: What each compiler makes, as facts.
+#: Functions that render each compiler's result as facts.
 FACTS = {VELA: stream.facts, CONVERTER: vgf.facts}
 
 
@@ -108,7 +108,7 @@ def delegates(
         try:
             found.append(facts(compiler, name, payload, result))
         except (stream.StreamError, vgf.TablesError) as error:
-            return Died("crashed", f"what it made cannot be read: {error}")
+            return Died("crashed", f"its result cannot be read: {error}")
     return tuple(found)
 
 

@@ -21,7 +21,7 @@ LARGEST_PAYLOAD = 1 << 31
 
 @dataclass(frozen=True)
 class Payloads:
-    """What an export for a TOSA target made.
+    """The payloads of an export for a TOSA target.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Payloads:
 
 
 def exported(cells: Sequence[Cell], settings: Settings, folder: Path) -> Iterator[tuple[Cell, Payloads]]:
-    """Export cells of TOSA targets, once each, keep what they made below `folder`, and yield it.
+    """Export cells of TOSA targets, once each, keep the payloads below `folder`, and yield them.
 
     Whether exports repeat is what a run over the zoo finds out. Here one is enough: a golden names its payload.
     """
@@ -62,7 +62,7 @@ def of_outcome(outcome: Outcome) -> Payloads:
 
 
 def keep(folder: Path, payloads: Payloads) -> None:
-    """Write payloads into a folder, in place of what it held."""
+    """Write payloads into a folder, replacing its content."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for index, (_, payload) in enumerate(payloads.named):
@@ -72,7 +72,7 @@ def keep(folder: Path, payloads: Payloads) -> None:
 
 
 def kept(cell: Cell, folder: Path) -> Payloads:
-    """Read what an earlier run kept of a cell; raise `CommandError`."""
+    """Read the payloads that an earlier run kept of a cell; raise `CommandError`."""
     try:
         place = untrusted.inside(folder, cell.target, cell.case)
         listed = untrusted.json_of(untrusted.text(place / LIST))

@@ -1,4 +1,4 @@
-"""Decodes what the Ethos-U backend makes of a delegate: the stream that ``VelaBinStream.cpp`` reads."""
+"""Decodes the Ethos-U backend's form of a delegate: the stream that ``VelaBinStream.cpp`` reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALIGNMENT = 16
 #: Shape in six dimensions, bytes of an element, offset and region.
 TENSOR = struct.Struct("<9i")
 
-#: What starts a command stream for the driver, and its actions: the low byte of a word, and the words that follow.
+#: Magic word of a command stream, and the driver's actions: the low byte of a word, and the words that follow.
 FOURCC = b"COP1"
 #: ``DACommands`` of ``ethosu/vela/driver_actions.py``: the configuration is followed by two words; the command stream
 #: by as many as its header says.
@@ -45,7 +45,7 @@ OPERATIONS: Mapping[int, str] = {
 #: Opcodes from here on set registers.
 SETS_REGISTERS = 0x100
 
-#: What Vela's estimates are called, and their unit, by the name in its summary.
+#: Names of Vela's estimates, with units, by the name in its summary.
 ESTIMATES: Mapping[str, tuple[str, str]] = {
     "sram": ("SRAM", " bytes"),
     "dram": ("DRAM", " bytes"),
@@ -62,12 +62,12 @@ ESTIMATES: Mapping[str, tuple[str, str]] = {
 
 
 class StreamError(HarnessError, ValueError):
-    """Bytes that are no such stream; the message says where, and what is wrong there."""
+    """The bytes are not such a stream; the message says where, and why."""
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output: where it lies in its region.
+    """An input or output: its place in its region.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Stream:
     Attributes
     ----------
     commands
-        What the driver is handed: its header, then the command stream.
+        The driver's input: its header, then the command stream.
     weights
         Weights and biases, encoded.
     scratch
@@ -124,12 +124,12 @@ def digest(data: bytes) -> str:
     return f"{len(data)} bytes sha256 {hashlib.sha256(data).hexdigest()}"
 
 
-def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def facts(made: bytes, figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the facts of a compiled delegate; raise `StreamError`.
 
     Parameters
     ----------
-    said
+    figures
         Vela's estimates: see `executorch_goldens.compiling.vela_driver.summary`.
     """
     stream = decode(made)
@@ -143,7 +143,7 @@ def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             where = f"offset {tensor.offset} of region {tensor.region}"
             yield f"{what} {index}", f"{list(tensor.shape)} of {tensor.element} bytes each, {where}"
     for key, (name, unit) in ESTIMATES.items():
-        yield name, f"{said[key]}{unit}"
+        yield name, f"{figures[key]}{unit}"
 
 
 def decode(data: bytes) -> Stream:
@@ -213,7 +213,7 @@ def _opcodes(commands: bytes) -> Iterator[int]:
 
 
 def _command_stream(commands: bytes) -> tuple[int, ...]:
-    """Return the words of the command stream, behind the header that the driver reads."""
+    """Return the words of the command stream, after the header that the driver reads."""
     if commands[: len(FOURCC)] != FOURCC or len(commands) % 4:
         raise StreamError(f"the commands do not start with {FOURCC.decode()}, or are no whole words")
     words = struct.unpack(f"<{len(commands) // 4}I", commands)

@@ -1,4 +1,4 @@
-"""The table of what payloads are compiled for: which TOSA target makes them, and what the compiler is called with."""
+"""The table of devices to compile for: the TOSA target that makes the payloads, and the compiler's arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORCES_REGOR = ("1.1.0",)
 
 @dataclass(frozen=True)
 class CompiledTarget:
-    """What payloads are compiled for.
+    """A device that payloads are compiled for.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class CompiledTarget:
     takes
         Name of the TOSA target whose payloads it takes.
     system_config, memory_mode
-        What ``EthosUCompileSpec`` of every release takes for it when nothing else is said; empty for VGF.
+        Default of ``EthosUCompileSpec`` in every release; empty for VGF.
     """
 
     name: str
@@ -37,7 +37,7 @@ class CompiledTarget:
     memory_mode: str = ""
 
     def arguments(self, release: str) -> tuple[str, ...]:
-        """Return what ``EthosUCompileSpec(name)`` of a release hands to Vela, in its order; none for VGF.
+        """Return the arguments that ``EthosUCompileSpec(name)`` of a release passes to Vela; none for VGF.
 
         Source: ``backends/arm/ethosu/compile_spec.py`` and ``backends/arm/vgf/compile_spec.py``, 1.1.0 to 1.5.1.
         """

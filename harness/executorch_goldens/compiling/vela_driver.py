@@ -1,4 +1,4 @@
-"""Runs in Vela's environment: compiles payloads for an Ethos-U, and packs what Vela made of them."""
+"""Runs in Vela's environment: compiles payloads for an Ethos-U, and packs Vela's results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def load() -> Compile:
-    """Import Vela; return what calls it as ``vela_compile`` of ``backends/arm/arm_vela.py`` does."""
+    """Import Vela; return a function that calls it as ``vela_compile`` of ``backends/arm/arm_vela.py`` does."""
     from ethosu.vela import vela
 
     def compile_payload(
@@ -44,14 +44,14 @@ def load() -> Compile:
 
 
 def packed(archive: Path) -> bytes:
-    """Return the stream that the runtime's Ethos-U backend reads, from what Vela wrote.
+    """Return the stream that the runtime's Ethos-U backend reads, from Vela's files.
 
     Source: ``vela_compile`` of ``backends/arm/arm_vela.py`` (1.1.0 to 1.4.1; 1.5.1 with nothing placed outside), and
     ``backends/arm/runtime/VelaBinStream.cpp``, which reads it.
     """
     import numpy as np
 
-    # What this process's own Vela wrote a moment ago.
+    # Written by this process's own Vela a moment ago.
     with np.load(archive, allow_pickle=False) as data:  # noqa: TID251
         blocks = {
             "vela_bin_stream": b"",
@@ -84,7 +84,7 @@ def packed_tensors(prefix: str, data: Mapping[str, Any]) -> bytes:
 
 
 def summary(output: Path) -> dict[str, int]:
-    """Return what Vela estimates: bytes in each memory, multiplications, cycles."""
+    """Return Vela's estimates: bytes in each memory, multiplications, cycles."""
     (table,) = output.glob("*_summary_*.csv")
     with table.open(encoding="utf-8", newline="") as lines:
         (row,) = csv.DictReader(lines)

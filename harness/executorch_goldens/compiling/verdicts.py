@@ -1,4 +1,4 @@
-"""What is said of a compiled cell: whether variations agree, whether it is the golden, and whose a change is."""
+"""Verdicts of compiled cells: do variations agree, is it the golden, and which side caused a change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT = 12
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of a cell.
+    """The verdict of a compiled cell.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Verdict:
 def judge(
     cell: Cell, made: Mapping[str, tuple[Facts, ...] | Died], golden: Golden | None, head: Mapping[str, str]
 ) -> Verdict:
-    """Judge what was made of a cell.
+    """Judge the compiled form of a cell.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def judge(
 
 
 def whose(cell: Cell, golden: Golden, made: Sequence[Facts], head: Mapping[str, str]) -> str:
-    """Say where a change came from: from what the compiler was given, or from the compiler."""
+    """Return where a change came from: the compiler's input, or the compiler."""
     distribution = TARGETS[cell.target].compiler
     title = KINDS[distribution].title
     before, after = golden.head.get(distribution), head[distribution]
@@ -94,7 +94,7 @@ def whose(cell: Cell, golden: Golden, made: Sequence[Facts], head: Mapping[str, 
 
 
 def differences(before: Sequence[Facts], after: Sequence[Facts]) -> Iterator[str]:
-    """Yield what differs between two lists of delegates, a fact a line."""
+    """Yield the differences between two lists of delegates, a fact a line."""
     if len(before) != len(after):
         yield f"{len(before)} -> {len(after)} delegates"
     for index, (one, other) in enumerate(zip(before, after, strict=False)):
@@ -118,7 +118,7 @@ def _short(text: str | None) -> str:
 
 
 def _unrecorded(made: Sequence[Facts]) -> str:
-    """Say that there is no golden; first, whether the compiler refuses what would be one."""
+    """Report a missing golden; first, whether the compiler refuses the payload."""
     if refused := [index for index, facts in enumerate(made) if "refused" in facts]:
         return f"{FAILS}: {len(refused)} of {len(made)} delegates refused; there is no golden"
     return "there is no golden"
@@ -129,5 +129,5 @@ def _outline(made: Sequence[Facts]) -> Iterator[str]:
         if "refused" in facts:
             yield f"delegate {index}: refused: {facts['refused']}"
         else:
-            said = (f"{name} {facts[name]}" for name in OUTLINE if name in facts)
-            yield f"delegate {index}: {_short(', '.join(said))}"
+            outline = (f"{name} {facts[name]}" for name in OUTLINE if name in facts)
+            yield f"delegate {index}: {_short(', '.join(outline))}"

@@ -11,23 +11,23 @@ from executorch_goldens.errors import HarnessError
 
 
 class TablesError(HarnessError, ValueError):
-    """Tables of a VGF file that are not as the library writes them; the message says what is missing."""
+    """Tables of a VGF file that differ from the library's; the message says what is missing."""
 
 
-def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def facts(made: bytes, dump: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the facts of a VGF file; raise `TablesError`.
 
     Parameters
     ----------
     made
         The file.
-    said
-        What ``vgf_dump`` of the VGF library says of it, with digests: see `compiling.vgf_driver.tables`.
+    dump
+        Output of ``vgf_dump`` of the VGF library, with digests: see `compiling.vgf_driver.tables`.
     """
     try:
         yield "vgf", digest(made)
-        yield "version", ".".join(str(said["header"][part]) for part in ("major", "minor", "patch"))
-        for module in said["modules"]:
+        yield "version", ".".join(str(dump["header"][part]) for part in ("major", "minor", "patch"))
+        for module in dump["modules"]:
             code = (
                 f"SPIR-V of {module['bytes']} bytes sha256 {module['sha256']}" if "sha256" in module else "-"
             )
@@ -35,18 +35,18 @@ def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 f"module {module['index']}",
                 f"{module['type']} {module['name']} {module['entry_point']}, {code}",
             )
-        for resource in said["resources"]:
+        for resource in dump["resources"]:
             yield f"resource {resource['index']}", _resource(resource)
-        for constant in said["constants"]:
+        for constant in dump["constants"]:
             where = f"resource {constant['mrt_index']}, sparse in dimension {constant['sparsity_dimension']}"
             yield (
                 f"constant {constant['index']}",
                 f"{where}, {constant['bytes']} bytes sha256 {constant['sha256']}",
             )
-        for number, segment in enumerate(said["model_sequence"]["segments"]):
+        for number, segment in enumerate(dump["model_sequence"]["segments"]):
             yield f"segment {number}", _segment(segment)
         for what in ("inputs", "outputs"):
-            yield f"model {what}", _bindings(said["model_sequence"][what])
+            yield f"model {what}", _bindings(dump["model_sequence"][what])
     except (KeyError, TypeError) as error:
         raise TablesError(f"the VGF library's tables have no {error}") from error
 

@@ -18,7 +18,7 @@ READER = "vgf_dump"
 
 
 class ConverterError(Exception):
-    """The converter has refused a payload; the message is what it says."""
+    """The converter has refused a payload; the message is the converter's."""
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def load() -> Compile:
-    """Return what calls the converter as ``vgf_compile`` of ``backends/arm/vgf/backend.py`` does, and the library."""
+    """Return a caller of the converter, as in ``vgf_compile`` of ``backends/arm/vgf/backend.py``, and the library."""
     scripts = Path(sysconfig.get_path("scripts"))
     converter = next(scripts / name for name in CONVERTERS if (scripts / name).exists())
     reader = scripts / READER
@@ -41,9 +41,9 @@ def load() -> Compile:
         command = [str(converter), *arguments, "-i", str(source), "-o", str(made)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode or not made.exists():
-            said = (done.stderr + done.stdout).replace(str(directory), "")
-            errors = [line for line in said.splitlines() if "error" in line.lower()]
-            raise ConverterError("\n".join(errors) or said.strip() or f"exit status {done.returncode}")
+            output = (done.stderr + done.stdout).replace(str(directory), "")
+            errors = [line for line in output.splitlines() if "error" in line.lower()]
+            raise ConverterError("\n".join(errors) or output.strip() or f"exit status {done.returncode}")
         return made.read_bytes(), tables(reader, made, directory)
 
     return compile_payload

@@ -1,4 +1,4 @@
-"""Payloads to text and arrays, completely and exactly: TOSA, XNNPACK, ``.pte``, and what installed packages add.
+"""Payloads to text and arrays, completely and exactly: TOSA, XNNPACK, ``.pte``, and formats of installed packages.
 
 >>> from executorch_goldens.decode import decode
 >>> decoded = decode(payload)            # doctest: +SKIP
@@ -53,7 +53,7 @@ def decode(
         Where the schemas are: a `Schemas`, or the ``site-packages`` of a release. By default those of the
         environment variable ``EXECUTORCH_GOLDENS_SCHEMAS`` and of the installed release.
     named_data
-        What an XNNPACK payload refers to by key instead of holding it: the delegate's named data. A constant
+        Data that an XNNPACK payload refers to by key instead of holding it: the delegate's named data. A constant
         whose key is not here is described by its key and size.
 
     Raises

@@ -1,4 +1,4 @@
-"""Bundled programs (``.bpte``): a program with inputs for its methods and what should come out.
+"""Bundled programs (``.bpte``): a program with inputs for its methods and their expected outputs.
 
 Source of the format: ``devtools/bundled_program/schema`` of ExecuTorch (the same in 1.1.0 to 1.5.1).
 """
@@ -15,7 +15,7 @@ from executorch_goldens.decode.pte import NOT_IN_SCHEMA, stored_tensor
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
-#: What a bundled program has at offset 4.
+#: Identifier of a bundled program at offset 4.
 IDENTIFIER = b"BP08"
 
 

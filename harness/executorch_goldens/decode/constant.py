@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Codec:
-    """How numbers of one data type are stored.
+    """The encoding of numbers of one data type.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Constant:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """Return the number of elements."""
         return math.prod(self.shape)
 
     def codes(self, start: int = 0, stop: int | None = None) -> Array:
@@ -104,7 +104,7 @@ class Constant:
 def make_constant(
     dtype: str, shape: tuple[int, ...], data: memoryview, codec: Codec
 ) -> tuple[Constant, memoryview]:
-    """Return the constant of this shape at the start of `data`, and the bytes behind it.
+    """Return the constant of this shape at the start of `data`, and the bytes after it.
 
     Some lowerings store more than a shape calls for (Arm's convolutions: a zero point for every output
     channel in a tensor of one number), and that is a fact of the payload, not of the constant.
@@ -158,7 +158,7 @@ def _small_floats(exponent_bits: int, mantissa_bits: int, bias: int, special: st
     Parameters
     ----------
     special
-        Which codes are not finite numbers: ``ieee`` (all-ones exponent: infinities and NaN), ``fn`` (all
+        Codes that are not finite numbers: ``ieee`` (all-ones exponent: infinities and NaN), ``fn`` (all
         ones: NaN), ``fnuz`` (minus zero: NaN), ``none``.
     """
     count = 1 << (1 + exponent_bits + mantissa_bits)

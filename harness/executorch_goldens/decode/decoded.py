@@ -20,7 +20,7 @@ Attribute: TypeAlias = "bool | int | float | str | bytes | Constant | tuple[Attr
 
 @dataclass(frozen=True)
 class Value:
-    """What an edge of a graph carries: a tensor, a shape, or a value of some other kind.
+    """A value on an edge of a graph: a tensor, a shape, or another kind.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Operator:
     inputs, outputs
         Names of values of its graph, by position. None where the position holds nothing (an absent bias).
     input_roles, output_roles
-        What each position is called, where the format names them.
+        The name of each position, where the format has one.
     attributes
         Everything else, by name, in the schema's order, defaults included.
     """
@@ -134,7 +134,7 @@ class Decoded:
     size
         Bytes of the payload.
     facts
-        What holds for the whole payload: versions, headers, tables of contents.
+        Facts about the whole payload: versions, headers, tables of contents.
     blobs
         Constants by name that no value of a graph refers to: unused ones, segments, named data.
     delegates

@@ -1,4 +1,4 @@
-"""In what two tensors differ: the numbers a person needs to judge a changed constant or output."""
+"""Differences of two tensors: the numbers a person needs to judge a changed constant or output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from executorch_goldens.decode.constant import Array
 from executorch_goldens.decode.numbers import Double, Float32
 
-#: How many differing elements are shown, from the first.
+#: Number of differing elements that are shown, from the first.
 SHOWN = 3
 #: Elements compared at once, so that comparing large tensors does not double the memory they take.
 PIECE = 1 << 18
@@ -31,7 +31,7 @@ class TensorLike(Protocol):
 
 @dataclass(frozen=True)
 class TensorDifference:
-    """How two tensors differ.
+    """The difference between two tensors.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def tensor_difference(before: TensorLike, after: TensorLike) -> TensorDifference
 
 
 def _differ(a: Array, b: Array) -> Array:
-    """Mark the elements of which any bit differs, or, for different types, the number."""
+    """Mark the elements with a differing bit or, for different types, a differing number."""
     if a.dtype != b.dtype:
         return np.asarray(a != b)
     if np.iscomplexobj(a):

@@ -1,19 +1,19 @@
-"""What decoding can fail with."""
+"""Errors that decoding raises."""
 
 from __future__ import annotations
 
 
 class DecodeError(ValueError):
-    """The bytes are not what the format says they are.
+    """The bytes break their format.
 
     Attributes
     ----------
     path
         Where in the format, for instance ``TosaGraph.regions[0].blocks[0].operators[3].attribute``.
     offset
-        Byte offset in the payload at which the unexpected thing stands.
+        Byte offset of the unexpected thing in the payload.
     what
-        What was expected and what was found.
+        The expectation and the finding.
     """
 
     def __init__(self, path: str, offset: int, what: str) -> None:
@@ -45,9 +45,9 @@ class SchemaError(LookupError):
     Attributes
     ----------
     schema
-        Which schema: ``tosa``, ``xnnpack`` or ``program``, or the path of its file.
+        The schema: ``tosa``, ``xnnpack`` or ``program``, or the path of its file.
     what
-        What is missing or not understood, and the way out.
+        The missing or unknown part, and the way out.
     """
 
     def __init__(self, schema: str, what: str) -> None:

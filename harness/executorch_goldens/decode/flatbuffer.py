@@ -1,6 +1,6 @@
 """A bounds-checked FlatBuffers reader driven by a schema.
 
-It reads everything there is, keeps account of which bytes it has read, and fails with `DecodeError` on the
+It reads everything there is, records the bytes it has read, and fails with `DecodeError` on the
 first byte that cannot be what the schema says. Byte vectors are views into the payload: nothing large is
 copied.
 
@@ -37,7 +37,7 @@ from executorch_goldens.decode.schema import (
 Node: TypeAlias = "bool | int | float | str | memoryview | tuple[Node, ...] | Table | None"
 
 #: Every byte may be read this many times on average (shared strings and tables are legal) before the buffer
-#: counts as hostile: a few kilobytes of crossing offsets could otherwise stand for gigabytes.
+#: counts as hostile: a few kilobytes of crossing offsets could otherwise expand to gigabytes.
 READS_PER_BYTE = 16
 #: No format here nests tables deeper than 8; the limit only has to stop a cycle of a recursive schema.
 DEPTH = 64
@@ -114,7 +114,7 @@ _Read = Callable[[int], Node]
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the tables of one type that share one vtable are laid out."""
+    """The layout of all tables of one type that share a vtable."""
 
     #: Every field at its default.
     absent: dict[str, Node]
@@ -124,7 +124,7 @@ class _Layout:
     unions: tuple[tuple[str, int, int, Union], ...]
     #: Parts of the table that its fields take, relative to its start.
     spans: tuple[tuple[int, int], ...]
-    #: Where the last of its fields ends.
+    #: Offset of the end of its last field.
     size: int
 
 
@@ -371,7 +371,7 @@ class _Reader:
             raise self.fail(at + 4 + error.start, f"text is not UTF-8: {error.reason}") from None
 
     def count(self, at: int, width: int, what: str) -> int:
-        """Return the number of elements of the vector at `at`, all of which fit."""
+        """Return the number of elements of the vector at `at`; raise unless all fit."""
         if at < 0 or at + 4 > self.size:
             raise self.fail(at, f"{what} expected, outside the {self.size} bytes there are")
         count: int = _U32.unpack_from(self.data, at)[0]

@@ -25,7 +25,7 @@ from executorch_goldens.decode.schemas import Schemas
 from executorch_goldens.decode.tosa import decode_tosa
 from executorch_goldens.decode.xnnpack import decode_xnnpack
 
-#: Where every format has its identifier: behind a FlatBuffer's root offset, or a header's four zeros.
+#: Offset of every format's identifier: after a FlatBuffer's root offset, or a header's four zeros.
 START = 4
 
 NamedData: TypeAlias = Mapping[str, bytes | memoryview]
@@ -67,7 +67,7 @@ class Format:
             raise ValueError(f"format {self.kind!r}: its identifier is shorter than 4 bytes")
 
     def fits(self, payload: memoryview) -> bool:
-        """Whether `payload` has the identifier."""
+        """Return whether `payload` has the identifier."""
         return bytes(payload[START : START + len(self.identifier)]) == self.identifier
 
 
@@ -121,7 +121,7 @@ def installed() -> tuple[Format, ...]:
 
 
 def overlap(one: bytes, other: bytes) -> bool:
-    """Whether a payload can have both identifiers."""
+    """Return whether a payload can have both identifiers."""
     return one.startswith(other) or other.startswith(one)
 
 

@@ -63,7 +63,7 @@ class _Walk:
     def field(
         self, field: Field, table: int, vtable: int, at: int, ordered: bool, taken: list[tuple[int, int]]
     ) -> None:
-        """Digest a field that is present; add to `taken` what it takes apart from its table, if that is unordered."""
+        """Digest a field that is present; add the bytes outside its table to `taken`, if those are unordered."""
         type_ = field.type
         self.put(field.name)
         if isinstance(type_, Union):
@@ -86,7 +86,7 @@ class _Walk:
                 taken.append((start, stop))
 
     def contents(self, at: int, width: int, zero: bool) -> tuple[int, int]:
-        """Digest a vector of numbers or a string; return where it starts and ends, with what aligns its end."""
+        """Digest a vector of numbers or a string; return its start and end, alignment included."""
         stop = at + 4 + int(_U32.unpack_from(self.data, at)[0]) * width
         self.digest.update(self.data[at:stop])
         return at, -(-(stop + zero) // 4) * 4

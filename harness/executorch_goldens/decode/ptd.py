@@ -1,4 +1,4 @@
-"""Data files of a program (``.ptd``): a FlatBuffer that names pieces of data, a header in it, and the data behind it.
+"""Data files of a program (``.ptd``): a FlatBuffer that names pieces of data, a header in it, and the data after it.
 
 Sources of the format: ``extension/flat_tensor/serialize`` of ExecuTorch (the same in 1.1.0 to 1.5.1).
 """
@@ -39,7 +39,7 @@ def decode_ptd(payload: memoryview, schema: Schema) -> Decoded:
     for at, segment in enumerate(root.tables("segments")):
         offset, length = segment.number("offset"), segment.number("size")
         if base + offset + length > len(payload):
-            raise segment.fail(f"{length} bytes at {offset} behind {base} are not in the file")
+            raise segment.fail(f"{length} bytes at {base} + {offset} are not in the file")
         segments.append((base + offset, base + offset + length))
         facts |= {f"segments[{at}].offset": offset, f"segments[{at}].size": length}
         facts |= segment.rest(f"segments[{at}].")
@@ -80,7 +80,7 @@ def _header(payload: memoryview) -> tuple[int, int, int, int]:
             "FlatTensorHeader", HEADER_OFFSET + 4, f"a header of {length} bytes is not known here"
         )
     if inserted < _HEADER.size or inserted + taken > size:
-        raise DecodeError("FlatTensorHeader", HEADER_OFFSET + 8, f"{taken} bytes behind {inserted} in {size}")
+        raise DecodeError("FlatTensorHeader", HEADER_OFFSET + 8, f"{taken} bytes after {inserted} in {size}")
     if base < inserted + taken or base + data_size > size:
         raise DecodeError("FlatTensorHeader", HEADER_OFFSET + 24, f"{data_size} bytes at {base} in {size}")
     return inserted, inserted + taken, base, data_size
@@ -91,9 +91,9 @@ def _tensor(named: Fields, data: memoryview, facts: dict[str, Attribute], prefix
     layout = named.table("tensor_layout")
     if layout is None:
         return opaque(data)
-    constant, described, behind = stored_tensor(layout, data)
-    if any(behind):
-        raise layout.fail(f"{len(behind)} bytes are left after {constant.dtype}{list(constant.shape)}")
+    constant, described, after = stored_tensor(layout, data)
+    if any(after):
+        raise layout.fail(f"{len(after)} bytes are left after {constant.dtype}{list(constant.shape)}")
     facts |= {f"{prefix}{name}": value for name, value in described.items()}
     facts |= layout.rest(f"{prefix}tensor_layout.")
     return constant

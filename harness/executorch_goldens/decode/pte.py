@@ -1,4 +1,4 @@
-"""``.pte`` programs: a FlatBuffer with an extended header in it, and segments behind it.
+"""``.pte`` programs: a FlatBuffer with an extended header in it, and segments after it.
 
 Sources of the format: ``schema/program.fbs``, ``schema/scalar_type.fbs`` and ``exir/_serialize/_program.py``
 of ExecuTorch (1.1.0 to 1.5.1).
@@ -26,7 +26,7 @@ _HEADER_MAGIC = b"eh00"
 #: Size of all segments; absent from short headers.
 _SEGMENT_SIZE = struct.Struct("<Q")
 
-#: How the tensors of each ``ScalarType`` are stored.
+#: Encodings of tensors by ``ScalarType``.
 DTYPES: Mapping[str, Codec] = {
     "BYTE": CODECS["u8"],
     "CHAR": CODECS["i8"],
@@ -77,7 +77,7 @@ DecodeDelegate = Callable[[memoryview, Mapping[str, bytes | memoryview]], Decode
 
 @dataclass
 class _Program:
-    """A program's bytes, by what refers to them, and account of which were read.
+    """A program's bytes, by their references, and a record of those read.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class _Program:
         return self.payload[slice(*self.segments[at])]
 
     def part(self, at: int, offset: int, owner: Fields) -> tuple[memoryview, int]:
-        """Return what is left of a segment from an offset on, not counted as read, and where it is."""
+        """Return the rest of a segment from an offset on, not counted as read, and its offset."""
         if at >= len(self.segments):
             raise owner.fail(f"refers to segment {at} of {len(self.segments)}")
         start, stop = self.segments[at]
@@ -182,19 +182,21 @@ def _header(payload: memoryview) -> tuple[dict[str, Attribute], tuple[int, int],
     if program_size > size or program_size < end:
         raise DecodeError(path, HEADER_OFFSET + 8, f"a program of {program_size} bytes in {size}")
     if base and (base < program_size or base > size):
-        raise DecodeError(path, HEADER_OFFSET + 16, f"segments at {base}: in the program or behind {size}")
+        raise DecodeError(
+            path, HEADER_OFFSET + 16, f"segments at {base}: inside the program or past the end at {size}"
+        )
     if segments_size > size - base:
         raise DecodeError(path, end - 8, f"segments of {segments_size} bytes at {base} in {size}")
     return facts, (HEADER_OFFSET, end), program_size, base or size, segments_size
 
 
 def _segments(root: Fields, program: _Program, base: int, segments_size: int) -> dict[str, Attribute]:
-    """Find out where everything outside the FlatBuffer stands; return it as facts."""
+    """Locate everything outside the FlatBuffer; return it as facts."""
     facts: dict[str, Attribute] = {}
     for at, segment in enumerate(root.tables("segments")):
         offset, size = segment.number("offset"), segment.number("size")
         if base + offset + size > len(program.payload):
-            raise segment.fail(f"{size} bytes at {offset} behind {base} are not in the payload")
+            raise segment.fail(f"{size} bytes at {base} + {offset} are not in the payload")
         program.segments.append((base + offset, base + offset + size))
         facts |= {f"segments[{at}].offset": offset, f"segments[{at}].size": size}
         facts |= segment.rest(f"segments[{at}].")
@@ -366,7 +368,7 @@ def _tensor(name: str, tensor: Fields, program: _Program) -> Value:
 
 
 def _data(at: int, mutable: int | None, owner: Fields, program: _Program) -> tuple[memoryview, int]:
-    """Return the bytes from the beginning of constant or initial state `at` onwards, and where they stand."""
+    """Return the bytes from the beginning of constant or initial state `at` onwards, and their offset."""
     if mutable is None and program.inline_constants:
         if at >= len(program.inline_constants):
             raise owner.fail(f"refers to constant {at} of {len(program.inline_constants)}")
@@ -391,15 +393,15 @@ def _as_stored(owner: Fields, shape: tuple[int, ...], order: tuple[int, ...] | N
 
 
 def stored_tensor(owner: Fields, data: memoryview) -> tuple[Constant, dict[str, Attribute], memoryview]:
-    """Return a tensor whose dtype, sizes and order are fields of a table, these two, and the bytes behind it."""
+    """Return a tensor whose dtype, sizes and order are fields of a table, these two, and the bytes after it."""
     dtype, sizes, order = owner.name("scalar_type"), owner.integers("sizes"), owner.integers("dim_order")
     if dtype not in DTYPES:
         raise owner.fail(f"is of type {dtype}, which this decoder does not know")
     try:
-        constant, behind = make_constant(dtype, _as_stored(owner, sizes or (), order), data, DTYPES[dtype])
+        constant, after = make_constant(dtype, _as_stored(owner, sizes or (), order), data, DTYPES[dtype])
     except ValueError as error:
         raise owner.fail(str(error)) from None
-    return constant, {"sizes": sizes, "dim_order": order}, behind
+    return constant, {"sizes": sizes, "dim_order": order}, after
 
 
 def _constant(owner: Fields, dtype: str, shape: tuple[int, ...], data: memoryview) -> Constant:

@@ -90,7 +90,7 @@ class Vector:
 
 
 Type = Scalar | Enum | String | TableRef | Union | Vector
-#: What an absent field reads as.
+#: Value of an absent field.
 Default = bool | int | float | str | None
 
 
@@ -101,9 +101,9 @@ class Field:
     Attributes
     ----------
     slot
-        Index of the field's entry in a vtable. A union takes two: its type's stands just before its value's.
+        Index of the field's entry in a vtable. A union takes two: its type's is just before its value's.
     default
-        What the field holds when it is absent. Enums by name.
+        The value of the field when it is absent. Enums by name.
     """
 
     name: str
@@ -166,7 +166,7 @@ def load(path: Path) -> Schema:
     except SchemaError:
         raise
     except (ValueError, LookupError, RecursionError) as error:
-        # A number, a type or an include where something else stands.
+        # A number, a type or an include where something else is expected.
         raise SchemaError(str(path), f"is not understood here: {error}") from error
 
 

@@ -1,4 +1,4 @@
-"""Where the schemas come from: the installed release, or a place that an argument or the environment names.
+"""Finds the schemas: those of the installed release, or a folder given by an argument or the environment.
 
 Nothing is imported from the releases' packages: their directories are looked up, and the ``.fbs`` files in
 them are read. So a schema costs milliseconds, and a payload of one release can be decoded in the environment
@@ -40,7 +40,7 @@ PLACES: dict[str, tuple[str, ...]] = {
 }
 #: The package that brings each schema, to be found without importing it.
 PACKAGES = {"tosa": "tosa_serializer", **dict.fromkeys(list(PLACES)[1:], "executorch")}
-#: What the user knows the schema's owner as.
+#: The user's name for the schema's owner.
 OWNERS = {"tosa": "tosa-tools", **dict.fromkeys(list(PLACES)[1:], "executorch")}
 
 
@@ -87,7 +87,7 @@ class Schemas:
         Parameters
         ----------
         owner
-            What its user knows the schema's owner as: ``executorch``.
+            The user's name for the schema's owner: ``executorch``.
         files
             Where it is, best first, relative to a ``site-packages`` or to a plain directory.
 

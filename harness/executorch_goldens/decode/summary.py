@@ -1,4 +1,4 @@
-"""What a golden says about a constant too large to write out: smallest, largest and number of distinct values.
+"""Summaries of constants too large for a golden: minimum, maximum and number of distinct values.
 
 Everything runs in pieces that fit a cache, without a copy of the constant.
 """

@@ -97,7 +97,7 @@ class Fields:
             raise self._expected(name, "a vector", value)
         for at, item in enumerate(value):
             if not fits(item):
-                raise self.fail(f"{name}[{at}] is {_kind(item)}, which is not what this decoder takes there")
+                raise self.fail(f"{name}[{at}] is {_kind(item)}, which this decoder does not accept there")
         return value
 
     def _expected(self, name: str, what: str, value: Node) -> DecodeError:

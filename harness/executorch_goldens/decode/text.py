@@ -1,7 +1,7 @@
 """The golden text of a decoded payload: one fact a line, made for review.
 
 Layout: two spaces a level; ``name = value`` for facts and attributes; operators without numbers, so that
-adding one does not change the lines of those behind it.
+adding one does not change the lines after it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from executorch_goldens.decode.summary import COUNTED, summarize
 
 #: Constants of up to this many numbers are written out; larger ones are summarised (design, *Goldens*).
 WRITTEN_OUT = 64
-#: How many numbers of a summarised constant are shown at each end.
+#: Numbers of a summarised constant that are shown at each end.
 SHOWN_AT_ENDS = 8
 #: Numbers on one line, so that a change of one shows in a narrow window.
 NUMBERS_PER_LINE = 16
@@ -130,7 +130,7 @@ def _constant_type(constant: Constant) -> str:
 
 
 def constant_lines(constant: Constant, indent: str) -> Iterator[str]:
-    """Yield what a golden says about a constant's contents."""
+    """Yield the lines of a constant's contents in a golden."""
     yield f"{indent}sha256 {constant.sha256()}"
     if constant.codec.name == "bytes":
         return
@@ -174,7 +174,7 @@ def code_texts(constant: Constant, codes: Array) -> list[str]:
 
 
 def complex_texts(bits: int, codes: Array, numbers: list[complex]) -> list[str]:
-    """Return the text of complex numbers, ``(real,imaginary)``, each part of which has so many bits."""
+    """Return the text of complex numbers, ``(real,imaginary)``, each part with that many bits."""
     parts = [part for number in numbers for part in (number.real, number.imag)]
     stored = codes.view(f"<u{bits // 8}").tolist()
     texts = [

@@ -113,7 +113,7 @@ def _shape(shape: Fields) -> Value:
 def _constant(
     owner: Fields, dtype: str, shape: tuple[int, ...]
 ) -> tuple[Constant | None, dict[str, Attribute]]:
-    """Return the data of a tensor or shape, if it has any, and what follows them."""
+    """Return the data of a tensor or shape, if it has any, and the bytes after them."""
     data = owner.octets("data")
     codec = DTYPES.get(dtype)
     if codec is None and dtype != "UNKNOWN":

@@ -1,4 +1,4 @@
-"""XNNPACK payloads: a header, a FlatBuffer with the graph, and constants behind it or in the named data.
+"""XNNPACK payloads: a header, a FlatBuffer with the graph, and constants after it or in the named data.
 
 Sources of the format: ``schema.fbs`` and ``XNNHeader`` in ``backends/xnnpack/serialization`` of ExecuTorch
 (the same in 1.1.0 to 1.5.1); ``operators/node_visitor.py`` there for how constants are stored.
@@ -26,7 +26,7 @@ NO_VALUE = 0xFFFFFFFF
 NOT_HERE = 0xFFFFFFFFFFFFFFFF
 
 DTYPE_PREFIX = "xnn_datatype_"
-#: How the constants of each ``XNNDatatype`` are stored.
+#: Encodings of constants by ``XNNDatatype``.
 DTYPES: Mapping[str, Codec] = {
     "fp32": CODECS["f32"],
     "fp16": CODECS["f16"],

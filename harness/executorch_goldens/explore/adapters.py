@@ -1,4 +1,4 @@
-"""What a run made, as Arm's adapters for Model Explorer read it: payloads of TOSA, and the program.
+"""Files of a run in the form that Arm's adapters for Model Explorer read: TOSA payloads, and the program.
 
 An adapter reads a payload before the server starts, so that one that it cannot read is named at once.
 """
@@ -26,7 +26,7 @@ TOSA_BACKENDS = ("TOSABackend",)
 
 @dataclass(frozen=True)
 class Adapted:
-    """What an adapter shows of a file.
+    """The graphs that an adapter makes of a file.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Adapted:
     graphs
         Empty where it cannot read the file.
     why
-        What it says then.
+        Its message then.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Adapted:
 
 
 def adapted(folder: Path, texts: Texts) -> Iterator[Adapted]:
-    """Yield what the adapters show of the files that a run left of one variation.
+    """Yield the adapters' graphs of one variation's files.
 
     Parameters
     ----------
     texts
-        What the variation made.
+        The files of the variation.
     """
     program = folder / "program.pte"
     if program.is_file():
@@ -75,7 +75,7 @@ def _read(file: Path, name: str, delegate: int | None, module: str) -> Adapted:
     named = f"{name} by {module.partition('_')[0]} adapter"
     try:
         converted: dict[str, Any] = _adapter(module).convert(str(file), {})
-    # What an adapter raises for a file that it does not know is its own affair.
+    # An adapter may raise anything for a file that it does not know.
     except Exception as error:
         return Adapted(named, delegate, [], f"{type(error).__name__}: {error}")
     graphs = converted.get("graphs") or [

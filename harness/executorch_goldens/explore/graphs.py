@@ -38,7 +38,7 @@ class Drawn:
     Attributes
     ----------
     states
-        How what is in delegates compares with the other artifact (`executorch_goldens.report.operators`), by node.
+        State of nodes in delegates against the other artifact (`executorch_goldens.report.operators`), by node.
     makers
         Node that makes each value of a delegate, by number of the delegate and name of the value.
     labelled
@@ -60,7 +60,7 @@ def drawn(artifacts: Mapping[str, Texts | None]) -> dict[str, Drawn]:
     Parameters
     ----------
     artifacts
-        One, or two of which the second is compared with the first.
+        One, or two to compare: the second with the first.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def _id(place: Place) -> str:
 
 
 def _compared(before: Texts, after: Texts) -> Iterator[tuple[Place, str, Place | None]]:
-    """Yield what is in delegates, its state, and where the same is in `after` if it is in `before` as well."""
+    """Yield nodes in delegates, with their state, and their counterpart in `after` if they are in `before` as well."""
     for name in dict.fromkeys([*before, *after]):
         if name.startswith("delegate_"):
             sides = [outline(texts[name]).graphs if name in texts else () for texts in (before, after)]
@@ -154,7 +154,7 @@ class _Drawing:
         self.states = states
         self.ids = ids
         self.nodes: list[GraphNode] = []
-        #: What the names of the lowered graph stand for, by number of the result.
+        #: Values that the names of the lowered graph refer to, by number of the result.
         self.sources: dict[str, list[Source]] = {}
 
     def drawn(self, name: str) -> Drawn:
@@ -169,7 +169,7 @@ class _Drawing:
                 continue
             elif node.target == lowered.GETITEM and node.read[0] in self.sources:
                 sources = self.sources[node.read[0]]
-                # What is no delegate has its results under one node.
+                # Nodes other than delegates have their results under one node.
                 self.sources[node.name] = [
                     sources[node.item] if node.item < len(sources) else (sources[0][0], node.item)
                 ]
@@ -218,7 +218,7 @@ class _Drawing:
     def _graph(
         self, graph: OutlineGraph, file: str, number: int, namespace: str, arguments: tuple[str, ...]
     ) -> list[Source]:
-        """Draw a graph of a delegate, and return what its outputs are."""
+        """Draw a graph of a delegate, and return its outputs."""
         side = Side(graph)
         makers: dict[str, Source] = {}
         for position, name in enumerate(graph.inputs):

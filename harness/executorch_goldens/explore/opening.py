@@ -1,4 +1,4 @@
-"""Opens a cell in Google's Model Explorer: its golden and what a run made side by side."""
+"""Opens a cell in Google's Model Explorer: its golden and a run's result side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
-from executorch_goldens.report.gathering import GOLDEN, NOW, Found, gather
+from executorch_goldens.report.gathering import Found, gather
 from executorch_goldens.results import origins
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import VARIATION_FOLDERS
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def serve(
     cell: str, release: str | None, sweeps: Path | None, goldens: Path | None, port: int, browser: bool
 ) -> None:
-    """Serve a cell until a person interrupts it; raise CommandError, and the errors of what is read.
+    """Serve a cell until a person interrupts it; raise CommandError, and errors of the files.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def serve(
 
 
 def _found(name: str, release: str | None, sweeps: Path, goldens: Path, repository: config.Config) -> Found:
-    """Return what runs found of a cell; raise CommandError, and the errors of what is read."""
+    """Return the findings of runs for a cell; raise CommandError, and errors of the files."""
     gathered = gather([sweeps], goldens, repository)
     of_cell = {each.release: each for each in gathered.found if str(each.cell) == name}
     if release in of_cell:
@@ -69,7 +69,7 @@ def _found(name: str, release: str | None, sweeps: Path, goldens: Path, reposito
 
 
 def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
-    """Return what is shown of a cell, and how many of it side by side; raise CommandError."""
+    """Return the graphs of a cell, and how many are side by side; raise CommandError."""
     from executorch_goldens.explore import adapters, graphs
     from executorch_goldens.explore.overlays import on_adapted, overlays
     from executorch_goldens.explore.server import Model
@@ -79,7 +79,7 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
     if found.member is not None:
         artifacts = {one: found.member.before, other: found.member.after}
     else:
-        one = other = f"{GOLDEN} and run"
+        one = other = f"{found.sides[0]} and run"
         artifacts = {other: golden.read(golden.directory(goldens / found.release, found.cell))}
     try:
         drawn = graphs.drawn(artifacts)
@@ -96,7 +96,7 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
             each,
             found,
             evidence,
-            None if name == GOLDEN else _variation(name, found, evidence),
+            None if name == found.sides[0] else _variation(name, found, evidence),
             made_by[name],
         )
         models.append(Model(name, [each.graph], {of: {each.graph.id: data} for of, data in known.items()}))
@@ -113,18 +113,20 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
 def _made_by(
     drawn: Mapping[str, Drawn], found: Found, evidence: Evidence
 ) -> dict[str, Mapping[str, Sequence[str]]]:
-    """Return what made the operators of each artifact, by node; say so where no run has kept it."""
+    """Return the origin of the operators of each artifact, by node; print a note if no run has kept it."""
     from executorch_goldens.explore.overlays import ORIGIN, made_by, of_same
 
     kept = {
         name: origins.read(found.folder, _variation(name, found, evidence))
         for name in drawn
-        if name != GOLDEN
+        if name != found.sides[0]
     }
     if None in kept.values():
         print(f"{ORIGIN}: not recorded: goldens run --cell {found.cell} --explain all records it")
     known = {name: made_by(drawn[name], each) for name, each in kept.items() if each is not None}
-    return {name: known.get(name) or of_same(each, known.get(NOW, {})) for name, each in drawn.items()}
+    return {
+        name: known.get(name) or of_same(each, known.get(found.sides[1], {})) for name, each in drawn.items()
+    }
 
 
 def _variation(label: str, found: Found, evidence: Evidence) -> str:

@@ -1,4 +1,4 @@
-"""What the harness knows of each operator, as node data of Model Explorer."""
+"""Results of the harness for each operator, as node data of Model Explorer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from executorch_goldens.report.operators import SAME
 from executorch_goldens.results.evidence import OUTPUT, VALUE, Evidence
 from executorch_goldens.results.origins import Origins, written
 
-#: What each overlay is called in the list of node data.
+#: Name of each overlay in the list of node data.
 COMPARED, ERROR, PASS, ORIGIN = "compared", "part of tolerance", "pass", "pass of origin"
 #: Backgrounds of operators that are not the same, by state, and of errors: half of the tolerance, all of it, beyond.
 STATES = {"changed": "#f2c14e", "replaced": "#f29e4e", "added": "#7cb9a8", "removed": "#e07a7a"}
@@ -40,9 +40,9 @@ def overlays(
     Parameters
     ----------
     variation
-        Under which the artifact was made; None for a golden beside it, of which no error is known.
+        Under which the artifact was made; None for a golden beside it, whose error is unknown.
     makers
-        What made an operator or constant, and the passes that converted it, by node.
+        The origin of an operator or constant, with the passes that converted it, by node.
     """
     # Model Explorer shows the last first.
     made: Mapping[str, dict[str, NodeDataResult]] = {
@@ -56,7 +56,7 @@ def overlays(
             results,
             name,
             thresholds=ERRORS if name == ERROR else [],
-            # What is no number has no sum.
+            # Results other than numbers have no sum.
             hideInAggregatedStatsTable=name != ERROR,
         )
         for name, results in made.items()
@@ -65,7 +65,7 @@ def overlays(
 
 
 def made_by(drawn: Drawn, origins: Origins) -> dict[str, Sequence[str]]:
-    """Return what made an operator or constant in a delegate, and the passes that converted it, by node."""
+    """Return the origin of an operator or constant in a delegate, and the passes that converted it, by node."""
     return {
         drawn.makers[number, value]: maker
         for number, values in enumerate(origins.delegates)
@@ -75,14 +75,14 @@ def made_by(drawn: Drawn, origins: Origins) -> dict[str, Sequence[str]]:
 
 
 def of_same(drawn: Drawn, makers: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Return what made the nodes of a golden that are the same in the artifact beside it, whose `makers` are known."""
+    """Return the origins of golden nodes that match the artifact beside it, whose `makers` are known."""
     return {node: maker for node, maker in makers.items() if drawn.states.get(node) == SAME}
 
 
 def on_adapted(
     known: Mapping[str, GraphNodeData], drawn: Drawn, adapted: Adapted
 ) -> dict[str, dict[str, GraphNodeData]]:
-    """Return overlays for what an adapter shows of a delegate, by name and graph: values have the same names in it."""
+    """Return overlays for an adapter's graphs of a delegate, by name and graph: values keep their names."""
     found: dict[str, dict[str, GraphNodeData]] = {}
     for graph, node, value in adapted.makers():
         own = drawn.makers.get((adapted.delegate, value)) if adapted.delegate is not None else None

@@ -43,7 +43,7 @@ class _Config(ModelExplorerConfig):
         self.panes = panes
 
     def to_url_param_value(self) -> str:
-        """Return what Model Explorer's page reads from its address, in the form in which the page writes it."""
+        """Return the data in the page's address, as Model Explorer writes it."""
         data = {
             "models": self.model_sources,
             "nodeData": self.node_data_sources,
@@ -65,7 +65,7 @@ class _Config(ModelExplorerConfig):
 
 
 def config(models: Sequence[Model], panes: int, folder: Path) -> ModelExplorerConfig:
-    """Return what Model Explorer shows.
+    """Return Model Explorer's configuration.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""What runs in exporting processes: with patches, the only modules that import torch and ExecuTorch."""
+"""Code of exporting processes: with patches, the only modules that import torch and ExecuTorch."""

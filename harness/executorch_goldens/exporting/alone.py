@@ -1,4 +1,4 @@
-"""Loads one case of a zoo without the modules of the others: what they say cannot change what its export makes."""
+"""Loads one case of a zoo without the modules of the others: they cannot change its export."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load_alone(zoos: Sequence[str], name: str, module: str | None, others: Colle
     others
         Modules of other cases: where a module imports them, they run once something of theirs is asked for.
     """
-    # What is wrong with one of them, `load` says below.
+    # `load` below reports errors in one of them.
     if module is not None:
         with putting_off(set(others) - {module}), contextlib.suppress(Exception):
             for each in (*zoos, module):
@@ -36,7 +36,7 @@ def load_alone(zoos: Sequence[str], name: str, module: str | None, others: Colle
 
 
 def load_all(zoos: Sequence[str]) -> dict[str, Case]:
-    """Return the cases of zoos as `executorch_goldens.registry.load` does, with what was put off."""
+    """Return the cases of zoos as `executorch_goldens.registry.load` does, with the deferred imports."""
     for module in list(sys.modules.values()):
         if isinstance(module, PutOff):
             module.run()

@@ -24,9 +24,9 @@ class ApartError(RuntimeError):
 
 
 def run_apart(function: Callable[[], T], limit: float) -> T:
-    """Return what `function` returns, called in a fork of this process; what it prints stays on this one's output.
+    """Return `function()`, called in a fork of this process that prints to this one's output.
 
-    ExecuTorch makes its thread pool again behind a fork, and torch computes on one thread there. Where there is no
+    ExecuTorch makes its thread pool again after a fork, and torch computes on one thread there. Where there is no
     fork, each export has an interpreter of its own: it is called in that one, without a limit of its own.
 
     Parameters

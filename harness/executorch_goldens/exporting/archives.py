@@ -1,4 +1,4 @@
-"""Reads exported programs, ``.pt2``, of which nothing is run while they are read.
+"""Reads exported programs, ``.pt2``, without running any of their code.
 
 torch's own reader unpickles, loads compiled code, and has sympy evaluate what an archive says of its sizes
 (``torch/export/pt2_archive/_package.py``, ``torch/_export/serde/serialize.py``; all five releases). Here it reads
@@ -30,7 +30,7 @@ from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.recorded import Inputs
 from executorch_goldens.registry import ZooError
 
-#: What is compiled, and would be loaded as code.
+#: Folder of compiled code, which would be loaded.
 COMPILED = "data/aotinductor/"
 #: Names in the expressions of sizes: symbols, and functions of torch.utils._sympy.functions and sympy.
 SYMBOL = re.compile(r"[a-z_]{1,20}\d{1,9}")
@@ -130,7 +130,7 @@ def _only_reading() -> Iterator[None]:
 
 
 def require_size(expression: str) -> None:
-    """Raise `RefusedError` for what is no expression of sizes: sympy evaluates it as Python.
+    """Raise `RefusedError` unless the text is an expression of sizes: sympy evaluates it as Python.
 
     >>> require_size("2*s0 + Max(1, s27)"), require_size("Mul(Integer(2), Symbol('s24', positive=True))")
     (None, None)
@@ -147,7 +147,7 @@ def require_size(expression: str) -> None:
 
 
 def _require_operators(program: torch.export.ExportedProgram) -> None:
-    """Refuse a graph that calls anything but operators of torch and what computes sizes."""
+    """Refuse a graph that calls anything but operators of torch and arithmetic on sizes."""
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             if node.op == "call_function" and not _is_operator(node.target):
@@ -201,7 +201,7 @@ def _made_up(program: torch.export.ExportedProgram) -> tuple[tuple[Any, ...], di
 
 
 def _dynamic_shapes(program: torch.export.ExportedProgram, call: Call) -> Any:
-    """Return what ``torch.export`` takes of the dimensions that may change; None where none may."""
+    """Return ``dynamic_shapes`` for ``torch.export``; None where no dimension may change."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     dims: dict[str, Any] = {}
     shapes = []

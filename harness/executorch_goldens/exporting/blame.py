@@ -27,14 +27,14 @@ _JUDGING: set[CodeType] = set()
 
 #: Rooms whose code replaces the release's, and raises what the release would.
 REPLACING = ("executorch_goldens.patches.", "executorch_goldens.patches.shortcuts.")
-#: What the harness calls with arguments of its own; ExecuTorch and cases call it through frames of their own.
+#: Libraries that the harness calls with arguments of its own; ExecuTorch and cases call it through frames of their own.
 LIBRARIES = ("numpy.",)
-#: What the machine had too little of is no defect of the code that asked for it.
+#: Exceptions for a shortage of the machine, which is no defect of the requesting code.
 OF_THE_MACHINE = (MemoryError, OSError)
 
 
 def handed_on(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function that hands on what others raise: native code that it calls, or a case that calls it wrongly."""
+    """Mark a function that passes exceptions on: from native code, or from a case that misuses it."""
     _HANDED_ON.add(function.__code__)
     return function
 
@@ -51,7 +51,7 @@ class OwnError(HarnessError, RuntimeError):
     Attributes
     ----------
     stage
-        How far the export had come; see `executorch_goldens.artifact.Failure`.
+        The stage of the export; see `executorch_goldens.artifact.Failure`.
     where
         File, line and function.
     error
@@ -72,7 +72,7 @@ class OwnError(HarnessError, RuntimeError):
 
 
 def own_error(stage: str, error: BaseException, raised: BaseException | None = None) -> OwnError | None:
-    """Return what to raise for `error`, the first cause of a failure, where it is the harness's own.
+    """Return the error to raise for `error`, the first cause of a failure, where it is the harness's own.
 
     It is where a function that is `judging` was called. Otherwise the innermost frame decides, libraries aside: it is
     the harness's, and neither it nor a frame of the harness that called it without others between them is `handed_on`.
@@ -80,7 +80,7 @@ def own_error(stage: str, error: BaseException, raised: BaseException | None = N
     Parameters
     ----------
     raised
-        What was raised from `error`; by default `error` itself.
+        The exception raised from `error`; by default `error` itself.
     """
     if isinstance(error, (HarnessError, *OF_THE_MACHINE)):
         return None

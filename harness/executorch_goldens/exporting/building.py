@@ -1,4 +1,4 @@
-"""What a case says that makes a whole program by itself, as its repository ships it.
+"""Interface of a case that makes a whole program by itself, as its repository ships it.
 
 The harness's own recipe is one partitioner, one method and the default memory plan. Here the case's function does
 whatever it does: several partitioners, passes of its own, settings of ``to_executorch``, several methods, data files.
@@ -19,7 +19,7 @@ from executorch_goldens.registry import ZooError
 
 #: The method of a program that has one.
 FORWARD = "forward"
-#: How far a program may be from runs that were recorded, as a part of the largest value, where nobody says more.
+#: Default tolerance against recorded runs, as a part of the largest value.
 BOUND = 2.0**-10
 
 
@@ -41,18 +41,18 @@ class Built:
 
 @dataclasses.dataclass
 class Method:
-    """What is known of a method beside the program.
+    """Facts about a method that the program does not hold.
 
     Attributes
     ----------
     example
         The eager module, as it was when it was named, and its inputs; None where only runs were recorded.
     quantized
-        What gives the outputs that a quantized program should have; None where none was named.
+        The source of a quantized program's expected outputs; None where none was named.
     recorded
         Inputs and outputs of runs that were recorded elsewhere, by name.
     bound
-        How far the program may be from these, as a part of the largest value.
+        The tolerance against these, as a part of the largest value.
     """
 
     example: Example | None = None
@@ -64,21 +64,21 @@ class Method:
 
     @property
     def held_to(self) -> str:
-        """What the outputs have to be, in words."""
+        """Return what the outputs must match, for messages."""
         if self.quantized is not None:
             return "its quantized module"
         return "its eager module" if self.example is not None else "recorded runs"
 
 
 class Build:
-    """What the function of a case is given to make its program with.
+    """Argument of a case's build function, with which it makes its program.
 
     Attributes
     ----------
     data
         Draws inputs and weights that are the same everywhere.
     methods
-        What was said of each method.
+        The declarations of each method.
     orders
         Methods that are run one after another in one loaded program.
     """
@@ -87,7 +87,7 @@ class Build:
         self.data = Data(name)
         self.methods: dict[str, Method] = {}
         self.orders: list[tuple[str, ...]] = []
-        # What modules share, their copies share. What is quantized in place is another module than before.
+        # Copies share modules as the originals do. A module quantized in place is another one than before.
         self._memo: dict[int, Any] = {}
         self._quantized_memo: dict[int, Any] = {}
 
@@ -107,7 +107,7 @@ class Build:
         Parameters
         ----------
         inputs, kwargs
-            What it is run on, as for `torch.export.export`; further samples are drawn like it.
+            The inputs, as for `torch.export.export`; further samples are drawn like it.
         name
             Of the method.
         dynamic_shapes
@@ -132,7 +132,7 @@ class Build:
         return module
 
     def quantized(self, module: torch.nn.Module, name: str = FORWARD) -> torch.nn.Module:
-        """Name what a quantized method computes, eagerly; return it.
+        """Declare the eager module that a quantized method computes; return it.
 
         That is what ``convert_pt2e`` gives, or a module whose weights torchao has quantized. The program has to match
         it, and it has to be near the module of `method`. Without it a quantized program is held to the float module.
@@ -140,7 +140,7 @@ class Build:
         Raises
         ------
         ZooError
-            For what is no module, or a method of which `method` has not said anything.
+            The argument is no module, or `method` was not called for the method.
         """
         if not isinstance(module, torch.nn.Module):
             raise ZooError(f"build.quantized({name!r}): a {type(module).__name__} is no torch.nn.Module")
@@ -158,7 +158,7 @@ class Build:
         sample: str = "recorded",
         bound: float = BOUND,
     ) -> None:
-        """Say what a method gave elsewhere.
+        """Declare the results of a method elsewhere.
 
         Parameters
         ----------
@@ -167,9 +167,9 @@ class Build:
         name
             Of the method.
         sample
-            What the run is called.
+            The name of the run.
         bound
-            How far the program may be from `outputs`, as a part of the largest value: nothing else is known of it.
+            The tolerance against `outputs`, as a part of the largest value: nothing else is known of it.
 
         Raises
         ------
@@ -188,6 +188,6 @@ class Build:
     def in_order(self, *names: str) -> None:
         """Have methods run one after another in one loaded program, as a prefill before its decodes.
 
-        What comes out has to be what the eager modules give that share their state in the same way.
+        The expected outputs are those of the eager modules, sharing their state in the same way.
         """
         self.orders.append(names)

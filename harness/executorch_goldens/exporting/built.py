@@ -1,4 +1,4 @@
-"""Exports a case that makes its program by itself: what it made, how that is run, what it is held to."""
+"""Exports a case that makes its program by itself: its program, how it runs, and its reference."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from executorch_goldens.targets import BUILD, INT8_FLOOR, TOSA, XNNPACK
 BUILDING = "build"
 #: The samples on which methods are run in order.
 IN_ORDER = ("example", "drawn")
-#: What a backend's approximations are, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
+#: Approximations of each backend, by the id of its delegates; see `arithmetic.APPROXIMATIONS`.
 BACKENDS = {"TOSABackend": TOSA, "XnnpackBackend": XNNPACK}
 
 
 @dataclasses.dataclass(frozen=True)
 class Emitted:
-    """A program as it was before ``to_executorch``, which rewrites it, and what that made.
+    """A program before ``to_executorch``, which rewrites it, and the result.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Emitted:
 
 @contextlib.contextmanager
 def emissions() -> Iterator[dict[int, tuple[ExecutorchProgramManager, Emitted]]]:
-    """Note what ``to_executorch`` is given and what it makes, by the identity of the latter."""
+    """Record arguments and results of ``to_executorch``, by the identity of the result."""
     made: dict[int, tuple[ExecutorchProgramManager, Emitted]] = {}
     method = EdgeProgramManager.to_executorch
 
@@ -128,7 +128,7 @@ class InOrder(torch.nn.Module):
 
 
 class Way(Export):
-    """A way in which a program is run, some methods in order, and what should come out.
+    """A way to run a program, some methods in order, with expected outputs.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class Way(Export):
         return tuple(each for example in self.examples for each in example.call.constants)
 
     def for_runtime(self, steps: numerics.Steps) -> list[tuple[str, Sequence[Any]]]:
-        """Return what the runtime is to run: the method of each step, and all that it is given."""
+        """Return the runtime's inputs: the method of each step, and its arguments."""
         several = [each.call for each in self.examples] if len(self.order) > 1 else []
         calls = several or [self.call] * len(steps)
         return [
@@ -167,7 +167,7 @@ class Way(Export):
         ]
 
     def take(self, method: Method, prefix: str) -> None:
-        """Say what a method should give on each of its samples."""
+        """Set the expected outputs of a method on each of its samples."""
         if (example := method.example) is not None:
             self.call, self.examples = example.call, (example,)
             with torch.no_grad(), self.lowering.eager():
@@ -187,12 +187,12 @@ class Way(Export):
         quantized: torch.nn.Module | None,
         last: torch.nn.Module | None,
     ) -> None:
-        """Say what comes out of the eager module on each sample, and out of the quantized one where there is one.
+        """Return the outputs of the eager module on each sample, and of the quantized one if there is one.
 
         Parameters
         ----------
         last
-            What gives the outputs, quantized: its graph says what one code of them is worth.
+            The source of the outputs, quantized: its graph tells what one code of them is worth.
         """
         self.expect(module)
         if quantized is not None:
@@ -202,7 +202,7 @@ class Way(Export):
     def as_exported(self, module: torch.nn.Module) -> torch.nn.Module:
         """Return a module as operators that rounding is known of: tensors that torchao made hide theirs.
 
-        What cannot be exported by itself, as methods in order, stays as it is.
+        Programs that cannot be exported alone, as methods in order, stay unchanged.
         """
         if isinstance(module, torch.fx.GraphModule):
             return module
@@ -223,11 +223,11 @@ class BuiltExport(Export):
     Attributes
     ----------
     build
-        What the case's function was given.
+        The argument of the case's function.
     ways
         The ways in which the program is run.
     emitted
-        What the program was made from; None where it came as bytes that nothing here emitted.
+        The source of the program; None where it came as bytes that nothing here emitted.
     built
         The program.
     """
@@ -286,7 +286,7 @@ class BuiltExport(Export):
         )
 
     def take(self, given: object, made: Mapping[int, tuple[ExecutorchProgramManager, Emitted]]) -> None:
-        """Take what the case's function returned; raise `ZooError` for what is no program."""
+        """Take the result of the case's function; raise `ZooError` if it is no program."""
         self.emitted = None
         if isinstance(given, ExecutorchProgramManager):
             if id(given) in made:
@@ -299,7 +299,7 @@ class BuiltExport(Export):
         if not isinstance(given, Built):
             raise ZooError(
                 f"case {self.case.name!r} of {self.case.module} gives a {type(given).__name__}, and no program: return "
-                "what to_executorch() gives, its bytes, or Built(pte, {name: data})"
+                "the result of to_executorch(), its bytes, or Built(pte, {name: data})"
             )
         try:
             if given.pte[4:8] == bundled.IDENTIFIER:
@@ -323,7 +323,7 @@ class BuiltExport(Export):
 
     @property
     def has_several(self) -> bool:
-        """Whether samples are of a method each: there are several, or some are run in order."""
+        """Return whether samples belong to methods: there are several methods, or some run in order."""
         return len(self.build.methods) > 1 or bool(self.build.orders)
 
     @property
@@ -441,7 +441,7 @@ class BuiltExport(Export):
 
     @functools.cached_property
     def in_reference(self) -> bool:
-        """Whether the reference model runs the TOSA delegates, and Python what is around them."""
+        """Return whether the reference model runs the TOSA delegates, and Python the operators around them."""
         return self.emitted is not None and "TOSABackend" in self.backends
 
     def not_run(self) -> str:
@@ -463,7 +463,7 @@ class BuiltExport(Export):
         return numerics.without_kernels(name for name in called if "::" in name)
 
     def run_way(self, way: Way) -> tuple[dict[str, tuple[Tensor, ...]], tuple[str, ...]]:
-        """Run the program in one way; return its outputs by sample, and what loading it otherwise changes."""
+        """Run the program in one way; return its outputs by sample, and the effect of other ways to load it."""
         if self.in_reference:
             with self.lowering.eager():
                 return way.outputs(lambda steps: self.in_edge(way, steps), ""), ()
@@ -479,7 +479,7 @@ class BuiltExport(Export):
         return outputs, loading.differences(self.built.pte, given, outputs, LOOKING, way.method)
 
     def in_edge(self, way: Way, steps: numerics.Steps) -> tuple[Tensor, ...]:
-        """Run the program as it was lowered, with its delegates in what runs them by themselves."""
+        """Run the lowered program, with each delegate in its own runtime."""
         assert self.emitted is not None
         programs = {name: self.emitted.programs[name] for name in way.order}
         held = {name: dict(program.held) for name, program in programs.items()}
@@ -495,17 +495,17 @@ class BuiltExport(Export):
         return given
 
     def model(self) -> Iterator[str]:
-        """Yield a line for each parameter and buffer of the modules that were named: what changed, by its name."""
+        """Yield a line for each parameter and buffer of the named modules: its name and digest."""
         for name, method in self.build.methods.items():
             state = method.example.module.state_dict() if method.example is not None else {}
-            # What torchao has quantized is a class of its own: its bytes are not numpy's.
+            # Tensors quantized by torchao are of its own class: their bytes are not numpy's.
             for path, tensor in filter(lambda item: is_plain(item[1]), state.items()):
                 held = numerics.flatten((tensor.detach(),))[0]
                 digest = hashlib.sha256(held.data).hexdigest()[:16]
                 yield f"{name} {path} {str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} sha256 {digest}"
 
     def recipe(self) -> str:
-        """Say how the program was made, what its methods are held to, and what is not known for that reason."""
+        """Return how the program was made, the references of its methods, and the facts that stay unknown."""
         unknown = ["which quantization loses what is lost", "whether lowering changes the model"]
         if self.emitted is None:
             unknown.insert(0, "the graph, as the program came as bytes")
@@ -513,7 +513,7 @@ class BuiltExport(Export):
         return f"the case's own; {held or 'held to nothing'}; not known: {', '.join(unknown)}"
 
     def looked_into(self, result: Lowered | Failure) -> Lowered | Failure:
-        """Return a result with where it begins to depart, and what quantization loses."""
+        """Return a result with the start of its departure, and the losses of quantization."""
         if isinstance(result, Failure):
             return result
         inside: list[Inside] = []
@@ -542,7 +542,7 @@ class BuiltExport(Export):
         return dataclasses.replace(result, lost=self.lost_of(result))
 
     def lost_of(self, lowered: Lowered) -> Lost | None:
-        """Return what quantization loses on the example of a method; None where that is within the floor."""
+        """Return the loss of quantization on the example of a method; None within the floor."""
         floor = self.case.sqnr.get(BUILD, INT8_FLOOR)
         for sample in lowered.samples:
             if not sample.floats or not sample.name.endswith("example"):
@@ -567,7 +567,7 @@ def exported(module: torch.nn.Module, example: Example) -> torch.nn.Module:
 
 
 class EachByItsOwn(numerics.EdgeInterpreter):
-    """Runs each delegate in what runs delegates of its backend by themselves."""
+    """Runs each delegate in the runtime of its backend."""
 
     def call_delegate(self, lowered: Any, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         if lowered.backend_id == "TOSABackend":
@@ -576,7 +576,7 @@ class EachByItsOwn(numerics.EdgeInterpreter):
 
 
 def together(inside: Sequence[Inside]) -> Inside:
-    """Return what was looked at in several methods as one."""
+    """Return the findings of several methods as one."""
     return Inside(
         tuple(name for each in inside for name in each.samples),
         sum(each.values for each in inside),

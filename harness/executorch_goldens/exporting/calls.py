@@ -1,4 +1,4 @@
-"""How a module is called: arguments as ``torch.export`` takes them, nested and not all tensors.
+"""Arguments of a call of a module as ``torch.export`` takes them: nested, and not all tensors.
 
 Everywhere else in the harness the inputs of a run are a flat tuple of tensors. A `Call` turns these into the arguments
 of the eager module, and into what the runtime takes.
@@ -17,12 +17,12 @@ from torch.utils import _pytree as pytree
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.registry import ZooError
 
-#: What an input may be beside a tensor: the program is specialised on it.
+#: Types of inputs besides tensors: the program is specialised on them.
 CONSTANTS = (type(None), bool, int, float, str)
 
 
 class _Place:
-    """Stands in `Call.leaves` where a tensor does."""
+    """Marks a tensor in `Call.leaves`."""
 
     def __repr__(self) -> str:
         return "tensor"
@@ -56,7 +56,7 @@ class Call:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the arguments are positional tensors and nothing else."""
+        """Return whether the arguments are positional tensors only."""
         positional = pytree.tree_structure((self.leaves, {}))
         return self.spec == positional and not self.constants
 
@@ -79,7 +79,7 @@ class Call:
 
     @handed_on
     def run(self, module: Callable[..., Any], tensors: Sequence[torch.Tensor]) -> Any:
-        """Return what `module` gives."""
+        """Return the result of `module`."""
         args, kwargs = self.arguments(tensors)
         return module(*args, **kwargs)
 
@@ -88,7 +88,7 @@ class Call:
         return module if self.is_plain else _Flat(module, self)
 
     def for_runtime(self, steps: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
-        """Return what ExecuTorch's runtime takes for the inputs of each step: every leaf, in order.
+        """Return inputs for ExecuTorch's runtime, step by step: every leaf, in order.
 
         A program refuses other numbers than those that it was exported with. It has nothing in place of a string
         (``Null`` in the ``.pte`` of all five releases).
@@ -99,7 +99,7 @@ class Call:
         ]
 
     def declared(self, module: torch.nn.Module, dynamic_shapes: Any) -> list[tuple[Any, Any]]:
-        """Return each leaf with what ``dynamic_shapes`` declares of it; None for nothing.
+        """Return each leaf with its declaration in ``dynamic_shapes``; None for none.
 
         What does not fit the arguments declares nothing here: ``torch.export`` has the message for it.
         """
@@ -111,11 +111,11 @@ class Call:
         return [(leaf, found.get(number)) for number, leaf in enumerate(self.leaves)]
 
     def shapes(self, module: torch.nn.Module, dynamic_shapes: Any) -> list[Any]:
-        """Return what ``dynamic_shapes`` declares of each tensor, in order."""
+        """Return the declaration in ``dynamic_shapes`` of each tensor, in order."""
         return [shape for leaf, shape in self.declared(module, dynamic_shapes) if leaf is TENSOR]
 
     def names(self, module: torch.nn.Module) -> list[str]:
-        """Return what each tensor is called: the parameter of the module that it is given for, and the way into it.
+        """Return the name of each tensor: the parameter of the module, and the path into it.
 
         ``x``, ``states.h``, ``cache.keys``, ``layers.0``. What the module has no parameter for is called by its place.
         """
@@ -128,12 +128,12 @@ class Call:
 
     @property
     def has_keywords(self) -> bool:
-        """Whether there are keyword arguments."""
+        """Return whether there are keyword arguments."""
         return bool(pytree.tree_unflatten(list(self.leaves), self.spec)[1])
 
 
 def _step(key: Any) -> object:
-    """Return what a step of a path is called: a key, a number, or the name of a field."""
+    """Return the name of a step of a path: a key, a number, or a field."""
     return next(getattr(key, name) for name in ("key", "idx", "name") if hasattr(key, name))
 
 
@@ -161,7 +161,7 @@ def require_leaves(what: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
             raise ZooError(
                 f"an input of {what} is a {type(leaf).__name__}: inputs are tensors, numbers, strings and None, also "
                 "in tuples, lists, dictionaries and classes that torch.export.register_dataclass knows; let the "
-                "module hold what is none of these"
+                "module hold anything else"
             )
 
 
@@ -189,7 +189,7 @@ def _of_parameters(dynamic_shapes: Any, given: Mapping[str, Any]) -> Any:
 
 
 def _pairs(argument: Any, shape: Any) -> Iterator[tuple[int, Any]]:
-    """Yield the number of each leaf of an argument with what is declared of it.
+    """Yield the number of each leaf of an argument with its declaration.
 
     A class that torch does not know by itself is declared as the list of what it is made of.
     """

@@ -43,14 +43,14 @@ MODULES = {
 
 
 def load_backends(target: Target) -> None:
-    """Import what exports for `target` are watched in."""
+    """Import the modules in which exports for `target` are watched."""
     for backend in target.backends:
         for module in MODULES.get(backend, ()):
             importlib.import_module(module)
 
 
 def _loaded(module: str, name: str) -> Any:
-    """Return what a module has under a name; None where no export of this process needs the module."""
+    """Return an attribute of a module; None where no export of this process needs the module."""
     return getattr(sys.modules.get(f"executorch.backends.{module}"), name, None)
 
 
@@ -60,7 +60,7 @@ def installed_release() -> str:
 
 
 def bindings_take_floats() -> bool:
-    """Whether the runtime's Python interface takes a float for an input of a program: not in 1.1.0 and 1.2.0.
+    """Return whether the runtime's Python interface accepts a float input: not in 1.1.0 and 1.2.0.
 
     ``extension/pybindings/pybindings.cpp``: "Unsupported python type <class 'float'>".
     """
@@ -91,7 +91,7 @@ def graph_module(program: torch.export.ExportedProgram) -> torch.fx.GraphModule:
 
 
 def named_data(delegate: LoweredBackendModule) -> tuple[tuple[str, bytes], ...]:
-    """Return (key, bytes) of what the backend put aside as named data, sorted by key.
+    """Return (key, bytes) of the backend's named data, sorted by key.
 
     ``pte_data`` maps a key to a ``DataEntry`` in all five releases; ``buffers`` holds bytes in some and
     ``BufferEntry`` in others.

@@ -48,7 +48,7 @@ def fan_in_bits(fan_in: int) -> int:
     """Return n such that weights uniform in -2**-n..2**-n keep activations near the size of the inputs.
 
     The standard deviation of such a weight is ``2**-n / sqrt(3)``; a sum over `fan_in` of them gains between
-    0.6 and 1.6 (about 1 with a ReLU behind it), so that stacks neither saturate nor fade.
+    0.6 and 1.6 (about 1 with a ReLU after it), so that stacks neither saturate nor fade.
 
     >>> [fan_in_bits(n) for n in (1, 4, 9, 27, 64, 144)]
     [0, 0, 1, 1, 2, 3]
@@ -192,7 +192,7 @@ class Data:
 
 
 def in_mode(module: torch.nn.Module, training: bool = False) -> torch.nn.Module:
-    """Return `module` in eval or training mode, but for what sets its mode itself.
+    """Return `module` in eval or training mode, except submodules that set their own.
 
     What ``torch.export`` made has a mode that is part of its graph: its ``eval`` raises, or, after torchao's
     ``allow_exported_model_train_eval``, rewrites the graph. It stays as the case gives it.
@@ -270,7 +270,7 @@ def step_of(span: float) -> float:
 def map_memory(
     tensors: Sequence[torch.Tensor], change: Callable[[Mapping[int, torch.Tensor]], Sequence[torch.Tensor]]
 ) -> tuple[torch.Tensor, ...]:
-    """Return what `change` makes of each of `tensors`; a tensor that comes twice is changed once.
+    """Return `change(tensor)` for each of `tensors`; a repeated tensor is changed once.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ class Example:
         ``.npz`` file, or files, of samples that the program is judged on as well, relative to the module of the case
         (`executorch_goldens.exporting.recorded`).
     calibration
-        What quantized targets calibrate with in place of the inputs: an ``.npz`` file, or several sets of inputs. One
+        Calibration inputs of quantized targets in place of the inputs: an ``.npz`` file, or several sets of inputs. One
         is a tuple as `inputs`; where there are `kwargs`, a pair of both.
     quantizer
         Takes the `executorch_goldens.targets.Target` that is quantized for, and returns a quantizer in place of its
@@ -362,7 +362,7 @@ class Example:
     bound
         The least that `metric` may be.
     program
-        What was exported already: `module` is what it gives, and nothing is exported for float targets.
+        A program that is exported already: `module` is its module, and nothing is exported for float targets.
     recordings, calibrating
         The tensors of `recorded` and `calibration`, once `example_of` has read them.
     """
@@ -385,7 +385,7 @@ class Example:
 
     @functools.cached_property
     def call(self) -> Call:
-        """How the module is called."""
+        """Return the arguments of a call of the module."""
         return Call.of(self.inputs, self.kwargs)
 
     @functools.cached_property
@@ -414,14 +414,14 @@ class Example:
 
 
 def require_example(case: Case, built: object) -> Example:
-    """Return what a case gives; raise `ZooError` for what is no `Example` of a module and a tuple of inputs."""
+    """Return the result of a case; raise `ZooError` unless it is an `Example` of a module and a tuple of inputs."""
     what = f"case {case.name!r} of {case.module}"
     if not isinstance(built, Example):
         raise ZooError(f"{what} gives {_kind(built)}, and no Example: return Example(module, (input,))")
     if not isinstance(built.module, torch.nn.Module):
         raise ZooError(
-            f"the module of {what} is no torch.nn.Module but {_kind(built.module)}: what changes a model in place, "
-            "as a function that quantizes it, may return None"
+            f"the module of {what} is no torch.nn.Module but {_kind(built.module)}: a function that changes a model "
+            "in place, such as torchao's quantize_, may return None"
         )
     if not isinstance(built.inputs, tuple):
         raise ZooError(f"the inputs of {what} are no tuple but {_kind(built.inputs)}: write (input,)")
@@ -435,7 +435,7 @@ def require_example(case: Case, built: object) -> Example:
         if leaf is not TENSOR and shape is not None:
             raise ZooError(
                 f"dynamic_shapes of {what} declares {shape!r} of an input that is {leaf!r}: only dimensions of tensors "
-                "may change here; other inputs are what the program is exported with"
+                "may change here; other inputs are fixed at export"
             )
     return built
 
@@ -460,7 +460,7 @@ def example_of(case: Case) -> Example:
 
 
 def _shapes(built: Example) -> Any:
-    """Return ``dynamic_shapes`` of an example, of which a collection refers to its inputs by their identity."""
+    """Return ``dynamic_shapes`` of an example; a collection refers to the inputs by identity."""
     shapes = built.dynamic_shapes
     if not isinstance(shapes, torch.export.ShapesCollection):
         return shapes

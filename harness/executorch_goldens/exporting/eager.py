@@ -1,4 +1,4 @@
-"""What eager torch computes in dtypes for which it has few kernels."""
+"""Eager evaluation in dtypes for which torch has few kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 class Float8InFloat32(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Computes in float32 what torch has no kernel for in float8, and rounds every result to the dtype it has.
+    """Computes operators without a float8 kernel in float32, and rounds every result to its dtype.
 
     torch moves and casts float8, and little more. Its kernels for other narrow floats compute in float32 as well, and
     round once for each operator.
@@ -51,5 +51,5 @@ class Float8InFloat32(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def is_float8(value: object) -> bool:
-    """Whether `value` is a tensor of one of `FLOAT8`."""
+    """Return whether `value` is a tensor of one of `FLOAT8`."""
     return isinstance(value, torch.Tensor) and value.dtype in FLOAT8

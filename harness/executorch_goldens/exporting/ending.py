@@ -11,12 +11,12 @@ from executorch_goldens.exporting.limits import WALL
 
 
 class EndlessError(Exception):
-    """What was run did not end in time."""
+    """The model did not end within its time limit."""
 
 
 @contextlib.contextmanager
 def ending_within(seconds: float | None) -> Iterator[None]:
-    """Raise `EndlessError` in what takes more than `seconds` of processor time; None for no limit.
+    """Raise `EndlessError` after `seconds` of processor time; None for no limit.
 
     It may take `WALL` times as many of wall time: what sleeps ends as well. Only in a main thread, and between two
     instructions of Python: a kernel is not interrupted.

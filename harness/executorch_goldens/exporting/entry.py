@@ -63,7 +63,7 @@ def export(
             raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
         result = attempt.failed(error)
     try:
-        # What is lowered again for this is none of the export's passes: nothing watches.
+        # A further lowering for this is none of the export's passes: nothing watches.
         result = attempt.looked_into(result)
     except (HarnessError, *OF_THE_MACHINE):
         raise
@@ -77,7 +77,7 @@ def export(
 
 
 def kind_of(case: Case) -> type[Export]:
-    """Return what exports a case: by the harness's recipe, or by its own."""
+    """Return the class that exports a case: the harness's recipe, or the case's own."""
     if not case.is_build:
         return Export
     from executorch_goldens.exporting.built import BuiltExport

@@ -1,4 +1,4 @@
-"""The harness's recipe from a case to a lowered program, and what is run of it."""
+"""The harness's recipe from a case to a lowered program, and its runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ MODEL = "model"
 #: Seconds of processor time that looking for the operator that begins a departure may take: a third of what an export
 #: may.
 LOOKING = 60.0
-#: What the runtime says where an input is larger than memory was planned for.
+#: The runtime's message for an input larger than the planned memory.
 BOUNDED = "Attempted to resize a bounded tensor"
 #: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its
 #: example.
@@ -75,7 +75,7 @@ ENDLESS = 10.0
 
 @dataclasses.dataclass(frozen=True)
 class Ran:
-    """What running a program gave.
+    """The result of running a program.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Export:
     Attributes
     ----------
     samples
-        What is run, by name: steps, of which the outputs of the last count. None where the program is not to be run.
+        Steps to run, by sample name; the outputs of the last count. None where the program is not to be run.
     expected
         For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
     moved
@@ -112,13 +112,13 @@ class Export:
     unfolded
         Quantizes the model again, its weights in the graph; None where nothing is quantized.
     made
-        What there is before it is run: graph and delegates.
+        Graph and delegates before it is run.
     program
         The lowered program before it is emitted, once there is one that is to be run.
     log
         Where in the log what runs it begins to write.
     call
-        How the model is called; the steps of a sample are the tensors of it.
+        The arguments of the model; the steps of a sample are the tensors of it.
     methods
         The method that each step of a sample runs, by its name; nothing where all run the one there is.
     unbounded
@@ -240,7 +240,7 @@ class Export:
         return Ran(outputs, not_run or self.left_out)
 
     def in_runtime(self, pte: bytes, program: Any) -> Ran:
-        """Run a ``.pte`` in ExecuTorch's runtime on each sample; `program` is what it was written from."""
+        """Run a ``.pte`` in ExecuTorch's runtime on each sample; `program` is its source."""
         self.stage, self.log = "run", logged.end()
         not_run = numerics.beyond_runtime(program) if self.executing else ""
         not_run = not_run or self.left_out
@@ -252,7 +252,7 @@ class Export:
         return Ran(outputs, not_run, loads)
 
     def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
-        """Return what is known of a sample, for which the program gave `given`."""
+        """Return the record of a sample with the program's outputs `given`."""
         return Sample(
             name,
             self.expected[name],
@@ -271,7 +271,7 @@ class Export:
     def outputs(
         self, run: Callable[[numerics.Steps], tuple[Tensor, ...]], not_run: str, pte: bytes = b""
     ) -> dict[str, tuple[Tensor, ...]]:
-        """Return what the program gives for each sample; each run has copies.
+        """Return the program's outputs for each sample; each run has copies.
 
         Samples on which TOSA leaves open what comes out are left out, if eager has no number there either.
         """
@@ -282,7 +282,7 @@ class Export:
                 made[name] = run(copy.deepcopy(steps))
             except RuntimeError as error:
                 beyond = self.moved[name].beyond
-                # What the model gives a number for, lowering has to.
+                # Lowering has to give a number wherever the model does.
                 if not numerics.is_unpredictable(error) or not beyond:
                     raise
                 self.leave_out(name, f"TOSA leaves open what comes out: {beyond[0]}")
@@ -291,7 +291,7 @@ class Export:
         return made
 
     def looked_into(self, result: Lowered | Failure) -> Lowered | Failure:
-        """Return a result with where it begins to depart, and what quantization loses."""
+        """Return a result with the start of its departure, and the losses of quantization."""
         if isinstance(result, Failure):
             looks = result.stage in ("lower", "emit")
             return dataclasses.replace(result, lost=self.lost()) if looks else result
@@ -305,7 +305,7 @@ class Export:
         return self.call.constants
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
-        """Return `lowered` with where its outputs begin to depart, or what is seen of its operators if none does."""
+        """Return `lowered` with the start of its departure, or the findings of its operators if there is none."""
         if self.program is None or not lowered.samples:
             return lowered
         if sample := beginning.first_departing(lowered):
@@ -317,7 +317,7 @@ class Export:
             )
             return dataclasses.replace(lowered, begins=begins)
         if not lowered.moves_far():
-            # What the outputs may be off by hides no operator, and to look at each takes as long as an export.
+            # The tolerance of the outputs hides no operator, and to look at each takes as long as an export.
             return lowered
         chosen = {name: self.samples[name] for name in operators.chosen(self.samples)}
         found, inside = self._apart(
@@ -327,7 +327,7 @@ class Export:
         return dataclasses.replace(lowered, begins=found, inside=inside)
 
     def _apart(self, look: Callable[[], T], otherwise: Callable[[str], T]) -> T:
-        """Return what `look` finds in a process of its own, or what is in its place where that ends otherwise."""
+        """Return the result of `look` in a process of its own, or a substitute if that process dies."""
         try:
             with self.lowering.eager():
                 return run_apart(look, LOOKING)
@@ -335,12 +335,12 @@ class Export:
             return otherwise(str(error))
 
     def lost(self, outputs: Sequence[Tensor] | None = None) -> Lost | None:
-        """Return what quantization loses on the example, where that leaves an output below the floor.
+        """Return the loss of quantization on the example, where it leaves an output below the floor.
 
         Parameters
         ----------
         outputs
-            What the program gave; by default what the quantized eager graph gives.
+            The outputs of the program; by default those of the quantized eager graph.
         """
         floor = self.case.sqnr.get(self.target.name, self.target.floor)
         name = next(iter(self.samples), "")
@@ -413,9 +413,9 @@ class Export:
         for name in numerics.without_meaning(self.expected):
             self.leave_out(name, "eager is not finite")
 
-    def way_out(self, said: str) -> str:
-        """Return what to do about what the runtime said, where the case can; empty otherwise."""
-        if BOUNDED not in said or not self.unbounded:
+    def way_out(self, message: str) -> str:
+        """Return advice for the runtime's message, where the case can help; empty otherwise."""
+        if BOUNDED not in message or not self.unbounded:
             return ""
         return (
             f"; memory is planned for the example's size of {', '.join(self.unbounded)}, which has no bound: "
@@ -433,9 +433,9 @@ class Export:
             result = dataclasses.replace(result, message=normalise(used))
         if self.stage != "run":
             return result
-        said = logged.since(self.log)
+        log = logged.since(self.log)
         first, *rest = result.message.split("\n")
-        explained = normalise(logged.explained(first, said)) + self.way_out(first + said)
+        explained = normalise(logged.explained(first, log)) + self.way_out(first + log)
         return dataclasses.replace(result, message="\n".join((explained, *rest)), made=self.made)
 
     def leave_out(self, sample: str, why: str) -> None:
@@ -461,12 +461,12 @@ class Export:
                 self.leave_out(name, f"eager is undefined: {moved.undefined[0]}")
 
     def hold_to(self, quantized: torch.nn.Module, graph: torch.nn.Module | None) -> None:
-        """Expect what the quantized model gives; what was expected so far is the float model's.
+        """Expect the outputs of the quantized model; the previous ones become the float model's.
 
         Parameters
         ----------
         graph
-            What gives the outputs: where it is a graph, it says what one code of them is worth.
+            The source of the outputs: a graph also tells what one code of them is worth.
         """
         self.floats = self.expected
         self.expect(quantized)
@@ -536,7 +536,7 @@ MASKS = (
 )
 
 
-#: What is printed of a set; a dictionary has colons with a space behind, and names of operators two without.
+#: A printed set; a dictionary has colons with a space after them, and names of operators two without.
 SET = re.compile(r"\{((?:[^{}:]|:(?! ))*)\}")
 
 
@@ -558,7 +558,7 @@ def normalise(message: str) -> str:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """Return what `error` was raised from, and that from, to the first; of the harness's own words, these."""
+    """Return the first cause of `error`; for the harness's own errors, itself."""
     seen = {id(error)}
     while (
         not isinstance(error, HarnessError)
@@ -571,7 +571,7 @@ def first_cause(error: BaseException) -> BaseException:
 
 
 def failure(stage: str, error: BaseException) -> Failure:
-    """Describe `error` by what does not vary: class, normalised message, pass and function it came from.
+    """Describe `error` by its invariant parts: class, normalised message, pass and function.
 
     Pass managers raise "An error occurred when running the ... pass" from the error itself: the cause is described.
     """

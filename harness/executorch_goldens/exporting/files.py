@@ -29,7 +29,7 @@ class Build:
     Attributes
     ----------
     folder
-        What the files are relative to.
+        The folder that the files are relative to.
     file
         An exported program.
     inputs
@@ -48,12 +48,12 @@ class Build:
 
 @dataclass(frozen=True)
 class ProgramFile:
-    """Brings the program of a case that is a ``.pte``, with what it gave elsewhere.
+    """Brings the program of a case that is a ``.pte``, with its results elsewhere.
 
     Attributes
     ----------
     folder
-        What the files are relative to.
+        The folder that the files are relative to.
     entry
         Names the files.
     """

@@ -32,7 +32,7 @@ class Built:
     module
         In eval mode.
     inputs
-        What was returned beside the model; None where that is all.
+        The second value that was returned; None without one.
     has_own_weights
         Whether it has the same parameters each time it is made: a checkpoint's for instance.
     entry
@@ -60,7 +60,7 @@ class Guess:
 
 
 def built(folder: Path, module: str, name: str, checkpoint: Path | None = None) -> Built:
-    """Import `name` from `module`, call it without arguments, and return what it makes; raise ZooError.
+    """Import `name` from `module`, call it without arguments, and return its result; raise ZooError.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ def built(folder: Path, module: str, name: str, checkpoint: Path | None = None) 
     made, inputs = _made(make, f"{module}.{name}()", folder)
     if checkpoint is not None:
         return Built(in_mode(made), inputs, True, _load(made, checkpoint))
-    # What is drawn is drawn from another seed.
+    # Random numbers are drawn from another seed.
     torch.manual_seed(1)
     again, _ = _made(make, f"{module}.{name}()", folder)
     return Built(in_mode(made), inputs, _is_same(made.state_dict(), again.state_dict()))
 
 
 def example(folder: Path, module: str, name: str) -> tuple[torch.Tensor, ...]:
-    """Return what a function gives as example inputs; raise ZooError."""
+    """Return the example inputs that a function makes; raise ZooError."""
     try:
         given = _imported(folder, module, name)()
     except Exception as error:
@@ -153,7 +153,7 @@ def _made(
     if isinstance(given, torch.nn.Module):
         return given, None
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], torch.nn.Module):
-        return given[0], _as_inputs(given[1], f"what {called} returns beside the model")
+        return given[0], _as_inputs(given[1], f"the second value that {called} returns")
     raise ZooError(f"{called} is a {type(given).__name__}, and no torch.nn.Module")
 
 

@@ -14,7 +14,7 @@ class Given:
     """The parameters and buffers of a model, as they are when it is given.
 
     Those that numpy cannot hold are left out: sparse ones, those without memory, those of classes of their own; and
-    those made in inference mode, of which torch does not count what is written to them.
+    those made in inference mode, whose writes torch does not count.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Given:
         self._writers: dict[str, str] = {}
 
     def note(self, maker: str) -> None:
-        """Note that what was changed since the last note was changed by `maker`, and what is as it was again."""
+        """Attribute changes since the last note to `maker`, and drop those that were undone."""
         for name, state in self._states.items():
             if state._version == self._versions[name]:
                 continue
@@ -43,14 +43,14 @@ class Given:
                 self._writers.setdefault(name, maker)
 
     def altered(self) -> Iterator[Altered]:
-        """Yield those that are not, to the last bit, what they were, with who changed them."""
+        """Yield tensors that changed, to the last bit, with the one who changed them."""
         for name, state in self._states.items():
             if (after := _copy(state)) != self._before[name]:
                 yield Altered(name, self._before[name], after, self._writers.get(name, ""))
 
 
 def is_plain(state: torch.Tensor) -> bool:
-    """Whether `state` is a dense tensor in this process's memory, of torch's own class, with a version."""
+    """Return whether `state` is a dense tensor in this process's memory, of torch's own class, with a version."""
     own = type(state) in (torch.Tensor, torch.nn.Parameter)
     dense = state.layout is torch.strided and state.device.type == "cpu" and not state.is_quantized
     return own and dense and not state.is_inference()

@@ -21,7 +21,7 @@ LIBRARIES = (
 
 @functools.cache
 def load() -> tuple[str, ...]:
-    """Load the runtime and `LIBRARIES`, as far as the release has them; return the operators with a kernel, sorted.
+    """Load the runtime and those of `LIBRARIES` that the release has; return the operators with a kernel, sorted.
 
     None where ExecuTorch was built without its runtime: TOSA needs none.
     """
@@ -33,7 +33,7 @@ def load() -> tuple[str, ...]:
 
     package = Path(runtime.__file__).resolve().parents[2]
     for folder, name in LIBRARIES:
-        # What is loaded already, by a case or by a quantizer, is loaded once.
+        # Libraries loaded already, by a case or by a quantizer, are loaded once.
         for library in sorted((package / folder).rglob(name)):
             torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
     return tuple(sorted(runtime._get_operator_names()))

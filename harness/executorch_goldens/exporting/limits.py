@@ -1,4 +1,4 @@
-"""Limits of time that a busy machine does not reach: they count processor time, and wall time a long way behind.
+"""Limits of time that a busy machine does not reach: they count processor time, and have a much larger wall limit.
 
 Nothing of torch is imported here: templates, sweeps and what judges them use it.
 """
@@ -73,7 +73,7 @@ def of_group(group: int) -> float:
 
 
 def _seconds(clock: str) -> float:
-    """Return what ``ps`` writes as a time, in seconds.
+    """Return a time that ``ps`` printed, in seconds.
 
     >>> _seconds("1-02:03:04"), _seconds("02:03:04"), _seconds("3:04.50")
     (93784.0, 7384.0, 184.5)

@@ -1,4 +1,4 @@
-"""Observers whose ranges do not follow the last bit of what they observe.
+"""Observers whose ranges do not follow the last bit of the observed values.
 
 A kernel of another instruction set may give an exponential, and so the largest value of a tensor, another last bit.
 A scale computed from it would differ in its last bit as well, and with it every golden of the cell. `OnGrid` rounds a

@@ -1,4 +1,4 @@
-"""Hooks for what runs delegates, and for what writes down what an export runs and changes nothing of it."""
+"""Hooks for runners of delegates, and for observers that record an export without changing it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Observer:
     """
 
     def around(self, attempt: Export) -> Lowered:
-        """Carry out the export: return what ``attempt.run()`` returns, and let pass what it raises."""
+        """Carry out the export: return ``attempt.run()``, and let its exceptions pass."""
         return attempt.run()
 
     def runs(self, sample: str, pte: bytes) -> None:
@@ -36,13 +36,13 @@ class Observer:
         """
 
     def ran(self, sample: str, outputs: Sequence[Tensor]) -> None:
-        """See what the program gave."""
+        """See the program's outputs."""
 
     def calls(self, payload: bytes, arrays: Sequence[Any]) -> None:
         """See that a TOSA delegate is about to be run in the reference model, on arrays of numpy's."""
 
     def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """See what the delegate gave."""
+        """See the delegate's outputs."""
 
 
 #: The observer of an export that nobody observes.

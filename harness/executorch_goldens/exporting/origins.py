@@ -1,4 +1,4 @@
-"""Which pass made each operator of a payload: nodes are marked by what made them, from export to serialization.
+"""Finds the pass that made each operator of a payload: nodes carry marks from export to serialization.
 
 A mark is in a node's metadata, which ExecuTorch's passes hand on: a pass that traces a graph again (``ExportPass``)
 gives the node that it makes of another one that one's metadata. Where metadata does not survive (``torch.export``, the
@@ -27,7 +27,7 @@ MARK = "goldens_origin"
 
 #: A symbolic size, which is numbered again with each graph.
 SYMBOL = re.compile(r"\b[su]\d+\b")
-#: What inputs and constants are called, of which ``module()`` makes attributes and ``torch.export`` placeholders.
+#: Names of inputs and constants: ``module()`` makes attributes of them, ``torch.export`` placeholders.
 VALUE = "value"
 
 #: The values of a delegate with their origins.
@@ -39,14 +39,14 @@ _numbers = itertools.count()
 
 
 class Mark(NamedTuple):
-    """What is known of a node.
+    """Origin of a node.
 
     Attributes
     ----------
     number
         Of the node, in the order in which they were first seen; what is made from a node has its mark, too.
     operator
-        What the node was when it got the mark.
+        The kind of node when it got the mark.
     origin
         The pass or the stage that made it, then the passes that turned it into a different operator.
     """
@@ -57,12 +57,12 @@ class Mark(NamedTuple):
 
 
 class OriginMarks:
-    """The origins of the nodes of one export, and of what is serialized from them.
+    """The origins of the nodes of one export, and of the serialized operators.
 
     Attributes
     ----------
     delegates
-        See `executorch_goldens.artifact.Watched.origins`. Values of which nothing is known are not there.
+        See `executorch_goldens.artifact.Watched.origins`. Unknown values are missing.
     constants
         Names of the constants of the graph that a backend's passes left.
     """
@@ -81,7 +81,7 @@ class OriginMarks:
         self._payloads: list[tuple[bytes, OfDelegate]] = []
 
     def note(self, module: GraphModule, maker: str) -> None:
-        """Note a graph, of which everything that was not there before was made by `maker`.
+        """Note a graph: everything new in it was made by `maker`.
 
         A node that is made of another one has its mark. Of several the first that is the same operator is taken for
         that one, and `maker` made the others. One alone that is a different operator is that one, converted.
@@ -103,7 +103,7 @@ class OriginMarks:
             self._last = module
 
     def _align(self, nodes: Sequence[Node]) -> None:
-        """Give nodes of which none has a mark those of the last graph; decomposition hands on parameters' alone."""
+        """Copy marks from the last graph if no node has one; decomposition keeps only those of parameters."""
         if self._last is not None and not any(
             MARK in each.meta for each in nodes if _operator(each) != VALUE
         ):
@@ -127,7 +127,7 @@ class OriginMarks:
         self._owners[number] = node
 
     def visited(self, node: Node, arguments: Sequence[Any]) -> None:
-        """Note what a payload holds that it did not hold before the visitor of `node` was called with `arguments`."""
+        """Attribute new content of a payload to `node`, whose visitor was called with `arguments`."""
         for argument in arguments:
             if isinstance(argument, _loaded("tosa_serializer", "TosaSerializer")):
                 self._note_tosa(node, argument)
@@ -163,7 +163,7 @@ class OriginMarks:
             self._values.setdefault(value, set()).add(node.meta[MARK].origin)
 
     def serialized(self, payload: bytes) -> None:
-        """Note that what was visited became `payload`."""
+        """Note that the visited operators became `payload`."""
         self._add_constants()
         # A name that two graphs of a payload have says nothing.
         known = tuple((value, origins.pop()) for value, origins in self._values.items() if len(origins) == 1)

@@ -25,7 +25,7 @@ from executorch_goldens.exporting.data import Example
 WIDTH = 110
 #: Elements up to which a tensor is written as a list; above, as its compressed bytes.
 LISTED = 64
-#: What XNNPACK's partitioner distinguishes by the function that a node was traced from (``source_fn_stack``).
+#: Functions that XNNPACK's partitioner distinguishes by the source of a node (``source_fn_stack``).
 FUNCTIONS = {"torch.ops.aten.linear.default(": "torch.nn.functional.linear("}
 
 
@@ -34,7 +34,7 @@ DEFAULTS: Mapping[str, Any] = {"device": torch.device("cpu"), "pin_memory": Fals
 
 
 class NoProgramError(ValueError):
-    """A graph that cannot be written as straight-line code; the message says what is in the way."""
+    """A graph cannot be written as straight-line code; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Program:
     def of(
         cls, exported: GraphModule, inputs: tuple[torch.Tensor, ...], dynamic_shapes: Sequence[Any] = ()
     ) -> Program:
-        """Return the program of what ``ExportedProgram.module()`` gives; raise `NoProgramError`.
+        """Return the program of the result of ``ExportedProgram.module()``; raise `NoProgramError`.
 
         Assertions on dtypes, and arguments that only say what is the default on a CPU, are left out.
 
@@ -68,7 +68,7 @@ class Program:
         inputs
             All that it takes.
         dynamic_shapes
-            What is declared of each of them.
+            The declaration of each of them.
         """
         graph = copy.deepcopy(exported.graph)
         graph.set_codegen(CodeGen())
@@ -181,7 +181,7 @@ def example_in(file: Path, name: str) -> Example:
     Parameters
     ----------
     name
-        What its Python module is called from now on. It has ``Model``, ``inputs`` and perhaps ``dynamic_shapes``.
+        The name of its Python module. It has ``Model``, ``inputs`` and perhaps ``dynamic_shapes``.
     """
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
@@ -283,7 +283,7 @@ def evaluate(text: str) -> torch.Tensor:
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal to the sign of a zero."""
+    """Return whether two tensors are equal, signs of zeros included."""
     return torch.equal(one, other) and (
         not one.is_floating_point() or torch.equal(one.signbit(), other.signbit())
     )

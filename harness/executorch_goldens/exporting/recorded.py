@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Names of samples are parts of messages, and of lines of goldens.
 NAME = re.compile(r"[\w.-]{1,64}(/[\w.-]{1,64})?")
-#: What ``numpy.savez`` calls arrays that are given no name.
+#: The name that ``numpy.savez`` gives to unnamed arrays.
 UNNAMED = re.compile(r"arr_(\d+)")
 #: dtypes that numpy lacks, and what they are recorded in.
 WIDER = {torch.bfloat16: torch.float32, torch.float8_e4m3fn: torch.float32, torch.float8_e5m2: torch.float32}
@@ -44,7 +44,7 @@ def folder_of(case: Case) -> Path:
 
 
 def runs(folder: Path, inputs: str, outputs: str) -> dict[str, tuple[Tensors, Tensors]]:
-    """Return what a program was run on and what it gave, by sample; raise `ZooError`.
+    """Return inputs and outputs of a program, by sample; raise `ZooError`.
 
     A program has no names for its inputs: arrays are in their order, as ``arr_0``, ``arr_1``, or as the file has them.
 
@@ -108,7 +108,7 @@ class Inputs:
     what
         The case, in words.
     folder
-        What files are relative to.
+        The folder that files are relative to.
     """
 
     def __init__(self, what: str, example: Example, folder: Path) -> None:
@@ -137,7 +137,7 @@ class Inputs:
         return samples
 
     def calibration(self, given: Any) -> tuple[Tensors, ...]:
-        """Return what to calibrate with, at least one set of inputs; raise `ZooError`.
+        """Return calibration inputs, at least one set; raise `ZooError`.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class Inputs:
         return given
 
     def _sharing(self, what: str, given: Sequence[torch.Tensor]) -> Tensors:
-        """Return inputs of which those are one tensor that are one in the example."""
+        """Return inputs with the aliasing of the example: those that are one tensor there are one here."""
         first: dict[int, int] = {}
         places = [first.setdefault(id(tensor), at) for at, tensor in enumerate(self.tensors)]
         for at, place in enumerate(places):

@@ -1,4 +1,4 @@
-"""Records what an export depends on, as a compiler's ``-MD`` does: what was opened, looked for, listed and asked for.
+"""Records the dependencies of an export, as a compiler's ``-MD`` does: opened, looked for, listed and queried paths.
 
 `store.facts` reads a record: an artifact is used again if all of it is as it was. It is plain Python with the
 standard library alone, so that a process records from its first lines on. What no hook shows, the page "Running" says.
@@ -27,7 +27,7 @@ FILE, PATH, LISTING, VARIABLE = "file", "path", "listing", "variable"
 #: Of a directory, every name; those of distributions; those of files that lengthen the path of imports.
 ALL, DISTRIBUTIONS, PATHS = "*", "*-info", "*.pth"
 
-#: What these hold is the machine's, and changes all the time.
+#: Folders whose content is the machine's, and changes all the time.
 NO_FILES = ("/proc/", "/dev/", "/sys/")
 #: Names that Python looks for before anything can record it.
 FIRST_NAMES = ("sitecustomize", "usercustomize")
@@ -35,7 +35,7 @@ FIRST_NAMES = ("sitecustomize", "usercustomize")
 OUTPUTS = ("GOLDENS_BRANCHES", "GOLDENS_FIELDED", "GOLDENS_RECORDS")
 #: Ends of paths that are written otherwise.
 ODD = ("/", "/.", "/..")
-#: Who lists a directory to import from it: the names that are looked for count, not the others.
+#: The module that lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"
 
 Handler = Callable[..., None]
@@ -43,7 +43,7 @@ _listdir, _stat = os.listdir, os.stat
 
 
 class Recorder:
-    """What this process, and each that it forks, has depended on since it began.
+    """Records the files that this process and its forks have depended on.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Recorder:
             Folders in which no input is.
         """
         self._own_folders += tuple(f"{self._place(folder)}/" for folder in own)
-        # What was imported before counts as well.
+        # Earlier imports count as well.
         for name, module in list(sys.modules.items()):
             spec = getattr(module, "__spec__", None)
             if spec is not None and spec.has_location and spec.origin:
@@ -116,7 +116,7 @@ class Recorder:
         self._replace_environment()
 
     def begin(self, spill: Path, own: Iterable[str], afresh: bool) -> None:
-        """Begin with one request: what this process forks from now on leaves in `spill` what it depends on.
+        """Begin with one request: later forks of this process write their dependencies to `spill`.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Recorder:
         finally:
             self._busy = busy
 
-    # What happens
+    # Events
 
     def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
         handlers = self._handlers
@@ -201,7 +201,7 @@ class Recorder:
             return
         key = (FILE, self._place(path), "")
         if flags & (os.O_TRUNC | os.O_EXCL):
-            # What it holds from now on is what this process writes.
+            # From now on it holds this process's own output.
             if key not in self.facts and key not in self._before:
                 self._own_files.add(key[1])
         elif flags & os.O_ACCMODE != os.O_WRONLY:
@@ -213,7 +213,7 @@ class Recorder:
 
     def _listed(self, path: object = None) -> None:
         frame = sys._getframe(2)
-        # What shuffles listings (`executorch_goldens.variations`) lists for another.
+        # The shuffler of listings (`executorch_goldens.variations`) lists for another.
         if frame.f_globals.get("__name__") == "executorch_goldens.variations" and frame.f_back is not None:
             frame = frame.f_back
         caller = frame.f_code.co_filename
@@ -228,7 +228,7 @@ class Recorder:
     def _ran(
         self, program: object, words: Iterable[object], folder: object = None, variables: Any = None
     ) -> None:
-        """Note a program, where it was looked for, and what is there of what it was given."""
+        """Record a program, where it was looked for, and the files among its arguments."""
         if isinstance(words, str | bytes | os.PathLike):
             words = [words]
         name = os.fsdecode(program) if isinstance(program, str | bytes | os.PathLike) else ""
@@ -255,7 +255,7 @@ class Recorder:
                     self._file(os.path.join(place, inner))
 
     def _replace_stat(self, name: str, real: Callable[..., os.stat_result]) -> None:
-        """Let this process note what it asks a path for: there is no event of it."""
+        """Let this process record its queries of paths: there is no event for them."""
 
         def asked(path: Any, *arguments: Any, **named: Any) -> os.stat_result:
             if (
@@ -344,14 +344,14 @@ def source_of(file: str) -> str:
 
 
 def seen(found: os.stat_result) -> str:
-    """Return what counts of what is at a path."""
+    """Return the recorded state of a path."""
     if stat.S_ISREG(found.st_mode):
         return f"file of {found.st_size} bytes"
     return "directory" if stat.S_ISDIR(found.st_mode) else "other"
 
 
 def by_stem(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names of a directory by what is before their first dot: by it modules are looked for."""
+    """Return the names of a directory by the text before their first dot: modules are looked up by it."""
     found: dict[str, list[str]] = {}
     for name in sorted(names):
         found.setdefault(name.partition(".")[0], []).append(name)

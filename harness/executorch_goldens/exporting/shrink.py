@@ -1,4 +1,4 @@
-"""Makes a program smaller for as long as it shows the same: torch's minifier, and what that one does not try."""
+"""Makes a program smaller while it shows the same: torch's minifier, and steps that it does not try."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from executorch_goldens.exporting.program import Program, evaluate, owned, plain
 
 Test = Callable[[Program], bool]
 
-#: How many expressions `executorch_goldens.exporting.program.plain` knows.
+#: Number of expressions that `executorch_goldens.exporting.program.plain` knows.
 PLAIN = 3
 
 
@@ -59,7 +59,7 @@ def _runs(program: Program) -> bool:
 
 
 def greedy(program: Program, shows: Test) -> Program:
-    """Simplify until nothing helps, going on behind the last simplification that did."""
+    """Simplify until nothing helps, going on after the last simplification that did."""
     position = 0
     while True:
         for number, candidate in enumerate(
@@ -75,7 +75,7 @@ def greedy(program: Program, shows: Test) -> Program:
 
 
 def minified(program: Program, shows: Test) -> Program:
-    """Have torch's minifier cut the graph's end and outputs off, and turn what it computes into inputs."""
+    """Have torch's minifier cut the graph's end and outputs off, and turn computed values into inputs."""
 
     def fails(module: GraphModule, inputs: Sequence[torch.Tensor]) -> bool:
         return shows(Program(module, tuple(map(owned, inputs)), program.dynamic))

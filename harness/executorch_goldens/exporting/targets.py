@@ -34,7 +34,7 @@ class Lowering:
     Attributes
     ----------
     target
-        What it is made from.
+        Its origin.
     lower
         From an exported program to the lowered one.
     quantizer
@@ -88,7 +88,7 @@ class Lowering:
         return (self.trained() if example.train is not None else self.quantizer)(case.quantization)
 
     def trained(self) -> Callable[[str], Any]:
-        """Return what makes the quantizer of a model that is trained: the release's config for that."""
+        """Return a maker of the quantizer of a model that is trained: the release's config for that."""
         quantization = self.target.quantization
         assert self.quantizer is not None
         if quantization is None:

@@ -39,17 +39,17 @@ LEVEL = "8k"
 LIMIT = 60.0 * WALL
 #: Lines of what is refused in one payload that are kept.
 MOST = 4
-#: What a pass says of an operator: it is refused. Anything else that goes wrong says nothing about the payload.
+#: A pass's message about an operator: it is refused. Anything else that goes wrong says nothing about the payload.
 REFUSAL = re.compile(r"error: (?P<words>'(?:tosa|func)\.[^']*' op .*)$", re.MULTILINE)
 #: What it says of each operator of a payload of TOSA 1.0 that leaves a size open, as lowering with dynamic dimensions
 #: makes them: whoever runs it gives the sizes first (`executorch_goldens.numerics.open_sizes`).
 OPEN = "operand shape dimension cannot be dynamic"
-#: What ``tosa-opt`` says where it has read nothing, or takes no such option.
+#: Messages of ``tosa-opt`` that has read nothing, or does not know an option.
 PROBLEM = re.compile(r"^(?:.*error: |ERROR: |tosa-opt: |Unknown |Fail)(?P<words>.*\S.*)$", re.MULTILINE)
 
 
 def validation(program: torch.nn.Module, otherwise: str) -> Validation | None:
-    """Return what ``tosa-opt`` says of the TOSA delegates of a lowered program; None where there are none.
+    """Return the messages of ``tosa-opt`` about the TOSA delegates of a lowered program; None where there are none.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def specification_of(module: LoweredBackendModule) -> str:
 
 
 def checked(payload: bytes, specification: str) -> tuple[tuple[str, ...], str]:
-    """Return what of a payload a specification does not allow, and why it could not be checked; one is empty."""
+    """Return the violations of a specification in a payload, and why it could not be checked; one is empty."""
     tool = Path(str(metadata.distribution("tosa-tools").locate_file("bin/tosa-opt")))
     if not tool.is_file():
         return (), f"tosa-tools has no {tool.name} here"
@@ -132,10 +132,10 @@ def pipeline(specification: str) -> str:
 
 
 def verdict(code: int, said: str) -> tuple[tuple[str, ...], str]:
-    """Return what ``tosa-opt`` refused, and why it checked nothing, from its exit code and what it said."""
-    said_of_operators = dict.fromkeys(found["words"].strip() for found in REFUSAL.finditer(said))
-    refused = tuple(words for words in said_of_operators if OPEN not in words)
-    if said_of_operators and not refused:
+    """Return the refusals of ``tosa-opt``, and why it checked nothing, from its exit code and output."""
+    refusals = dict.fromkeys(found["words"].strip() for found in REFUSAL.finditer(said))
+    refused = tuple(words for words in refusals if OPEN not in words)
+    if refusals and not refused:
         return (), "it leaves sizes open, and TOSA 1.0 has no form for that"
     if refused:
         more = (f"and {len(refused) - MOST} more",) if len(refused) > MOST else ()
@@ -149,6 +149,6 @@ def verdict(code: int, said: str) -> tuple[tuple[str, ...], str]:
 
 
 def tell(found: Validation | None) -> None:
-    """Leave in the log what is invalid: what runs it may die of it."""
+    """Write violations to the log: the runtime may die of them."""
     for line in found.invalid if found is not None else ():
         print(line, file=sys.stderr, flush=True)

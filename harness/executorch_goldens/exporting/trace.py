@@ -88,7 +88,7 @@ class Fingerprints:
         return digest
 
     def text(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> str:
-        """Return what `of` is the digest of: a line per node."""
+        """Return the digested text of `of`: a line per node."""
         lines = self._lines(module, constants(program) if program is not None else {})
         text = "".join([f"{line.rstrip()}\n" for line in lines])
         # Few graphs have either, and every pass's are looked at.
@@ -297,7 +297,7 @@ class Watch:
         )
 
     def stage(self, name: str, made: torch.export.ExportedProgram | bytes) -> None:
-        """Note what a stage of the export made."""
+        """Record the result of a stage of the export."""
         if isinstance(made, bytes):
             run = PassRun(STAGE, name, hashlib.sha256(made).hexdigest()[:DIGITS], True)
             if self._origins is not None and name.startswith(DELEGATE):
@@ -386,7 +386,7 @@ class Watch:
             del self._running[id(instance)]
 
     def _fingerprint(self, instance: Any, module: torch.fx.GraphModule) -> str:
-        """Return the fingerprint of what a pass got or left.
+        """Return the fingerprint of the input or output of a pass.
 
         Between two passes of a pipeline nothing works on the graph: what one left the next one gets.
         """
@@ -414,7 +414,7 @@ class Watch:
     def _in_refusal(
         self, method: Callable[..., Any], instance: Any, node: torch.fx.Node, reason: str
     ) -> None:
-        """Note what a partitioner first says of a node; several checks may refuse it."""
+        """Record a partitioner's first answer for a node; several checks may refuse it."""
         if node.op == "call_function":
             self.refusals.setdefault(node.name, (str(operator_of(node.target)), " ".join(reason.split())))
         method(instance, node, reason)

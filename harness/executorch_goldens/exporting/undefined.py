@@ -1,4 +1,4 @@
-"""Where eager has no value that lowering could be held to: what torch leaves undefined, and what leaves a domain."""
+"""Finds values of eager that lowering need not match: undefined in torch, or outside a domain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRAPPING = frozenset({"add", "sub", "rsub", "mul", "neg", "abs", "sum", "cumsum"
 
 
 class Undefined(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, notes which operators are given what they have no value for.
+    """While it is entered, records operators with inputs for which they are undefined.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ def run_nested(
 
 
 def _undefined(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """Return what torch leaves open of a call; empty if nothing."""
+    """Return the reason why torch leaves a call undefined; empty if it does not."""
     name = func.overloadpacket.__name__
     if name in SHIFTS:
         return _undefined_shift(args)
@@ -125,7 +125,7 @@ def _undefined_division(args: Sequence[Any]) -> str:
 def _beyond(
     func: Any, given: Sequence[torch.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any], made: Any
 ) -> str:
-    """Return in what way the result of a call leaves the numbers that it is given; empty if in none."""
+    """Return how the result of a call leaves the range of its inputs; empty if it does not."""
     results = _tensors(made)
     if _leaves_finite(given, args, results):
         return "gives no finite number for finite ones"
@@ -135,7 +135,7 @@ def _beyond(
 def _leaves_finite(
     given: Sequence[torch.Tensor], args: Sequence[Any], results: Sequence[torch.Tensor]
 ) -> bool:
-    """Whether all floating numbers that go in are finite, and one that comes out is not."""
+    """Return whether all floating inputs are finite and an output is not."""
     floating = [x for x in given if x.is_floating_point()]
     return (
         bool(floating)
@@ -152,7 +152,7 @@ def _wraps(
     kwargs: Mapping[str, Any],
     results: Sequence[torch.Tensor],
 ) -> bool:
-    """Whether integers of 64 bits give something else than the narrower ones that go in."""
+    """Return whether computing in 64-bit integers gives different values from the narrower inputs."""
     whole = [x for x in given if _is_integer(x.dtype) and x.dtype is not torch.int64]
     if func.overloadpacket.__name__ not in WRAPPING or not whole or len(whole) != len(given):
         return False

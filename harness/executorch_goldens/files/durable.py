@@ -38,7 +38,7 @@ def make_folder(folder: Path) -> None:
 def write_new(path: Path, content: str | bytes, *, synced: bool = True) -> None:
     """Write a file that nobody looks for yet; its name is on the disk when its folder is synced; raise OSError.
 
-    What UTF-8 cannot say, half of a pair of UTF-16, is written as its escape.
+    Characters that UTF-8 cannot encode, half of a pair of UTF-16, are escaped.
     """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""What git says of a checkout."""
+"""Queries git about a checkout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def output(folder: Path, *words: str) -> bytes | None:
-    """Return what git prints in a folder; None where there is no git, no checkout, or nothing of what was asked for."""
+    """Return git's output in a folder; None where git, the checkout or the object is missing."""
     try:
         return subprocess.run(["git", "-C", str(folder), *words], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):

@@ -1,4 +1,4 @@
-"""How a run was called: in CI or not; its command line, and the same for one cell, which messages print."""
+"""How a run was started: in CI or not, and its command line, which messages print for one cell."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ WRITING = {
     **dict.fromkeys(("--collect-only", "--co"), 0),
 }
 
-#: What an environment variable says where it is set and means no, whatever the case of its letters.
+#: Values of an environment variable that mean no, in any case.
 NO = ("", "0", "false", "no", "off", "n", "f")
 
 
 def in_ci() -> bool:
-    """Whether this process runs in a CI service: the variable ``CI`` is set, and does not say no."""
+    """Return whether this process runs in a CI service: the variable ``CI`` is set and not false."""
     return os.environ.get("CI", "").strip().lower() not in NO
 
 
@@ -53,7 +53,7 @@ def value(called: Sequence[str], *names: str) -> str | None:
 
 
 def again(called: Sequence[str], *further: str) -> str:
-    """Return `called` without what selects cells or writes goldens, with `further` words, quoted for a shell.
+    """Return `called` without options that select cells or write goldens, with `further` words, quoted for a shell.
 
     >>> again(["pytest", "--jobs", "2", "--cell=a/*", "-k", "x", "--snapshot-update"], "--cell", "a/b")
     'pytest --jobs 2 --cell a/b'
@@ -65,7 +65,7 @@ def again(called: Sequence[str], *further: str) -> str:
 
 def _kept(called: Sequence[str]) -> Iterator[str]:
     dropped = SELECTING | WRITING
-    # Python's own -m says what runs; pytest's, further behind, selects.
+    # Python's own -m says what runs; pytest's, further right, selects.
     program = 3 if "-m" in called[1:2] and PurePath(called[0]).name.startswith("python") else 1
     yield from called[:program]
     words = iter(called[program:])

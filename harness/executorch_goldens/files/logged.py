@@ -1,4 +1,4 @@
-"""What engines, ExecuTorch's runtime and TOSA's reference model, write to their log before they raise."""
+"""Collects log lines of native engines (ExecuTorch's runtime, TOSA's reference model) for error messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def end() -> int | None:
 
 
 def since(end: int | None) -> str:
-    """Return what was written to stderr after `end`, empty where that cannot be read again."""
+    """Return the output to stderr after `end`, empty where it cannot be read."""
     if end is None:
         return ""
     # The reference model writes through C's buffers.

@@ -12,7 +12,7 @@ from executorch_goldens.errors import HarnessError
 ROOM = "make room there, and run again"
 FEWER = "raise the limit of open files (ulimit -n), or run fewer exports at a time (--jobs 1)"
 
-#: What a person can do about it, by the error's number: what has another number is a defect of the harness's.
+#: Way out, by the error's number: an error with another number is a defect of the harness.
 WAYS_OUT = {
     errno.ENOSPC: ROOM,
     errno.EDQUOT: ROOM,

@@ -9,7 +9,7 @@ import re
 
 from executorch_goldens.artifact import Failure
 
-#: How the C++ library, torch's allocator (c10/core/impl/alloc_cpu.cpp) and the system say that memory is not given.
+#: Messages of the C++ library, torch's allocator (c10/core/impl/alloc_cpu.cpp) and the system for a failed allocation.
 MEMORY = re.compile(r"MemoryError|bad_alloc|allocate memory|out of memory", re.IGNORECASE)
 
 #: Classes of other exceptions of the kind, and what their messages say.
@@ -20,13 +20,13 @@ MESSAGES = re.compile(r"No space left|Too many open files|Disk quota exceeded", 
 
 
 def of_memory(error: BaseException) -> bool:
-    """Whether memory was not given: to what raised `error`, or to what that was raised from or after.
+    """Return whether `error`, or an exception it was raised from or after, is a failed allocation.
 
     >>> of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"))
     True
     """
     link: BaseException | None = error
-    # What was raised in the handling of what it is the cause of comes round again.
+    # An exception raised while its own cause is handled comes round again.
     seen: set[int] = set()
     while link is not None and id(link) not in seen:
         seen.add(id(link))
@@ -37,7 +37,7 @@ def of_memory(error: BaseException) -> bool:
 
 
 def explains(failure: Failure) -> bool:
-    """Whether another export like the one that failed may succeed: no memory, disk space or descriptor was left."""
+    """Return whether a retry may succeed: the export failed for lack of memory, disk space or descriptors."""
     message = failure.message
     of_class = CLASSES.fullmatch(failure.type.rpartition(".")[2])
     return bool(of_class or MEMORY.search(message) or MESSAGES.search(message))

@@ -1,4 +1,4 @@
-"""Reads what somebody else may have written, and shows what it says: docs/security.md.
+"""Reads files of unknown origin, and displays their content safely: docs/lab/supply-chain.md.
 
 No link is followed, no device is read, and no more is read than a file of its kind may hold. A name that was read makes
 a path only by `inside`. What a terminal or a CI service would obey is shown as text.
@@ -33,7 +33,9 @@ DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECAS
 #: What moves a cursor, colours, rings, or turns the direction of writing: controls but for tabs and ends of lines
 #: (ECMA-48, 5.2 to 5.4), marks of direction (UAX #9, 2.1 to 2.7), separators that some take for ends of lines, and
 #: surrogates.
-OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 #: What a job of GitHub Actions obeys: at the beginning of a line, or in the older form anywhere in it.
 COMMAND = re.compile(r"^(\s*):(?=:)|##(?=\[)", re.MULTILINE)
 
@@ -68,12 +70,12 @@ def contents(path: Path, most: int = LARGEST_TEXT) -> bytes:
 
 
 def text(path: Path, most: int = LARGEST_TEXT) -> str:
-    """Return the text of a file; raises as `contents`, and UnicodeDecodeError for what is not UTF-8."""
+    """Return the text of a file; raises as `contents`, and UnicodeDecodeError unless it is UTF-8."""
     return contents(path, most).decode()
 
 
 def json_of(source: str) -> Any:
-    """Return what JSON says; raise ValueError, also where it nests too deep.
+    """Return the content of a JSON text; raise ValueError, also where it nests too deep.
 
     >>> json_of("[" * 65 + "]" * 65)
     Traceback (most recent call last):
@@ -98,7 +100,7 @@ def json_of(source: str) -> Any:
 
 
 def toml(path: Path) -> dict[str, Any]:
-    """Return what a TOML file says; raises as `text`, and ValueError for what is no TOML.
+    """Return the content of a TOML file; raises as `text`, and ValueError unless it is TOML.
 
     It may be a link: a person's configuration may be elsewhere, and nothing of it is shown to others.
     """
@@ -160,22 +162,22 @@ def require_no_links(folder: Path) -> None:
                 raise UntrustedError(f"{Path(place, name)} is a link: results hold none")
 
 
-def shown(words: str) -> str:
+def escape_controls(words: str) -> str:
     r"""Return words with what a terminal would obey as text.
 
-    >>> shown("a\x1b[2Jb\tc\n")
+    >>> escape_controls("a\x1b[2Jb\tc\n")
     'a\\x1b[2Jb\tc\n'
     """
-    return OBEYED.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), words)
+    return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), words)
 
 
-def inert(words: str) -> str:
+def escape_ci(words: str) -> str:
     r"""Return words with what a terminal or a job of GitHub Actions would obey as text.
 
-    >>> inert("  ::error::x\n##[group]y")
+    >>> escape_ci("  ::error::x\n##[group]y")
     '  \\::error::x\n#\\#[group]y'
     """
-    return COMMAND.sub(lambda match: "#\\#" if match[0] == "##" else f"{match[1]}\\:", shown(words))
+    return COMMAND.sub(lambda match: "#\\#" if match[0] == "##" else f"{match[1]}\\:", escape_controls(words))
 
 
 def markdown(words: str, most: int | None = None) -> str:
@@ -189,7 +191,7 @@ def markdown(words: str, most: int | None = None) -> str:
     >>> markdown("<script> `x` |y| [z](u) @me http://a www.b")
     '&lt;script&gt; \\`x\\` \\|y\\| \\[z\\](u) @\u200bme http:\u200b//a www\u200b.b'
     """
-    line = " ".join(shown(words).split())
+    line = " ".join(escape_controls(words).split())
     short = line if most is None or len(line) <= most else f"{line[:most]}…"
     marked = re.sub(r"([\\`*_\[\]|#~!])", r"\\\1", html.escape(short, quote=False))
     # Nobody is called, no thread and no page is linked.

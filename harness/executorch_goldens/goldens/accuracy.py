@@ -1,4 +1,4 @@
-"""How near a program is to eager, how near it had to be, and how near a quantized one is to the float model.
+"""Accuracy in goldens: distance to eager, its tolerance, and SQNR of quantized programs against float.
 
 The quantized eager graph, which a quantized program has to match, holds the same scales as the program: a wrong scale
 is wrong in both. So the outputs of the program are compared with those of the model before it was quantized as well, by
@@ -23,13 +23,13 @@ from executorch_goldens.goldens.deviation import Deviation
 STEP = 0.5
 #: So is a count that differs by one, or by this part of all.
 SHARE = 0.005
-#: What is this near, in dB, differs by the rounding of float32 at most. Equal outputs count as it.
+#: From this SQNR on, in dB, outputs differ by the rounding of float32 at most. Equal outputs count as it.
 MOST = 100.0
-#: What a manifest's field of an output begins with.
+#: Prefix of a manifest's field of an output.
 FIELD = "accuracy "
 #: The field with how near a program is to eager.
 ERROR = "error"
-#: What the field on what was checked says of a program whose outputs have to be eager's.
+#: Words of the field on checks for a program whose outputs must match eager's.
 EQUAL = "equal to the last bit"
 #: In the text of a `Nearness`: a ratio in dB, what is exact, the size of what should be nothing; a count out of all.
 _RATIO = re.compile(r"(-inf|-?\d{1,9}(?:\.\d{1,9})?) dB|(exact)|off by ([1-9]\.\d{1,9}e[-+]\d{1,3})")
@@ -53,12 +53,12 @@ class Accuracy:
     tolerance
         Largest tolerance of an element, likewise.
     used
-        Largest part of its tolerance that an element's difference takes: 1 is as far as it may be.
+        Largest part of its tolerance that an element's difference takes: 1 is the limit.
     sqnr
         Of a quantized program, the least ratio of signal to quantization noise of an output, in dB, at most `MOST`;
         see `Nearness`.
     unseen
-        What of the program was not judged operator by operator, and why; empty where all of it was.
+        Parts of the program that were not judged operator by operator, and why; empty for none.
     """
 
     error: float
@@ -93,12 +93,12 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near an output of a quantized program is to the float model's.
+    """Distance of an output of a quantized program to the float model's.
 
     Attributes
     ----------
     text
-        What a golden's manifest has: over all samples, then on the example, which the quantizer calibrated with.
+        The text of a golden's manifest: over all samples, then on the example, which the quantizer calibrated with.
     sqnr
         On the example, power of the signal over that of the difference, in dB; infinity where they are equal, minus
         infinity where the program gives a NaN or an infinity for a number. Over all samples where the example has no
@@ -121,7 +121,7 @@ class Nearness:
 
     @classmethod
     def of_pairs(cls, pairs: Sequence[tuple[Tensor, Tensor]]) -> Nearness:
-        """Measure what should be and what is, over all pairs."""
+        """Measure the actual outputs against the expected ones, over all pairs."""
         # Where the shape follows the values it may be another; a single number may have a dimension or none.
         if any(wanted.array().size != given.array().size for wanted, given in pairs):
             return cls("of another shape than the float model's")
@@ -159,7 +159,7 @@ def _of_numbers(wanted: npt.NDArray[Any], given: npt.NDArray[Any]) -> tuple[str,
 
 
 def nearnesses(lowered: Lowered) -> Iterator[Nearness]:
-    """Yield how near each output of a quantized program is to the float model's; nothing for what was not run.
+    """Yield the distance of each output of a quantized program from the float model's; none for outputs not run.
 
     Of several methods, the outputs of one after those of the other.
     """
@@ -206,7 +206,7 @@ def measure(metric: Metric) -> str:
 
 
 def sqnrs(texts: Iterable[str]) -> Iterator[float]:
-    """Yield the ratio of each field of a manifest that has one, in dB, on the example; `MOST` for what is exact.
+    """Yield the SQNR of each field of a manifest that has one, in dB, on the example; `MOST` for exact outputs.
 
     >>> list(sqnrs(["sqnr 41.3 dB, cosine 0.99996; example 44.0 dB", "exact", "7 of 8 equal"]))
     [44.0, 100.0]
@@ -220,7 +220,7 @@ def sqnrs(texts: Iterable[str]) -> Iterator[float]:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two values of a field differ by no more than a machine may change.
+    """Return whether two values of a field differ only as they may between machines.
 
     >>> same("sqnr 41.3 dB, cosine 0.99996", "sqnr 41.8 dB, cosine 0.99997"), same("sqnr 41.3 dB", "sqnr 41.9 dB")
     (True, False)
@@ -234,7 +234,7 @@ def same(one: str, other: str) -> bool:
     if (metric := _METRIC.fullmatch(one)) and (its := _METRIC.fullmatch(other)):
         return metric[3] == its[3] and all(_near(metric[at], its[at]) for at in (1, 2))
     (ratios, counts), (others, other_counts) = _measures(one), _measures(other)
-    # What is exact over all samples is so on the example.
+    # Outputs that are exact over all samples are exact on the example.
     ratios, others = (
         each * longer if each == [MOST] else each
         for each, longer in ((ratios, len(others)), (others, len(ratios)))
@@ -247,7 +247,7 @@ def same(one: str, other: str) -> bool:
 
 
 def is_worse(before: str, after: str) -> bool:
-    """Whether of two values of a field that are not the same the second is worse.
+    """Return whether the second of two different values of a field is worse.
 
     >>> is_worse("sqnr 41.3 dB, cosine 0.9", "sqnr 35.2 dB, cosine 0.9"), is_worse("3 of 9 equal", "9 of 9 equal")
     (True, False)
@@ -263,13 +263,13 @@ def is_worse(before: str, after: str) -> bool:
 
 
 def _near(one: str, other: str) -> bool:
-    """Whether two numbers are the same but for a small part of the larger, or of 1."""
+    """Return whether two numbers differ by at most a small part of the larger, or of 1."""
     value, also = float(one), float(other)
     return one == other or abs(value - also) <= SHARE * max(abs(value), abs(also), 1.0)
 
 
 def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
-    """Whether two counts, each with its total, are the same but for one, or a small part of all; None is 0."""
+    """Return whether two counts, each with its total, differ by at most one or a small part of all; None is 0."""
     (count, total), (also, of) = one or (0, other[1] if other else 0), other or (0, one[1] if one else 0)
     return total == of and abs(count - also) <= max(1.0, SHARE * total)
 
@@ -277,7 +277,7 @@ def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
 def _measures(text: str) -> tuple[list[float], dict[str, tuple[int, int]]]:
     """Return the ratios in dB that a text has, and its counts with their totals.
 
-    What should be nothing and is off has the ratio of one to it.
+    A value that should be zero and is not has the ratio of one to it.
     """
     ratios = [
         MOST if exact else float(ratio) if ratio else -20.0 * math.log10(float(off))

@@ -1,4 +1,4 @@
-"""Why cells are wrong, without what differs from cell to cell: the same cause in many of them."""
+"""Reasons why cells are wrong, without parts that differ between cells: one cause in many of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWN = (
 
 
 def general(reason: str) -> str:
-    """Return a reason without what is one cell's own; dtypes stay.
+    """Return a reason without parts of a single cell; dtypes stay.
 
     >>> general("output 4 (drawn): is float32[2, 3], expected int64[2, 3]")
     'output …: is float32[…], expected int64[…]'
@@ -36,7 +36,7 @@ def general(reason: str) -> str:
 
 
 class Cause(NamedTuple):
-    """Why lowering fails, without what differs from cell to cell."""
+    """The reason why lowering fails, without parts that differ between cells."""
 
     where: str
     error: str

@@ -3,7 +3,7 @@
 Guest zoos have thousands of cells. What a compact golden leaves out is made again where a cell differs: a run keeps the
 whole texts of such a cell among its results, and those of its golden where an export of it is still kept.
 
-The manifest has the trace in short: two words of `DIGITS` characters for each run, digests of which pass it was and of
+The manifest has the trace in short: two words of `DIGITS` characters for each run, digests of the pass and of
 what it left. With the passes of the run at hand they say which pass made a difference.
 """
 
@@ -21,7 +21,7 @@ from executorch_goldens.goldens.reading import quantities, reading
 WHOLE = (golden.MANIFEST, golden.FAILURE, golden.PARTS)
 #: Characters of a digest in `golden.PASSES`: 24 bits, in which few hundred names do not collide.
 DIGITS = 4
-#: What is said of a run that no pass of the run at hand is, and of a result that none of these had.
+#: Names for a run that the current runs lack, and for a result that none of these had.
 GONE, OTHER = "a pass that is there no more", "another"
 
 
@@ -49,7 +49,7 @@ def recorded_runs(texts: golden.Texts, runs: Sequence[PassRun]) -> list[PassRun]
     Parameters
     ----------
     runs
-        All runs of the export at hand: they have the names of which a compact golden holds digests.
+        All runs of the export at hand: a compact golden holds digests of their names.
     """
     if golden.TRACE in texts:
         return list(rendering.read_trace(texts[golden.TRACE]))

@@ -1,4 +1,4 @@
-"""How one tensor deviates from what it should be."""
+"""Deviation of a tensor from its expected value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN_ELEMENTS = 4
 
 @dataclass(frozen=True)
 class Deviation:
-    """How one tensor deviates from what it should be.
+    """Deviation of a tensor from its expected value.
 
     Attributes
     ----------
@@ -43,11 +43,11 @@ class Deviation:
         return np.where(same, 0.0, np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
 
     def allows(self) -> bool:
-        """Whether some element may be off."""
+        """True if some element may be off."""
         return bool(np.any(self.tolerance))
 
     def exceeds_tolerance(self) -> bool:
-        """Whether some element, or the dtype or the shape, is not what it should be."""
+        """Return whether an element exceeds its tolerance, or the dtype or the shape differs."""
         if self.expected.type != self.actual.type:
             return True
         return bool((self.differences() > self.tolerance).any())

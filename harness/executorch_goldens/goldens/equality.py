@@ -1,4 +1,4 @@
-"""What is compared of two goldens, and what a run that made an equal artifact adds to one."""
+"""Compares goldens, and keeps fields of a manifest that an equal artifact may add."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PROGRAM = "pte"
 
 
 def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
-    """Return what is compared of `texts` with the golden `other`: what is the same wherever the same is made.
+    """Return the comparable part of `texts`, with the golden `other`: equal wherever the artifact is.
 
     That is every text but the trace, and of the manifest every line but the informative fields and the digest over
     everything. Bytes are compared by their digests where both goldens have digests of one architecture. Elsewhere the
@@ -81,13 +81,13 @@ def _without(texts: Texts, name: str) -> dict[str, str]:
 
 
 def without_digests(texts: Texts) -> Texts:
-    """Return texts without the digests of a manifest, for a person: what they are of is compared itself."""
+    """Return texts for display, without a manifest's digests: their content is compared itself."""
     manifest = texts.get(MANIFEST)
     return texts if manifest is None else {**texts, MANIFEST: _DIGEST.sub("", manifest)}
 
 
 def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:
-    """Whether a field of a manifest is compared with those of another one."""
+    """Return whether a field of a manifest is compared with those of another one."""
     if name in (*INFORMATIVE, CONTENTS) or name.partition(" ")[0] == DIGESTS:
         return False
     if name.startswith(ADDED) and name not in theirs:
@@ -96,28 +96,28 @@ def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:
 
 
 def equal(one: Texts, other: Texts) -> bool:
-    """Whether two goldens are of one artifact."""
+    """Return whether two goldens are of the same artifact."""
     return compared(one, other) == compared(other, one)
 
 
 def digests(texts: Texts) -> dict[str, tuple[str, ...]]:
     """Return the digests of the payloads and the program, in the order of the manifest, by architecture."""
-    said = fields(texts)
+    own_fields = fields(texts)
     own = tuple(
         found[1] if (found := _DIGEST.search(value)) else ""
-        for name, value in said.items()
+        for name, value in own_fields.items()
         if _OF_BYTES.fullmatch(name)
     )
     further = {
         name.removeprefix(f"{DIGESTS} "): tuple(value.split())
-        for name, value in said.items()
+        for name, value in own_fields.items()
         if name.startswith(f"{DIGESTS} ")
     }
-    return {**dict.fromkeys(said.get(DIGESTS, FIRST).split(), own), **further}
+    return {**dict.fromkeys(own_fields.get(DIGESTS, FIRST).split(), own), **further}
 
 
 def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
-    """Return what a golden lacks because it was recorded before there was such: fields, lines of `COUNTED`, texts."""
+    """Return what an older golden lacks: fields, lines of `COUNTED`, texts."""
     known = fields(reviewed)
     lacking = [name for name in fields(made) if name.startswith(ADDED) and name not in known]
     lacking += [name for name in (PARTS, MODEL) if name in made and name not in reviewed]
@@ -142,38 +142,38 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     """
     base = dict(reviewed)
     before, now = fields(reviewed), fields(made)
-    said = {name: value for name, value in before.items() if name != CONTENTS}
+    merged = {name: value for name, value in before.items() if name != CONTENTS}
     elsewhere = tuple(digests(made)) != tuple(digests(reviewed))
     if TRACE in made and _runs(made[TRACE], elsewhere) != _runs(reviewed.get(TRACE, ""), elsewhere):
         base[TRACE] = made[TRACE]
-        said |= {"patches": now["patches"], "trace": now["trace"]}
-    if not elsewhere and PASSES in said and PASSES in now:
-        said[PASSES] = now[PASSES]
+        merged |= {"patches": now["patches"], "trace": now["trace"]}
+    if not elsewhere and PASSES in merged and PASSES in now:
+        merged[PASSES] = now[PASSES]
     agreed = _joined(before["variations"], now["variations"])
     if set(agreed) != set(before["variations"].split()):
         known = [variation.name for variation in variations.variations()]
         agreed.sort(key=lambda name: known.index(name) if name in known else len(known))
         spared = [name for name in _joined(before["shortcuts"], now["shortcuts"]) if name != "none"]
-        said |= {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
+        merged |= {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
     lacking = missing(reviewed, made)
     if counts := [line for line in lacking if line.startswith(ADDED_COUNTS)]:
         base[COUNTED] += "".join(counts)
     base |= {name: made[name] for name in (PARTS, MODEL) if name in lacking}
-    said |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
-    if base == reviewed and said == {name: value for name, value in before.items() if name != CONTENTS}:
+    merged |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
+    if base == reviewed and merged == {name: value for name, value in before.items() if name != CONTENTS}:
         return base
-    manifest = "".join(f"{name}: {said[name]}\n" for name in _ordered(said, list(now)))
+    manifest = "".join(f"{name}: {merged[name]}\n" for name in _ordered(merged, list(now)))
     return sealed({**base, MANIFEST: manifest})
 
 
-def _ordered(said: Mapping[str, str], order: Sequence[str]) -> list[str]:
+def _ordered(manifest: Mapping[str, str], order: Sequence[str]) -> list[str]:
     """Return the names of a manifest's fields, those that are new in the place that `order` gives them.
 
     >>> _ordered({"pte": "", "numerics": "", "layout": ""}, ["pte", "layout", "numerics"])
     ['pte', 'layout', 'numerics']
     """
     names: list[str] = []
-    for name in said:
+    for name in manifest:
         kind = name if name in order else name.partition(" ")[0]
         before = order[: order.index(kind)] if kind in order else names
         new = kind.startswith((*ADDED, DIGESTS))
@@ -182,7 +182,7 @@ def _ordered(said: Mapping[str, str], order: Sequence[str]) -> list[str]:
 
 
 def makes_bytes(run: PassRun) -> bool:
-    """Whether a run is a stage that makes a payload or the program: its fingerprint holds on one architecture."""
+    """Return whether a run makes a payload or the program: its fingerprint holds on one architecture."""
     return run.pipeline == STAGE and (run.name == _PROGRAM or run.name.startswith(DELEGATE))
 
 
@@ -194,16 +194,16 @@ def _runs(trace: str, elsewhere: bool) -> list[PassRun]:
 def _further_digests(reviewed: Texts, made: Texts) -> dict[str, str]:
     """Return the fields with the digests of an architecture that `reviewed` does not name; none if it does."""
     known, found = digests(reviewed), digests(made)
-    said: dict[str, str] = {}
+    added: dict[str, str] = {}
     for name in found:
         if name in known or not found[name]:
             continue
         first = fields(reviewed).get(DIGESTS, FIRST)
         if found[name] == known[first.split()[0]]:
-            said[DIGESTS] = f"{said.get(DIGESTS, first)} {name}"
+            added[DIGESTS] = f"{added.get(DIGESTS, first)} {name}"
         else:
-            said[f"{DIGESTS} {name}"] = " ".join(found[name])
-    return said
+            added[f"{DIGESTS} {name}"] = " ".join(found[name])
+    return added
 
 
 def _joined(*names: str) -> list[str]:

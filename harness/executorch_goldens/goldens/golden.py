@@ -49,7 +49,7 @@ COUNTED = "quantities.txt"
 DIGESTS = "digests"
 FIRST = "x86-64"
 
-#: What the manifest's field of a data file begins with.
+#: Prefix of the manifest's field of a data file.
 DATA = "data "
 #: Manifest field that says how a program was made that its case made by itself, and what is not known of it.
 RECIPE = "recipe"
@@ -68,7 +68,7 @@ ASIDE = durable.ASIDE
 REPLACED = ".old~"
 DELETED = ".gone~"
 
-#: How often reading starts again because a different run replaced the golden, before that is an error.
+#: Number of reading attempts while a different run replaces the golden.
 ATTEMPTS = 100
 
 Texts = Mapping[str, str]
@@ -83,7 +83,7 @@ class ConflictError(GoldenError):
 
 
 class UnwritableError(GoldenError):
-    """A golden that cannot be written or deleted: that says nothing of what is there."""
+    """A golden cannot be written or deleted; the existing one may still be fine."""
 
 
 def sealed(texts: Texts) -> dict[str, str]:
@@ -115,7 +115,7 @@ def digest(texts: Texts) -> str:
 
 
 def directory(root: Path, cell: Cell) -> Path:
-    """Return where the golden of `cell` is under `root`; raise GoldenError for what could lead elsewhere."""
+    """Return the directory of the golden of `cell` under `root`; raise GoldenError for a path that leads elsewhere."""
     require_no_link(root)
     try:
         return untrusted.inside(root, cell.target, cell.case)
@@ -153,7 +153,7 @@ def read(path: Path) -> dict[str, str] | None:
 
 
 def _standing(path: Path) -> tuple[int, ...]:
-    """Return what changes when a golden is replaced: inode and time of its directory and of the one before.
+    """Return the state that changes when a golden is replaced: inode and time of its directory and of its parent.
 
     A file system gives a new directory the inode of one that was just deleted; only its time is another.
     """
@@ -210,7 +210,7 @@ def _table(path: Path) -> table.Table:
 
 
 def _checked(path: Path, texts: dict[str, str]) -> dict[str, str]:
-    """Return the texts of a golden as they are; raise GoldenError for what is none."""
+    """Return the texts of a golden unchanged; raise GoldenError unless they are a golden."""
     try:
         return _whole(path, texts)
     except GoldenError as error:
@@ -227,8 +227,8 @@ def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
         raise GoldenError(path, str(error), again) from error
     if MANIFEST not in texts:
         raise GoldenError(path, f"has no {MANIFEST}", again)
-    said = fields(texts)
-    version = said.get("format", "")
+    manifest = fields(texts)
+    version = manifest.get("format", "")
     if not re.fullmatch("[0-9]{1,9}", version):
         raise GoldenError(path / MANIFEST, f"format {version[:20]!r} is not a number", again)
     if int(version) > FORMAT:
@@ -240,10 +240,12 @@ def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
         way_out = "Delete the directory and record it again with --snapshot-update."
         raise GoldenError(path / MANIFEST, f"format {version} is older than {FORMAT}", way_out)
     if sealed(unsealed(texts)) != texts:
-        raise GoldenError(path, "is damaged or was edited by hand: its digest does not fit", again)
-    if missing := [name for name in NEEDED if name not in said]:
+        raise GoldenError(
+            path, "is damaged or was edited by hand: its content does not match its digest", again
+        )
+    if missing := [name for name in NEEDED if name not in manifest]:
         raise GoldenError(path / MANIFEST, f"does not say {', '.join(missing)}", again)
-    if FAILURE not in texts and said.get(FORM) != COMPACT and GRAPH not in texts:
+    if FAILURE not in texts and manifest.get(FORM) != COMPACT and GRAPH not in texts:
         raise GoldenError(path, f"has neither {GRAPH} nor {FAILURE}", again)
     return texts
 
@@ -285,7 +287,7 @@ def write_folder(path: Path, texts: Texts) -> None:
 
 
 def _take_back(path: Path) -> None:
-    """Leave the golden as it was before a `write` that failed, as far as the disk lets us."""
+    """Restore the golden after a `write` that failed, where the disk allows it."""
     replaced = path.with_name(path.name + REPLACED)
     with contextlib.suppress(OSError):
         if replaced.exists() and not path.exists():
@@ -298,7 +300,7 @@ def _unwritable(path: Path, error: OSError) -> UnwritableError:
 
 
 def is_compact(texts: Texts) -> bool:
-    """Whether a golden is kept in a table."""
+    """Return whether a golden is kept in a table."""
     return fields(texts).get(FORM) == COMPACT
 
 
@@ -332,7 +334,7 @@ def rewrite_manifest(path: Path, texts: Texts) -> None:
 
 
 def recover(root: Path) -> None:
-    """Finish what an interrupted write left under `root`: a replaced golden without its successor comes back.
+    """Complete interrupted writes under `root`: a replaced golden without its successor comes back.
 
     Only for runs that hold the lock of `root`: without it, a different run may be writing there.
     """

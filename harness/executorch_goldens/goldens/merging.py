@@ -1,4 +1,4 @@
-"""What git leaves of a file that two branches changed: conflict markers, or a file of one side in an unmerged index."""
+"""Detects unresolved merges: conflict markers in a file, or one side of an unmerged index."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 #: A line that begins, divides or ends a conflict in a file (git-merge(1), "How conflicts are presented").
 MARKER = re.compile(r"(<{7}|[|]{7}|>{7}) |={7}$")
-#: What begins or ends one: a line of equal signs may be text.
+#: Beginnings and ends of conflicts: a line of equal signs may be text.
 _CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
 #: Seconds for git to look into its index.
 _PATIENCE = 10.0
 
-#: How a golden that a merge left is resolved.
+#: Way out for a golden that a merge left.
 WAY_OUT = (
-    "Resolve the models and the code first, then run the cell with --snapshot-update, which records what they make "
-    "now, and 'git add' it"
+    "Resolve the models and the code first, then run the cell with --snapshot-update, which records it "
+    "again, and 'git add' it"
 )
 
 
@@ -55,7 +55,7 @@ def bring_back(file: Path, then: str) -> str:
     Parameters
     ----------
     then
-        What brings one side of a merge up to date.
+        The command that updates one side of a merge.
     """
     conflict = conflict_in(file)
     if conflict:
@@ -64,7 +64,7 @@ def bring_back(file: Path, then: str) -> str:
 
 
 def _is_unmerged(path: Path) -> bool:
-    """Whether git's index has more than one version of something in `path`."""
+    """Return whether git's index has several versions of something in `path`."""
     try:
         found = subprocess.run(
             ["git", "ls-files", "--unmerged", "--", path.name],

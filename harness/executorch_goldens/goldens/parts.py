@@ -26,9 +26,9 @@ from executorch_goldens.structure.side import described
 
 #: Hexadecimal digits of a digest.
 DIGITS = 12
-#: How many words a line has whose part is quantized: one of them is its accuracy.
+#: Number of words in a line of a quantized part: one of them is its accuracy.
 WORDS = 5
-#: What is in the place of a digest where there is nothing.
+#: Placeholder for the digest of nothing.
 NOTHING = "-"
 _NODE = re.compile(
     r"    %(?P<name>\w+) : .*? = (?P<op>\w+)\[target=(?P<target>[^\]]*)\](?:\((?P<given>.*)\))?"
@@ -67,7 +67,7 @@ def lines(lowered: Lowered, payloads: Mapping[str, Outline]) -> Iterator[str]:
             graph.visit(outputs[place])
         outside = ", ".join(f"{each} ({number})" for each, number in sorted(graph.outside.items()))
         words = [
-            f"graph {_digest(graph.said)}",
+            f"graph {_digest(graph.lines)}",
             f"delegate {_digest(graph.inside) if graph.inside else NOTHING}",
             f"outside: {outside or 'none'}",
         ]
@@ -104,18 +104,18 @@ def compared(text: str, other: str) -> str:
     theirs = dict(line.partition(": ")[::2] for line in other.splitlines())
     kept = []
     for line in text.splitlines():
-        name, _, said = line.partition(": ")
-        ratio, rest = _ratio(said)
+        name, _, value = line.partition(": ")
+        ratio, rest = _ratio(value)
         its = _ratio(theirs.get(name, ""))[0]
         kept.append(f"{name}: {rest}" if ratio and its and same(ratio, its) else line)
     return "".join(f"{line}\n" for line in kept)
 
 
-def _ratio(said: str) -> tuple[str, str]:
-    """Return what a line says of accuracy, and the rest of it."""
-    words = said.split("; ")
+def _ratio(text: str) -> tuple[str, str]:
+    """Return the accuracy in a line, and the rest of it."""
+    words = text.split("; ")
     if len(words) < WORDS:
-        return "", said
+        return "", text
     *first, ratio, verdict = words
     return ratio, "; ".join([*first, verdict])
 
@@ -132,21 +132,21 @@ def differing(before: str, after: str) -> tuple[str, ...]:
 
 @dataclass
 class _Graph:
-    """What leads to some outputs of a lowered graph, in words without names.
+    """The part of a lowered graph that leads to some outputs, as text without names.
 
     Attributes
     ----------
-    said
+    lines
         A line for each node, those first that others read.
     inside
         The same for the operators of delegates.
     outside
-        How often operators outside of delegates are there.
+        Number of operators outside of delegates, by type.
     """
 
     nodes: Mapping[str, _Node]
     payloads: Mapping[str, Outline]
-    said: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     inside: list[str] = field(default_factory=list)
     outside: Counter[str] = field(default_factory=Counter)
     _known: dict[str, int] = field(default_factory=dict)
@@ -163,12 +163,12 @@ class _Graph:
             line = f"{node.op} {target} {given}"
             if target and not target.endswith((_GETITEM, _CALL)):
                 self.outside[_DIALECT.sub("", target)] += 1
-        self._known[name] = len(self.said)
-        self.said.append(line)
+        self._known[name] = len(self.lines)
+        self.lines.append(line)
         return self._known[name]
 
     def _of_delegate(self, getitem: _Node) -> str | None:
-        """Return the line of an output of a delegate; None for what is none, or cannot be followed."""
+        """Return the line of an output of a delegate; None if it is none, or cannot be followed."""
         call, _, place = getitem.given.removeprefix("args = (").partition("), ")[0].partition(", ")
         node = self.nodes.get(call.removeprefix("%"))
         if node is None or not node.target.endswith(_CALL):
@@ -184,14 +184,14 @@ class _Graph:
 
 
 def _of_payload(payload: Outline, place: int, inputs: int) -> tuple[list[str], list[int]] | None:
-    """Return what of a payload leads to an output, and the places of the inputs that this reads; None if unknown."""
+    """Return the part of a payload that leads to an output, and the places of its inputs; None if unknown."""
     if len(payload.graphs) != 1:
         return None
     (graph,) = payload.graphs
     if place >= len(graph.outputs) or len(graph.inputs) != inputs:
         return None
     writers = {name: operator for operator in graph.operators for _, name in operator.outputs}
-    said: list[str] = []
+    lines: list[str] = []
     read: list[int] = []
     known: dict[str, int] = {}
 
@@ -207,12 +207,12 @@ def _of_payload(payload: Outline, place: int, inputs: int) -> tuple[list[str], l
         else:
             line = _of_value(graph.values.get(name))
         for _, written in operator.outputs if operator is not None else (("", name),):
-            known[written] = len(said)
-        said.append(line)
+            known[written] = len(lines)
+        lines.append(line)
         return known[name]
 
     visit(graph.outputs[place])
-    return said, list(dict.fromkeys(read))
+    return lines, list(dict.fromkeys(read))
 
 
 def _of_operator(
@@ -244,5 +244,5 @@ def _read(text: str) -> tuple[dict[str, _Node], list[str]]:
     return {}, []
 
 
-def _digest(said: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:DIGITS]
+def _digest(lines: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]

@@ -17,7 +17,7 @@ Budgets = Mapping[str, Mapping[str, float]]
 
 
 def measured(found: Reading) -> dict[str, int]:
-    """Return the quantities of which less is better, by key; none where there is no program.
+    """Return the quantities that should be small, by key; none where there is no program.
 
     A quantity that a compact golden has not recorded is left out.
     """
@@ -83,7 +83,7 @@ def _by_arena(found: Reading) -> str:
 
 
 def over(cell: Cell, texts: Texts, budgets: Budgets) -> Iterator[str]:
-    """Yield a line for each budget that the program of a cell breaks; what fails to lower has no quantities."""
+    """Yield a line for each budget that the program of a cell exceeds; a failed lowering has no quantities."""
     asked = {pattern: limits for pattern, limits in budgets.items() if fnmatch.fnmatch(str(cell), pattern)}
     if not asked:
         return

@@ -40,7 +40,7 @@ Held = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Reading:
-    """What a golden says about a cell.
+    """The content of a cell's golden.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ def _facts(texts: golden.Texts) -> Reading:
 
 
 def quantities(found: Reading) -> str:
-    """Return what a compact golden keeps of a reading: how many delegates and operators there are of each kind."""
+    """Return the part of a reading that a compact golden keeps: counts of delegates and operators of each kind."""
     counted = (("delegate", found.delegates), ("operator", found.operators), ("outside", found.outside))
     lines = [f"{what} {name}: {count}" for what, counts in counted for name, count in sorted(counts.items())]
     lines += [f"memory {arena}: {bytes_}" for arena, bytes_ in enumerate(found.memory, 1)]
@@ -209,7 +209,7 @@ def _stored(payload: Outline) -> Iterator[tuple[str, int]]:
         # XNNPACK's constants and those of a program have a number, by which several values may use one. Those that
         # XNNPACK has in the named data are found there.
         number = value.attributes.get("constant_data") or value.attributes.get("data_buffer_idx")
-        # What a state begins with has a number of its own kind.
+        # The initial value of a state has a number of its own kind.
         place = (
             (where, value.name) if number is None else (f"memory {'memory_id' in value.attributes}", number)
         )

@@ -1,4 +1,4 @@
-"""How an artifact becomes the texts of a golden."""
+"""Renders an artifact as the texts of a golden."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from executorch_goldens.structure.outline import outline
 
 @dataclass(frozen=True)
 class MadeWith:
-    """How an artifact was made: what a manifest says in addition to the artifact itself.
+    """How an artifact was made: the part of a manifest that the artifact does not hold.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Whose goldens are in a root, who may write there, and which of them match no cell any more.
+"""Ownership, lock and leftovers of a root of goldens.
 
 A root holds a directory of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
 a different zoo would find every one of them stale. One that says ``form: compact`` in it keeps its goldens in tables
@@ -25,7 +25,7 @@ ZOO = "zoo.txt"
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What is in a release's folder and matches no cell.
+    """Files in a release's folder that match no cell.
 
     Attributes
     ----------
@@ -59,13 +59,13 @@ def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> 
             raise GoldenError(
                 root,
                 f"holds goldens and no {ZOO} that says whose they are; the run is over {asked}",
-                f"Say --goldens DIR for a root of its own, or --adopt if these are the goldens of {asked}.",
+                f"Pass --goldens DIR for a root of its own, or --adopt if these are the goldens of {asked}.",
             )
     elif not set(owner) <= set(models) or (updating and set(owner) != set(models)):
         raise GoldenError(
             root,
             f"holds the goldens of {' '.join(owner)}, and the run is over {asked}",
-            f"Say --goldens DIR for a root of its own; where a zoo got a new name, change {root / ZOO}.",
+            f"Pass --goldens DIR for a root of its own; if the zoo was renamed, edit {root / ZOO}.",
         )
 
 
@@ -76,12 +76,12 @@ def zoo(root: Path) -> tuple[str, ...] | None:
 
 
 def is_compact(root: Path) -> bool:
-    """Whether a root says that its goldens are compact; raise GoldenError."""
+    """Return whether a root is declared compact; raise GoldenError."""
     return (_fields(root / ZOO) or {}).get("form") == golden.COMPACT
 
 
 def _fields(path: Path) -> Mapping[str, str] | None:
-    """Return what a ``zoo.txt`` says; None where there is none; raise GoldenError."""
+    """Return the content of a ``zoo.txt``; None if missing; raise GoldenError."""
     try:
         text = untrusted.text(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +109,7 @@ def lock(root: Path, version: str) -> filelock.BaseFileLock:
 
 
 def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: float = 0.0) -> None:
-    """Take the lock, and finish what an interrupted run left in a release's folder; raise GoldenError.
+    """Take the lock, and complete interrupted writes in a release's folder; raise GoldenError.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _unwritable(path: Path, error: OSError) -> GoldenError:
 
 
 def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
-    """Return what a release's folder holds besides the goldens of the cells `known`."""
+    """Return the files in a release's folder besides the goldens of the cells `known`."""
     stale, foreign = [], []
     try:
         cells = list(golden.recorded(folder))

@@ -59,7 +59,7 @@ class GoldenExtension(AbstractSyrupyExtension):
         return snapshot_location == str(cls.path)
 
     def discover_snapshots(self, **_: Any) -> SnapshotCollections:
-        """Return nothing: what is stale is not syrupy's to say or to delete."""
+        """Return nothing: syrupy neither reports nor deletes stale goldens."""
         return SnapshotCollections()
 
     def delete_snapshots(self, *, snapshot_location: str, snapshot_names: set[str]) -> None:
@@ -97,5 +97,5 @@ class GoldenExtension(AbstractSyrupyExtension):
         raise AssertionError("syrupy writes a golden by another way than `write_snapshot`")
 
     def diff_lines(self, serialized_data: SerializedData, snapshot_data: SerializedData) -> Iterator[str]:
-        """Yield nothing: `executorch_goldens.judging.verdict` says what changed."""
+        """Yield nothing: `executorch_goldens.judging.verdict` reports the changes."""
         return iter(())

@@ -46,7 +46,7 @@ def tables(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def read(path: Path) -> Table:
-    """Return what is in a table; nothing where there is none; raise `TableError`, OSError."""
+    """Return the content of a table; empty if missing; raise `TableError`, OSError."""
     try:
         state = path.lstat()
     except FileNotFoundError:

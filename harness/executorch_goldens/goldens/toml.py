@@ -37,7 +37,7 @@ def replace(path: Path, document: Mapping[str, Any] | None, way_out: str) -> Non
     Parameters
     ----------
     way_out
-        What to do where it cannot be written.
+        The way out where it cannot be written.
     """
     import tomlkit
 

@@ -1,11 +1,11 @@
-"""Which parameters of the modules that a build names are not those of its golden."""
+"""Finds parameters of a build's modules that differ from its golden."""
 
 from __future__ import annotations
 
 from executorch_goldens.errors import some
 from executorch_goldens.goldens import golden
 
-#: What a result differs by whose model is another, in place of a pass.
+#: Blamed in place of a pass where the model itself differs.
 MODEL = "model"
 #: The method that a line of `golden.MODEL` names where a program has one.
 FORWARD = "forward"
@@ -28,5 +28,5 @@ def changed(before: golden.Texts, after: golden.Texts) -> list[str]:
 
 
 def named(names: list[str]) -> str:
-    """Return what a person reads of `changed`."""
+    """Return the message for `changed`."""
     return f"weights that are not the golden's: {some(names)}"

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-#: What `Attribution.factor` says where an artifact follows nothing that is varied.
+#: `Attribution.factor` of an artifact that follows no factor.
 NONE = "none"
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """What the difference between two variations of a cell follows.
+    """The factor that the difference between two variations of a cell follows.
 
     Attributes
     ----------
     line
-        What a person reads.
+        The message.
     factor
         The names of factors that make the difference, each alone, joined by ``, ``; two that make it only together,
         joined by `` + ``; `NONE` where no factor does; None where it is not known.
@@ -33,7 +33,7 @@ def alone(followed: Sequence[str], known: Sequence[str]) -> Attribution:
     'follows the heap and the history, each alone, as an order by address does; not the hash seed'
     """
     each = ", each alone" if len(followed) > 1 else ""
-    # What allocates other objects, or in another order, moves addresses as well.
+    # Other allocations, or another order of them, move addresses as well.
     address = ", as an order by address does" if each and "heap" in followed else ""
     others = [name for name in known if name not in followed]
     exception = f"; not the {listed(others, 'or')}" if others else ""
@@ -76,7 +76,7 @@ def by_address(variation: str) -> Attribution:
 
 
 def constant(variations: int) -> Attribution:
-    """Say that what is wrong is wrong in the same way under every variation."""
+    """Report that the defect is the same under every variation."""
     return Attribution(f"follows nothing that is varied: the same under all {variations} variations", NONE)
 
 

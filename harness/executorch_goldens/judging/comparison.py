@@ -1,4 +1,4 @@
-"""Compares what the exports of a cell made with its golden: the verdict, and the pass that made the difference."""
+"""Compares a cell's exports with its golden: the verdict, and the pass that made the difference."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from executorch_goldens.settings.config import RENAMES
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdict about a cell, and what it would be recorded as.
+    """The verdict of a cell, and the golden it would get.
 
     Attributes
     ----------
     verdict
-        What the harness says about the cell.
+        The result for the cell.
     texts
         The golden of the artifact that all variations agree on, where it is right; otherwise None. Where what differs
         is allowed, the golden as it is.
@@ -61,7 +61,7 @@ def compare(
     budgets
         See `executorch_goldens.goldens.quantities.over`.
     allow
-        What may differ from the golden: see `executorch_goldens.settings.config.Config`.
+        Allowed differences from the golden: see `executorch_goldens.settings.config.Config`.
 
     Raises
     ------
@@ -111,12 +111,12 @@ def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict |
 
 
 def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
-    """Say that the golden of `cell` cannot be used; what a merge left of one may be recorded again."""
+    """Report that the golden of `cell` cannot be used; one that a merge left may be recorded again."""
     return Verdict(cell, "damaged-golden", str(error), recordable=isinstance(error, golden.ConflictError))
 
 
 def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
-    """Say that a payload of `cell` is not what the schema of its release says."""
+    """Report that a payload of `cell` does not match the schema of its release."""
     return as_known(release.known.get(str(cell)), Verdict(cell, "undecodable", str(error)))
 
 
@@ -200,7 +200,7 @@ WITHIN = re.compile(r"^numerics: .*within 2\^(-?\d+) of", re.MULTILINE)
 
 
 def numerics_line(artifact: Artifact, before: int | None = None) -> str:
-    """Say in one line what was checked of an artifact beyond its being the same every time.
+    """Return one line with the checks of an artifact beyond its reproducibility.
 
     The tolerance is rounded up to a power of two. It stays what it was `before`, if it is the next to that: on another
     machine a value near a tie may be rounded the other way while the spread is measured.

@@ -1,4 +1,4 @@
-"""Looks into why a verdict is what it is: that this fails changes neither a verdict nor the end of a run."""
+"""Diagnoses a verdict: a failing diagnosis changes neither the verdict nor the exit code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Diagnoses:
-    """What was looked for in one cell.
+    """Diagnostics that were run for one cell.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Diagnoses:
     def of(
         self, what: str, find: Callable[[], T], otherwise: T, passing: tuple[type[Exception], ...] = ()
     ) -> T:
-        """Return what `find` returns, or `otherwise` where it raises, which is noted.
+        """Return `find()`, or `otherwise` if it raises, which is noted.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
 
-#: How a line about two exports begins, and one about an export and its golden.
+#: Beginnings of the lines about two exports, and about an export and its golden.
 DIVERGES = "first pass that diverges"
 DIFFERS = "first pass whose result differs from the golden's"
 
@@ -20,13 +20,13 @@ class Divergence:
     Attributes
     ----------
     line
-        What a person reads.
+        The message.
     name
         Of the pass.
     numbers
         Where it is in each export, from 1; None where only one of them has it.
     omission
-        What an export is made without to see whether it is the cause; None where it cannot be left out.
+        The omission that shows whether it is the cause; None where it cannot be left out.
     """
 
     line: str
@@ -74,12 +74,12 @@ def _unlike(number: int, one: PassRun | None, other: PassRun | None) -> Divergen
 
 
 def _is_same(one: PassRun | None, other: PassRun | None) -> bool:
-    """Whether two runs have the same results, names included."""
+    """Return whether two runs have the same results, names included."""
     return one == other and (one is None or other is None or one.beyond == other.beyond)
 
 
 def _renamed(run: PassRun, number: str) -> Divergence:
-    """Return the divergence of two runs that differ in what is compared beside the result: names, or tagged nodes."""
+    """Return the divergence of two runs with equal results but different names or tagged nodes."""
     line = f"{DIVERGES}: {_place(run)}, {number}, "
     if run.pipeline == PARTITIONING:
         return Divergence(f"{line}with the same tags on different nodes", run.name)
@@ -132,7 +132,7 @@ def _gone(was: PassRun, runs: Sequence[PassRun]) -> Divergence:
 def _put_in(
     was: PassRun, now: PassRun, recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None
 ) -> bool:
-    """Whether the run at hand was inserted before the recorded one, which comes later or is no longer reached."""
+    """Return whether the current run is extra: the recorded one comes later or is no longer reached."""
     after = itertools.dropwhile(lambda run: run is not now, runs)
     to_come = end is not None or any(_place(run) == _place(was) for run in after)
     return to_come and sum(_place(run) == _place(now) for run in runs) > sum(
@@ -141,7 +141,7 @@ def _put_in(
 
 
 def _omission(run: PassRun, wanted: PassRun | None = None) -> Omission | None:
-    """Return what leaves out the run of a pass, or gives a partitioner's tags the order of the run `wanted`."""
+    """Return an omission of the run of a pass, or one that gives a partitioner's tags the order of the run `wanted`."""
     if run.start == 0 or run.pipeline == STAGE:
         return None
     if run.pipeline != PARTITIONING:

@@ -63,7 +63,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     cause
         Of failures: the only one that is expected (`cause_of`); any where it is empty.
     why
-        What a person says of it.
+        A person's comment.
     """
 
     what: str
@@ -74,13 +74,13 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     def __post_init__(self) -> None:
         if self.what not in (FAILS, UNDELEGATED):
-            raise ValueError(f"what = {self.what!r} is neither {FAILS!r} nor {UNDELEGATED!r}")
+            raise ValueError(f"'what' is {self.what!r}, neither {FAILS!r} nor {UNDELEGATED!r}")
         patterns = [name for name in self.cells if is_pattern(name)]
         if patterns and self.what == FAILS and not self.cause:
             raise ValueError(f"{patterns[0]!r} takes every failure: name their cause")
 
     def covers(self, cell: Cell, release: str, texts: Texts) -> bool:
-        """Whether it expects the golden `texts`, of its kind, of a cell."""
+        """Return whether this expects the golden `texts` of a cell, by its kind."""
         if release not in self.releases or not any(
             fnmatch.fnmatchcase(str(cell), name) for name in self.cells
         ):
@@ -90,7 +90,7 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 @dataclass(frozen=True)
 class Expectations:
-    """What is expected of the cells of a root of goldens on one release.
+    """Expected results of the cells of a root of goldens on one release.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Expectations:
     stated
         Those of its file.
     of_cases
-        What cases of the zoo expect of themselves.
+        Expectations that cases of the zoo declare.
     cases
         Whether its cells are those of cases that a person declares.
     proposes
@@ -114,7 +114,7 @@ class Expectations:
     proposes: bool = True
 
     def missing(self, cell: Cell, texts: Texts, recorded: bool = False) -> str:
-        """Return what to write before `texts` may be the golden of a cell; empty where nothing is missing.
+        """Return the text to write before `texts` may be the golden of a cell; empty if none is missing.
 
         Parameters
         ----------
@@ -132,8 +132,8 @@ class Expectations:
         by = "goldens review --accept GROUP --expect" if self.proposes else ""
         if recorded:
             by = shlex.join(["goldens", "review", "--expect", f"--goldens={self.root}"])
-        written = f" ({by} writes that)" if by else ""
-        return f"a {what} is a decision, and nothing expects it: {'; or '.join(ways)}{written}"
+        written = f" ({by} writes it)" if by else ""
+        return f"a {what} is recorded only if it is expected: {'; or '.join(ways)}{written}"
 
     def stale(self, cell: Cell, texts: Texts) -> str:
         """Return which expectation the artifact `texts` of a cell does not meet any more; empty where none is."""
@@ -149,7 +149,7 @@ class Expectations:
         return f"{self.root / FILE} expects {named[0]} of it on {self.release}: delete that" if named else ""
 
     def of_no_cell(self, cells: Iterable[Cell]) -> Iterator[tuple[str, str]]:
-        """Yield what is expected of cells on the release that are none, with why that can go."""
+        """Yield expectations of missing cells on the release, with the reason why they can go."""
         there = {str(cell) for cell in cells}
         for each in self.stated:
             if self.release in each.releases:
@@ -165,7 +165,7 @@ class Expectations:
         return "" if what == UNDELEGATED and not targets.delegates(cell.target) else what
 
     def by_case(self, cell: Cell) -> str:
-        """Return what the case of a cell expects of it; empty where that is nothing."""
+        """Return the expectation of the case of a cell; empty for none."""
         return self.of_cases.get(cell.case, {}).get(cell.target, {}).get(self.release, "")
 
     def _entries(self, cell: Cell, what: str, texts: Texts) -> bool:
@@ -180,12 +180,12 @@ def kind(texts: Texts) -> str:
 
 
 def cause_of(texts: Texts) -> str:
-    """Return why a golden fails, without what is one cell's own; empty for what does not fail."""
+    """Return why a golden fails, without parts of a single cell; empty if it does not fail."""
     return general(": ".join(cause(texts[golden.FAILURE]))) if golden.FAILURE in texts else ""
 
 
 def words(texts: Texts) -> str:
-    """Return what a person reads of a golden that is a decision."""
+    """Return the message for a golden that is a decision."""
     if golden.FAILURE in texts:
         return cause_of(texts)
     outside = sorted(reading(texts).outside)
@@ -203,7 +203,7 @@ def line_of(cell: Cell, release: str, what: str) -> str:
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name in `Expected.cells` may be that of several cells."""
+    """Return whether a name in `Expected.cells` is a pattern for several cells."""
     return any(sign in name for sign in "*?[")
 
 
@@ -212,7 +212,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read(root: Path) -> tuple[Expected, ...]:
-    """Return what the file of a root expects; none where there is no file; raise `ExpectationError`."""
+    """Return the expectations in the file of a root; none without a file; raise `ExpectationError`."""
     path = root / FILE
     if not path.is_file():
         return ()
@@ -226,12 +226,12 @@ def read(root: Path) -> tuple[Expected, ...]:
 
 
 def of_tables(read: Mapping[str, Any]) -> tuple[Expected, ...]:
-    """Return what the tables of a file expect; raise ValueError for those that cannot be used."""
+    """Return the expectations in the tables of a file; raise ValueError for invalid ones."""
     return msgspec.convert(read, _File).expected
 
 
 def differing(before: Iterable[Expected], after: Iterable[Expected], release: str) -> frozenset[str]:
-    """Return the cells, or patterns of cells, of which something else is expected on a release."""
+    """Return the cells, or patterns of cells, whose expectation differs on a release."""
     old, new = (
         {(each.what, each.cause, name) for each in side if release in each.releases for name in each.cells}
         for side in (before, after)
@@ -258,7 +258,7 @@ def write(root: Path, stated: Iterable[Expected]) -> None:
 
 
 def joined(stated: Iterable[Expected]) -> list[Expected]:
-    """Return expectations with what they share said once: the releases of a cell, and the cells of a cause.
+    """Return expectations merged where they agree: the releases of a cell, and the cells of a cause.
 
     >>> one, other = (Expected("FAILURE", (release,), ("a/b",), why="it") for release in ("1.5.1", "1.10.0"))
     >>> [each.releases for each in joined([other, one])]

@@ -32,12 +32,12 @@ from executorch_goldens.releases import Release
 
 @dataclass(frozen=True)
 class Judged:
-    """A cell as it was judged, and what was written of it.
+    """A judged cell, and the golden written for it.
 
     Attributes
     ----------
     texts
-        What the cell would be recorded as; None for what may not be recorded.
+        The golden that the cell would get; None for an artifact that may not be recorded.
     reviewed
         Its golden; None where it has none that can be used.
     held
@@ -47,7 +47,7 @@ class Judged:
     lacking
         Whether its golden lacks what goldens recorded today have.
     stale
-        Which expectation its artifact does not meet any more; empty where none is.
+        The expectation that its artifact no longer meets; empty where there is none.
     """
 
     verdict: Verdict
@@ -76,7 +76,7 @@ class Judge:
     allow
         See `executorch_goldens.settings.config.Config`.
     expectations
-        Which of the goldens that are a decision are expected.
+        The expected goldens among those that are decisions.
     own
         Failures that are raised in these are no goldens.
     alone
@@ -140,7 +140,7 @@ class Judge:
     def _decided(
         self, path: Path, comparison: Comparison, reviewed: Texts | None, snapshot: SnapshotAssertion
     ) -> Judged:
-        """Record what is no decision, or one that is taken; otherwise say which is to be taken."""
+        """Record unless a decision is missing; otherwise report the missing decision."""
         judged, texts = comparison.verdict, comparison.texts
         if texts is None or judged.allowed:
             return self._recorded(path, comparison, reviewed, snapshot)
@@ -164,7 +164,7 @@ class Judge:
         """Let syrupy compare once more, count and, where that was asked for, record."""
         judged, texts = comparison.verdict, comparison.texts
         if texts is None or (judged.name == "changed" and reviewed is None):
-            # What is known to be wrong, and is right now, has no golden before that is known no more.
+            # A known defect that is right now gets a golden only once the defect is deleted.
             return Judged(judged, texts, reviewed)
         if (
             self.updating.changed
@@ -190,7 +190,7 @@ class Judge:
         return "" if self.updating.fewer or not judged.recordable else fewer(reviewed, texts)
 
     def _confirm(self, path: Path, reviewed: Texts, texts: Texts) -> bool:
-        """Note in a golden what agrees with it beyond what it says; return whether there was anything to note."""
+        """Add agreeing variations and missing fields to a golden; return whether there were any."""
         confirmed = equality.confirmed(reviewed, texts)
         if confirmed == reviewed:
             return False

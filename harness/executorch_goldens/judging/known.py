@@ -1,4 +1,4 @@
-"""What is known to be wrong with cells of a further zoo: beside its goldens, and accepted as these are.
+"""Known defects of cells of a further zoo: kept beside its goldens, and accepted while they match.
 
 ``known.toml`` in the folder of a release has the form of ``releases.toml``. A run that finds the same verdict accepts
 it. That of a compact root is written by ``--snapshot-update``, by cause; that of any other, by a person::
@@ -33,12 +33,12 @@ FILE = "known.toml"
 #: Verdicts that no artifact follows from, or that the next run may not find, or that are a person's to decide: these
 #: are not accepted.
 NEVER = ("timed-out", "out-of-memory", "damaged-golden", "unexpected")
-#: What ends a process from outside: the system that lacks memory, or a person.
+#: Signals from outside that end a process: the system that lacks memory, or a person.
 FROM_OUTSIDE = "killed by SIGKILL"
 
 
 class _Cause(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What is wrong with some cells; see the module."""
+    """A known defect of some cells; see the module."""
 
     verdict: str
     reason: str
@@ -76,7 +76,7 @@ def _causes(path: Path, release: str) -> list[_Cause]:
 
 
 def own(root: Path, release: str) -> bool:
-    """Whether a root of goldens says by itself what is wrong on a release; raise `goldens.golden.GoldenError`.
+    """Return whether a root of goldens lists its own known defects of a release; raise `goldens.golden.GoldenError`.
 
     A compact one does, also where nothing is wrong; a different one where it has the file.
     """
@@ -86,18 +86,18 @@ def own(root: Path, release: str) -> bool:
 def of(
     root: Path, release: str, declared: Mapping[str, Mapping[str, KnownDefect]]
 ) -> Mapping[str, KnownDefect]:
-    """Return what is wrong on a release with the cells of a root of goldens, by cell.
+    """Return the known defects of a root's cells on a release, by cell.
 
     Parameters
     ----------
     declared
-        What the repository says of its own zoo, by release and cell.
+        The known defects of the repository's own zoo, by release and cell.
     """
     return read(root / release, release) if own(root, release) else declared.get(release, {})
 
 
 def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, KnownDefect]:
-    """Return `known` with what is now said of the cell: its defect, or that it has none."""
+    """Return `known` with the new state of the cell: its defect, or none."""
     others = {cell: defect for cell, defect in known.items() if cell != str(judged.cell)}
     passing = judged.name in NEVER or FROM_OUTSIDE in judged.reason or judged.is_of_harness
     if judged.recordable or judged.name == "stable" or passing:
@@ -110,7 +110,7 @@ def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, Know
 
 
 def forget(root: Path, release: str, cell: Cell) -> None:
-    """Delete what a compact root knows to be wrong with a cell, which is right now; raise `GoldenError`."""
+    """Delete the known defect of a cell in a compact root that is right now; raise `GoldenError`."""
     if roots.is_compact(root) and str(cell) in (known := read(root / release, release)):
         write(root / release, release, {name: defect for name, defect in known.items() if name != str(cell)})
 
@@ -126,7 +126,7 @@ def as_known(defect: KnownDefect | None, judged: Verdict) -> Verdict:
 
 
 def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
-    """Replace what a release's folder of goldens knows; raise `GoldenError`."""
+    """Replace the known defects of a release's folder of goldens; raise `GoldenError`."""
     path = folder / FILE
     causes: dict[tuple[str, str, str], _Cause] = {}
     for cell, defect in sorted(known.items()):

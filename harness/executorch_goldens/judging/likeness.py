@@ -1,4 +1,4 @@
-"""How like two artifacts are: the same, renamed, reordered or different."""
+"""Compares two artifacts: the same, renamed, reordered or different."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from executorch_goldens.structure import (
     renamed_values,
 )
 
-#: What two artifacts may be to each other, see `likeness`.
+#: Relations between two artifacts, see `likeness`.
 SAME, RENAMED, REORDERED, DIFFERENT = "same", "renamed", "reordered", "different"
 
 PROGRAM = "pte.txt"
 #: Fields of a manifest that are of the program.
 _PAYLOAD = re.compile(r"delegate \d+")
 _WHOLE = ("pte", LAYOUT)
-#: What of a payload's field follows from its bytes.
+#: Parts of a payload's field that follow from its bytes.
 _BYTES = re.compile(r" \d+ bytes( sha256 [0-9a-f]{64})?$")
-#: What distinguishes names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
+#: Suffixes of names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
 NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 
@@ -66,22 +66,24 @@ def names_alone(reviewed: Texts, made: Texts) -> Renames:
     To `renames` it adds the rest of what is compared of a manifest: the toolchain, and what was measured.
     """
     one, other = (golden.fields(equality.compared(*pair)) for pair in ((reviewed, made), (made, reviewed)))
-    around = [{name: said[name] for name in said.keys() - _of_program(said).keys()} for said in (one, other)]
+    around = [
+        {name: found[name] for name in found.keys() - _of_program(found).keys()} for found in (one, other)
+    ]
     return renames(reviewed, made) if around[0] == around[1] else ()
 
 
 def program(texts: Texts, other: Texts) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return what is compared of a program with that of `other`: its texts, and its fields of the manifest."""
+    """Return the comparable part of a program, with that of `other`: its texts, and its fields of the manifest."""
     compared = equality.compared(texts, other)
-    said = golden.fields(compared)
-    kept = _of_program(said)
+    found = golden.fields(compared)
+    kept = _of_program(found)
     if golden.COUNTED in compared:
-        kept |= {name: value for name, value in said.items() if name.endswith(".txt")}
+        kept |= {name: value for name, value in found.items() if name.endswith(".txt")}
     return {name: text for name, text in compared.items() if name != golden.MANIFEST}, kept
 
 
-def _of_program(said: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in said.items() if _PAYLOAD.fullmatch(name) or name in _WHOLE}
+def _of_program(found: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in found.items() if _PAYLOAD.fullmatch(name) or name in _WHOLE}
 
 
 def renames(before: Texts, after: Texts) -> Renames:
@@ -109,7 +111,7 @@ def renames(before: Texts, after: Texts) -> Renames:
 
 
 def _bytes_follow(before: Texts, after: Texts) -> bool:
-    """Whether digests and sizes differ only where something that they are of does."""
+    """Return whether digests and sizes differ only where their content does."""
     old, new = (program(*pair)[1] for pair in ((before, after), (after, before)))
     if old.keys() != new.keys():
         return False
@@ -139,7 +141,7 @@ def _file(texts: Texts, field: str) -> str:
 def _is_reordered_program(before: Texts, after: Texts) -> bool:
     ours, theirs = _payloads(before, after), _payloads(after, before)
     if before[GRAPH] == after[GRAPH] and ours == theirs:
-        # What differs is in something that neither shows.
+        # The difference is in something that neither shows.
         return False
     texts = [[text for text, _ in payloads] for payloads in (ours, theirs)]
     if Counter(map(_interface, texts[0])) != Counter(map(_interface, texts[1])):
@@ -158,7 +160,7 @@ def _is_reordered_program(before: Texts, after: Texts) -> bool:
 
 
 def _payloads(texts: Texts, other: Texts) -> list[tuple[str, str]]:
-    """Return the text of each delegate, and what of its bytes is compared with `other`."""
+    """Return the text of each delegate, and the part of its bytes that is compared with `other`."""
     fields = program(texts, other)[1]
     payloads = [(name, value) for name, value in fields.items() if _PAYLOAD.fullmatch(name)]
     return [
@@ -184,7 +186,7 @@ def _interface(payload: str) -> tuple[tuple[str, ...], ...]:
 def reordered(
     graph: str, payloads: Sequence[Decoded | str], other: str, others: Sequence[Decoded | str]
 ) -> bool:
-    """Whether two programs, graph and payloads each, have the same but for names, numbers and order.
+    """Return whether two programs, graph and payloads each, differ only in names, numbers and order.
 
     The order of inputs and outputs of delegates counts as such: the graph around them undoes it, or the program's
     outputs would differ.
@@ -201,7 +203,7 @@ def reordered(
 
 
 def _is_reordered(one: Decoded | str, other: Decoded | str) -> bool:
-    """Whether two delegates differ in names and order only, that of their inputs and outputs included."""
+    """Return whether two delegates differ in names and order only, those of their inputs and outputs included."""
     return all(
         not change.content or (isinstance(change, BoundaryChanged) and change.order_only)
         for change in compare(one, other).changes

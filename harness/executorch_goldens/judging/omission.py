@@ -1,4 +1,4 @@
-"""Says what an export proves that was made without the pass that is blamed: compare LLVM's ``-opt-bisect-limit``."""
+"""Interprets an export without the blamed pass: compare LLVM's ``-opt-bisect-limit``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def proof(
     reviewed: golden.Texts | None,
     release: Release,
 ) -> str:
-    """Return what exports prove that were made without what is blamed; empty where they prove nothing.
+    """Return what exports without the blamed pass prove; empty if nothing.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def _better(
     reviewed: golden.Texts | None,
     release: Release,
 ) -> str:
-    # What breaks without the pass says nothing of it.
+    # An export that breaks without the pass proves nothing about it.
     if len(_programs(outcomes)) < len(outcomes):
         return ""
     found = compare(judged.cell, outcomes, reviewed, release).verdict.name
@@ -78,5 +78,5 @@ def _programs(outcomes: Sequence[Outcome]) -> list[Lowered]:
 
 
 def gives_wrong(outcomes: Sequence[Outcome]) -> bool:
-    """Whether an output of some export is not what eager gives."""
+    """Return whether an output of some export differs from eager."""
     return any(line for program in _programs(outcomes) for line in rightness.wrong_outputs(program))

@@ -1,4 +1,4 @@
-"""How a program is judged of which rounding moves the outputs far: by its operators, and by all outputs together."""
+"""Judges programs whose outputs rounding moves far: by their operators, and by all outputs together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_SHIFT = 0.5
 
 
 def judged_otherwise(lowered: Lowered) -> bool:
-    """Whether each operator of a quantized program was found to be right, given what it was really given.
+    """Return whether each operator of a quantized program was found correct, given its actual inputs.
 
     What its outputs may be off by then says nothing against it: rounding to codes adds up, and decides what comes out.
     """
@@ -24,12 +24,12 @@ def judged_otherwise(lowered: Lowered) -> bool:
 
 
 def is_far_moved(lowered: Lowered, index: int) -> bool:
-    """Whether rounding alone may move an output by more than leaves much to check."""
+    """Return whether rounding alone moves some output so far that a comparison checks little."""
     return any(lowered.imprecision(sample, index) > IMPRECISE for sample in lowered.samples)
 
 
 def unexplained(lowered: Lowered) -> Iterator[str]:
-    """Yield how all differences of an output together are not what rounding makes, where it moves single ones far.
+    """Yield outputs whose differences as a whole are not those of rounding, although it moves single ones far.
 
     Rounding moves elements up and down: over the elements of all samples the mean of the differences is no more than
     what the runs were moved by that showed how far rounding goes.

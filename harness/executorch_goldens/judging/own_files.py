@@ -1,4 +1,4 @@
-"""Whether an export failed in the repository's own code: in a file of its zoo, or of the distribution of its target.
+"""Detects exports that failed in the repository's own code: a file of its zoo, or of its target's distribution.
 
 Such a failure is a mistake of the repository's, and says nothing about the release. The innermost frame of the first
 cause decides: what torch or ExecuTorch raises is theirs, also where a model or a target called it.
@@ -17,7 +17,7 @@ from pathlib import Path
 import executorch_goldens
 from executorch_goldens import extensions, targets
 
-#: What is between the traceback of a cause and that of what was raised from it (`traceback.TracebackException`).
+#: Text between the traceback of a cause and that of its consequence (`traceback.TracebackException`).
 RAISED_FROM = "\nThe above exception was the direct cause of the following exception:\n\n"
 CAUGHT = "\nDuring handling of the above exception, another exception occurred:\n\n"
 _CHAIN = re.compile(f"({RAISED_FROM}|{CAUGHT})")
@@ -58,7 +58,7 @@ class OwnFiles:
 
     @classmethod
     def of(cls, root: Path, models: Iterable[str] = ()) -> OwnFiles:
-        """Return those of a repository in `root`, with the zoos `models` as far as they are imported."""
+        """Return those of a repository in `root`, with the imported ones of the zoos `models`."""
         files = [getattr(sys.modules.get(name), "__file__", None) for name in models]
         return cls(root.resolve(), tuple(_whole(Path(file).resolve()) for file in files if file))
 
@@ -97,7 +97,7 @@ def innermost(traceback: str) -> Place | None:
     >>> innermost('Traceback (most recent call last):\n  File "/a.py", line 3, in f\n    x()\nValueError: no\n')
     Place(file='/a.py', line=3, function='f')
     """
-    # Written first cause first: back from the last one as far as each was raised from the one before.
+    # Written first cause first: back from the last one while each was raised from the one before.
     parts = _CHAIN.split(traceback)
     at = len(parts) - 1
     while at and parts[at - 1] == RAISED_FROM:

@@ -1,4 +1,4 @@
-"""Whether a program is right: its outputs, its constants, the wiring of its delegates, the model left as it was."""
+"""Checks that a program is right: its outputs, its constants, the wiring of its delegates, the unmodified model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from executorch_goldens.judging.otherwise import unexplained
 
 @dataclass(frozen=True)
 class Excess:
-    """How far the outputs of a wrong program are beyond the tolerance.
+    """How far the outputs of a wrong program exceed the tolerance.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Excess:
 
 
 def wrongs(lowered: Lowered) -> Iterator[str]:
-    """Yield the lines that say what is wrong with an artifact that all variations agree on; none if it is right."""
+    """Yield the defects of an artifact that all variations agree on; none if it is right."""
     outputs = list(wrong_outputs(lowered))
     yield from outputs
     yield from below_bound(lowered)
@@ -69,14 +69,12 @@ def beginning(lowered: Lowered) -> Iterator[str]:
     if not where.alone:
         yield "  no operator departs by itself: differences within the tolerance add up to one beyond it"
     elif where.before:
-        agrees = (
-            "agrees with eager" if where.agrees else "departs already, and does not explain what comes out"
-        )
+        agrees = "agrees with eager" if where.agrees else "departs already, and does not explain this value"
         yield f"  made from {', '.join(where.before)}, which {agrees}"
     else:
         yield "  made from constants only"
     if where.uncut:
-        yield "  it is given values that were not cut off where their quantization ends: that is all there is to it"
+        yield "  its inputs exceed their quantization range without being clamped, and that alone explains it"
     if where.unseen:
         yield f"  or at one of these just before it, whose values are not seen: {', '.join(where.unseen)}"
     tolerance = where.tolerance.array().astype(np.float64)
@@ -85,13 +83,13 @@ def beginning(lowered: Lowered) -> Iterator[str]:
 
 
 def of_a_build(lowered: Lowered) -> Iterator[str]:
-    """Yield what may be behind wrong outputs of a program that its case made by itself."""
+    """Yield possible reasons for wrong outputs of a program that its case made by itself."""
     if not lowered.recipe:
         return
     wrong = [sample.name for sample in lowered.samples if any(_wrong_in(lowered, sample))]
     if all("," in name.partition(":")[0] for name in wrong):
         yield (
-            "  each method by itself is right: what one leaves in the shared state does not reach the next "
+            "  each method alone is right: the state that one writes does not reach the next "
             "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
         )
         return
@@ -99,7 +97,7 @@ def of_a_build(lowered: Lowered) -> Iterator[str]:
         name = method.samples[0].method or "forward" if method.samples else ""
         if name and any(wrong_outputs(method)) and not any(sample.floats for sample in method.samples):
             yield (
-                f"  {name} is held to its eager module; where it is quantized, name what it computes then: "
+                f"  {name} is compared with its eager module; if it is quantized, declare that: "
                 "build.quantized(module)"
             )
 
@@ -156,7 +154,7 @@ def forgotten(lowered: Lowered) -> Iterator[str]:
 
 
 def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> Deviation:
-    """Return what the steps before change in an output of the float model, where the program's is at no end of its own.
+    """Return the effect of the previous steps on an output of the float model, where the program's is not clamped.
 
     What is cut off there may be so with a state and without.
     """
@@ -171,7 +169,7 @@ def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> 
 
 
 def wrong_delegates(lowered: Lowered) -> Iterator[str]:
-    """Yield what is wrong with the delegates as they are, whatever they compute; none if they are right."""
+    """Yield the defects of the delegates themselves, whatever they compute; none if they are right."""
     yield from lowered.validation.invalid if lowered.validation is not None else ()
     if lowered.codes and only_holds(lowered):
         for index, codes in enumerate(lowered.codes):
@@ -184,7 +182,7 @@ def wrong_delegates(lowered: Lowered) -> Iterator[str]:
 
 
 def altered_states(lowered: Lowered) -> Iterator[str]:
-    """Yield what lowering changed of the model that it was given; nothing if it left it alone."""
+    """Yield changes that lowering made to the input model; none if there are none."""
     for state in lowered.altered:
         writer = f", in {state.writer}" if state.writer else ""
         yield f"lowering changed {state.name} of the model that it was given{writer}"
@@ -193,7 +191,7 @@ def altered_states(lowered: Lowered) -> Iterator[str]:
 
 
 def alteration(lowered: Lowered) -> Altered | None:
-    """Return what lowering first changed of the model that it was given, if nothing else is wrong."""
+    """Return the first change that lowering made to the input model, if nothing else is wrong."""
     others = (wrong_outputs, wrong_delegates, below_bound)
     if not lowered.altered or any(any(wrong(lowered)) for wrong in others):
         return None
@@ -226,7 +224,7 @@ def _bound_for(deviation: Deviation, sizes: NDArray[np.float64]) -> float:
     differences = deviation.differences()
     beyond = differences > deviation.tolerance
     sizes = np.broadcast_to(sizes, differences.shape)[beyond]
-    # Where no rounding touches an output, no bound is for it.
+    # An output without rounding has no bound for it.
     allows = deviation.allows() and bool(sizes.all())
     return float((differences[beyond] / sizes).max()) if allows else math.inf
 
@@ -277,7 +275,7 @@ HANDING_ON = frozenset({"CONST", "IDENTITY", "TRANSPOSE", "RESHAPE", "CONCAT", "
 
 
 def only_holds(lowered: Lowered) -> bool:
-    """Whether the delegates compute nothing: then what they give must be in them as constants."""
+    """Return whether the delegates compute nothing: then their outputs must be constants in them."""
     graphs = [graph for decoded in decode_delegates(lowered) for graph in decoded.graphs]
     return all(operator.type in HANDING_ON for graph in graphs for operator in graph.operators)
 

@@ -1,4 +1,4 @@
-"""What may be written of goldens, and when a golden may not replace another."""
+"""Decides which goldens may be written, and when one may not replace another."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 
-#: How a golden is accepted.
+#: Option that accepts a golden.
 UPDATE = "--snapshot-update"
-#: How a person lets a golden name fewer variations than it does.
+#: Option that lets a golden name fewer variations than it does.
 FEWER = "--fewer-variations"
 
 
 @dataclass(frozen=True)
 class Updating:
-    """What may be written of goldens.
+    """The changes of goldens that a run may write.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Updating:
 
     @property
     def any(self) -> bool:
-        """Whether anything may be written."""
+        """True if anything may be written."""
         return self.new or self.changed
 
 
@@ -45,7 +45,7 @@ def require_a_person(updating: bool, asked: str = UPDATE) -> None:
     if updating and in_ci():
         raise UsageError(
             f"{asked} is refused because CI is set: goldens are accepted by a person, in a checkout. "
-            "Run it there and commit what it wrote."
+            "Run it there and commit the result."
         )
 
 

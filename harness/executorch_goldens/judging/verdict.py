@@ -43,10 +43,10 @@ SHOWN_LINES = 12
 #: Changes of a payload that are shown.
 SHOWN_CHANGES = 4
 
-#: How it is said that a program was not run, before the reason.
+#: Words before the reason why a program was not run.
 NOT_RUN = "not run:"
 
-#: How a repository lets names differ.
+#: The setting with which a repository lets names differ.
 ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in pyproject.toml'
 
 #: Operators outside of delegates that the reason of a new cell names.
@@ -63,7 +63,7 @@ AGREEING = ("corrupt", "failed")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the harness says about a cell.
+    """The result for a cell.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Verdict:
     reason
         One line.
     detail
-        What a person needs to see, line by line.
+        The details for a person, line by line.
     recordable
         Whether ``--snapshot-update`` can accept the artifact as the cell's golden.
     recorded
@@ -90,7 +90,7 @@ class Verdict:
     excess
         Of a program that is wrong in nothing but its outputs.
     attribution
-        What of the variations it follows, where that is known or was sought.
+        The factor that it follows, where that is known or was sought.
     """
 
     cell: Cell
@@ -108,12 +108,12 @@ class Verdict:
 
     @property
     def is_of_harness(self) -> bool:
-        """Whether the harness itself failed: nothing is known of the program."""
+        """True if the harness itself failed: the program was not judged."""
         return self.name == "crashed" and f": {OF_HARNESS}" in self.reason
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing is left for a person to do."""
+        """True if a person has nothing left to do."""
         return self.name == "stable" or self.recorded or self.known or self.allowed
 
 
@@ -138,7 +138,7 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
 
 
 def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
-    """Object to a quantization of which too little is the model, whatever lowering makes of it."""
+    """Object to a quantization that loses too much of the model, whether it lowers or not."""
     lost = result.lost
     if lost is None:
         return None
@@ -149,7 +149,7 @@ def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
     )
     output = f"output {lost.output} is {left}"
     reason = f"useless quantization: {output}, and the floor of {cell.target} is {lost.floor:g} dB"
-    way_out = "leave what is named in float, or give its values another range"
+    way_out = "keep the named values in float, or give them a different range"
     if math.isfinite(lost.sqnr):
         accepted = math.floor(lost.sqnr) - 1
         way_out += f'; if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}'
@@ -236,7 +236,7 @@ def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
 
 
 def have_one_program(groups: Sequence[Group]) -> bool:
-    """Whether groups differ in nothing but what the program gave when it ran."""
+    """Return whether groups differ only in the outputs of the program."""
     return len({_content(_result(group)) for group in groups}) == 1
 
 
@@ -249,7 +249,7 @@ def _content(result: Lowered | Failure) -> object:
 
 
 def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
-    """Whether two exports of the same program give the same outputs, and are both right or both wrong."""
+    """Return whether two exports of the same program give the same outputs, and are both right or both wrong."""
     if isinstance(one, Failure) or isinstance(other, Failure):
         return True
     if one.unjudged != other.unjudged:
@@ -346,7 +346,7 @@ def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
 
 
 def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
-    """Whether results compute the same by the same delegates and differ only in names, numbers and order."""
+    """Return whether results compute the same in the same delegates and differ only in names, numbers and order."""
     if not all(isinstance(result, Lowered) for result in results):
         return False
     lowered = [result for result in results if isinstance(result, Lowered)]
@@ -420,10 +420,10 @@ def changed(
     if renames := diagnoses.of("whether names alone differ", lambda: names_alone(golden, received), unnamed):
         return _renamed(cell, renames)
     quantities = diagnoses.of(
-        "what there is more or less of", lambda: _quantities(golden, received, refusals), nothing
+        "the change in quantities", lambda: _quantities(golden, received, refusals), nothing
     )
     differences = diagnoses.of(
-        "what differs", lambda: tuple(text_difference(*sides, "golden", "now")), nothing
+        "the differences", lambda: tuple(text_difference(*sides, "golden", "now")), nothing
     )
     detail = (*_parts(old, new), *quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
@@ -449,7 +449,7 @@ def _parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:
 def _quantities(
     golden: Mapping[str, str], received: Mapping[str, str], refusals: Sequence[tuple[str, str]]
 ) -> tuple[str, ...]:
-    """Return what there is more or less of than in a golden, and why operators are outside that were not."""
+    """Return changes in quantities against a golden, and why operators newly stay outside."""
     before, after = reading(golden), reading(received)
     more = after.outside - before.outside
     outside = (f"  {operator} is outside: {why}" for operator, why in refusals if more[operator])
@@ -457,7 +457,7 @@ def _quantities(
 
 
 def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -> str:
-    """Return the first difference of the payload ``delegate_<n>`` from its golden; empty for what is no payload.
+    """Return the first difference of the payload ``delegate_<n>`` from its golden; empty if it is no payload.
 
     Where no pass has made a different graph, it says which operator, attribute or constant a node visitor serialized
     otherwise.
@@ -471,7 +471,7 @@ def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -
 
 
 def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
-    """Say what an artifact is that has no golden and no `objection`, and what of it was not checked.
+    """Describe an artifact without a golden and without `objection`, and the checks that it lacks.
 
     Parameters
     ----------
@@ -483,21 +483,21 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
         place = ", ".join(filter(None, (result.stage, result.pass_name)))
         message = f"{result.type.rpartition('.')[2]}: {(result.message.splitlines() or [''])[0]}"
         reason = f"{FAILS}: {place}: {message}; has no golden yet"
-        accepting = "to record it is to accept that it fails"
+        accepting = "recording it accepts that it fails"
         return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
     found = reading(texts)
     unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
     if result.validation is not None and result.validation.unread:
         unchecked += f"; {result.validation.summary()}"
     is_bare = not found.delegates and targets.delegates(cell.target)
-    accepting_none = ("to record it is to accept that nothing is delegated",) if is_bare else ()
+    accepting_none = ("recording it accepts that nothing is delegated",) if is_bare else ()
     bare = f"{UNDELEGATED}: " if is_bare else ""
     reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no golden yet{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 
 def _contents(found: Reading) -> str:
-    """Return what a program is made of: delegates, with the operators in them, and what is outside."""
+    """Return the contents of a program: delegates with their operators, and operators outside."""
     delegates, inside, outside = (each.total() for each in (found.delegates, found.operators, found.outside))
     named = [f"{name} ({number})" for name, number in found.outside.most_common(SHOWN_OUTSIDE)]
     more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""

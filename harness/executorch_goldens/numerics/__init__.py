@@ -1,1 +1,1 @@
-"""How far a number may be from another: plain arithmetic, without torch."""
+"""Tolerances and distances of numbers: plain arithmetic, without torch."""

@@ -20,7 +20,7 @@ from executorch_goldens.decode import Decoded, Graph, Operator, Schemas, Value
 from executorch_goldens.decode.tosa import decode_tosa
 from executorch_goldens.errors import HarnessError
 
-#: What a payload has for a size that it leaves open.
+#: Size that a payload leaves open.
 OPEN = -1
 #: As `Value.dtype` has it: a value that is no tensor but a list of sizes.
 SHAPE = "SHAPE"
@@ -32,7 +32,7 @@ Rule: TypeAlias = "Callable[[Operator, Sequence[Sizes]], Sizes]"
 
 
 class OpenSizeError(HarnessError, ValueError):
-    """A payload whose open sizes do not follow from its inputs; the message says what does not, and from what."""
+    """A payload has open sizes that do not follow from its inputs; the message names them."""
 
 
 def lacking(payload: bytes) -> str:
@@ -61,7 +61,7 @@ def _lacking(decoded: Decoded) -> str:
 
 
 def leaves_open(payload: bytes) -> bool:
-    """Whether some tensor of a TOSA payload has a dimension whose size it does not state."""
+    """Return whether some tensor of a TOSA payload has a dimension of unstated size."""
     return any(OPEN in tensor.ShapeAsNumpy() for tensor in _tensors(payload) if tensor.ShapeLength())
 
 
@@ -151,7 +151,7 @@ def _is_open(graph: Graph, name: str | None) -> bool:
 
 
 def _fits(value: Value, sizes: Sizes) -> bool:
-    """Whether a value has `sizes`, or leaves open what they are."""
+    """Return whether a value has `sizes`, where these are stated."""
     if value.dtype == SHAPE:
         return value.shape == (len(sizes),)
     return all(stated in (OPEN, size) for stated, size in zip(value.shape or (), sizes, strict=True))
@@ -320,7 +320,7 @@ RULES: Mapping[str, Rule] = {
     "TRANSPOSE": _permuted,
     "GATHER": _gathered,
     "RESIZE": _resized,
-    # What computes with sizes (EXT-SHAPE) gives the sizes themselves.
+    # Operators on sizes (EXT-SHAPE) give the sizes themselves.
     "DIM": lambda operator, given: (given[0][_number(operator, "axis")],),
     "CONCAT_SHAPE": lambda operator, given: tuple(size for sizes in given for size in sizes),
     "SLICE_SHAPE": lambda operator, given: given[0][given[1][0] : given[1][0] + given[2][0]],

@@ -1,4 +1,4 @@
-"""How far each element of an output may be from what is expected, by what rounding was seen to move.
+"""Tolerances of output elements, from the measured effect of rounding.
 
 An output may hold numbers of different sizes side by side: boxes in pixels and scores of at most one, joined along an
 axis. What rounding does to the large says nothing of the small. So elements are taken in groups: slices along an axis
@@ -28,18 +28,18 @@ TOUCHED = float(np.finfo(np.float32).tiny)
 MARGIN = 3.0
 #: Slices are of different sizes where the largest value of one is so many times that of the next.
 APART = 8.0
-#: What n elements were seen to move by is taken for so many n-ths more: few show less than many do.
+#: The movement seen in n elements is raised by this many n-ths: few show less than many do.
 FEW = 8.0
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """What is allowed of an output in one sample.
+    """The tolerance of an output in one sample.
 
     Attributes
     ----------
     reach
-        How far each element may be off.
+        The tolerance of each element.
     sizes
         Of each element, the largest value of its group, in this sample and in the first.
     sizes_anywhere
@@ -60,7 +60,7 @@ class _Group:
     blocks
         Where they are.
     around
-        What rounding moves one of them by, on average.
+        Mean movement of one of them by rounding.
     """
 
     blocks: tuple[Block, ...]
@@ -70,7 +70,7 @@ class _Group:
 def allowed(
     expected: Sequence[NDArray[Any]], spreads: Sequence[NDArray[Any]], code: float, bound: float
 ) -> list[Allowed]:
-    """Return what is allowed of an output in each sample.
+    """Return the tolerance of an output in each sample.
 
     Nothing may be off in a sample where no rounding touches it. Where no element was seen to move by more than a code,
     in any sample, it may be off by that. Elsewhere an element may be off by `MARGIN` times what it moved, or what those
@@ -81,11 +81,11 @@ def allowed(
     expected
         In each sample.
     spreads
-        How far rounding alone moved each element; none where that was not measured.
+        Movement of each element by rounding alone; none where that was not measured.
     code
         A little more than what one code is worth; 0 where the output is not quantized.
     bound
-        What may be off in any case, where it is rounded, as a part of the largest value.
+        The tolerance in any case, where it is rounded, as a part of the largest value.
     """
     values = [_finite(np.abs(each)) for each in expected]
     moved = [np.asarray(each, dtype=np.float64) for each in spreads]
@@ -111,11 +111,11 @@ def _reach(
     Parameters
     ----------
     moved
-        What each element of the sample moved; None where that was not measured.
+        Movement of each element of the sample; None where that was not measured.
     around
-        What one of their group moved on average.
+        Mean movement of one of their group.
     least
-        What they may be off by where any element of the sample moved.
+        Their tolerance where any element of the sample moved.
     by_code
         Whether they may be off by no more than that.
     """
@@ -132,7 +132,7 @@ def _reach(
 def _groups(values: Sequence[Array], moved: Sequence[Array], code: float) -> Iterator[_Group]:
     """Yield the groups of an output.
 
-    What is quantized has one scale, and a code is as much everywhere: it is one group. Elements of which rounding
+    What is quantized has one scale, and a code is as much everywhere: it is one group. Elements that rounding
     leaves nothing say nothing by themselves: they go with the next larger. None is allowed more than it would be if all
     were one group.
     """
@@ -216,7 +216,7 @@ def _size(values: Sequence[Array], block: Block) -> float:
 
 
 def _seen(moved: Sequence[Array], block: Block) -> Array:
-    """Return what the elements of a block moved by that were seen to move."""
+    """Return the measured movements of a block's elements."""
     parts = [_part(each, block).ravel() for each in moved]
     together = np.concatenate(parts) if parts else np.zeros(0)
     return together[np.isfinite(together) & (together > TOUCHED)]
@@ -227,7 +227,7 @@ def _part(array: Array, block: Block) -> Array:
 
 
 def _at(array: Array, block: Block) -> tuple[Any, ...]:
-    """Return what an array is indexed with to get a block of it."""
+    """Return the index of a block in an array."""
     if all(places is None for places in block):
         return (...,)
     lengths = zip(block, array.shape, strict=True)
@@ -239,7 +239,7 @@ def _mean(moved: Array) -> float:
 
 
 def _finite(values: NDArray[Any]) -> Array:
-    """Return values without what is not finite: an infinity or a NaN would make every difference tolerable."""
+    """Return values without non-finite ones: an infinity or a NaN would make every difference tolerable."""
     return np.where(np.isfinite(values), values, 0.0).astype(np.float64)
 
 

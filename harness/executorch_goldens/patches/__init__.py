@@ -117,7 +117,7 @@ def apply(names: Iterable[str], release: str, target: Target | None = None) -> N
     release
         The ExecuTorch release that is installed.
     target
-        What the process exports for: what only edits the other backend's passes is left out, for they are not run.
+        The targets of the process: patches that edit only the other backend's passes, which never run, are left out.
 
     Raises
     ------

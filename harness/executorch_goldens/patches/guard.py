@@ -26,16 +26,16 @@ Fits = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Kind:
-    """What is guarded, and what its messages say about the way out.
+    """A kind of guarded code, with the words of its messages.
 
     Attributes
     ----------
     name
-        What one is called.
+        The noun for one.
     usual
-        What its option takes instead of names: what the release declares, or all.
+        Values of its option instead of names: the release's declaration, or all.
     without
-        How to do without one.
+        The way to do without one.
     records
         Where its digests are recorded.
     """
@@ -163,9 +163,9 @@ def resolve(function: str) -> Any:
 
 
 def digest(function: str) -> str:
-    """Return the SHA-256, in hexadecimal, of the source of what runs as ``module:qualified.name``.
+    """Return the SHA-256, in hexadecimal, of the source of the function ``module:qualified.name``.
 
-    What is hashed is UTF-8 text: decorators, comments, docstring and indentation count, line ends are newlines. A
+    The hashed text is UTF-8: decorators, comments, docstring and indentation count, line ends are newlines. A
     change of a comment upstream is reviewed like any other. The text is found by the code that runs, for what a
     function says of itself (``__wrapped__``, ``__module__``, ``__qualname__``) may be copied from a different one. A
     decorated function has the text of each function that runs, but for wrappers of the standard library.
@@ -202,7 +202,7 @@ def verify(kind: Kind, name: str, fits: Fits, release: str, unguarded: str | Non
             raise GuardError(kind, name, release, function, expected, found, _where(resolve(function)))
 
 
-# What runs, and where it is written
+# Running code, and where it is written
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -245,7 +245,7 @@ def _may_run(value: Any) -> bool:
 
 
 def _inside(value: Any) -> Iterator[Any]:
-    """Yield what `value` may call that is its own: what it closes over, wraps, or holds."""
+    """Yield functions that `value` may call and owns: those it closes over, wraps, or holds."""
     yield getattr(value, "__wrapped__", None)
     if isinstance(value, FunctionType):
         for cell in value.__closure__ or ():
@@ -269,7 +269,7 @@ def _bound(value: Any) -> Iterator[str]:
 
 
 def _is_of_python(function: FunctionType) -> bool:
-    """Whether a function is of the standard library, which no release brings."""
+    """Return whether a function is of the standard library, which no release ships."""
     file = Path(function.__code__.co_filename)
     folders = (Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib"))
     library, *packages = folders
@@ -277,7 +277,7 @@ def _is_of_python(function: FunctionType) -> bool:
 
 
 def _text(function: FunctionType) -> str:
-    """Return the source of a function, with what of it is not as the source says."""
+    """Return the source of a function, with the parts that differ from the source."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
     if not lines:
@@ -289,7 +289,7 @@ def _text(function: FunctionType) -> str:
 
 
 def _is_written(function: FunctionType) -> bool:
-    """Whether the code of a function is what its module's file has; True where nothing can say so."""
+    """Return whether a function's code matches its module's file; True where that cannot be told."""
     module = _module(function.__globals__.get("__loader__"), str(function.__globals__.get("__name__")))
     if module is None or module.co_filename != function.__code__.co_filename:
         # Of a different file: its text says so.
@@ -318,7 +318,7 @@ def _codes(code: CodeType, line: int) -> Iterator[CodeType]:
 
 
 def _content(code: CodeType) -> tuple[Any, ...]:
-    """Return what a code object does; that of types counts, for 1, 1.0 and True are equal."""
+    """Return the behaviour of a code object; types of constants count, for 1, 1.0 and True are equal."""
     held = tuple(map(_constant, code.co_consts))
     names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
@@ -375,7 +375,7 @@ def _of_class(owner: type) -> Iterator[str]:
         for function in _running(value):
             code = function.__code__
             within = code.co_filename == file and first <= code.co_firstlineno < first + len(lines)
-            # What `dataclass` and its like generate is written nowhere.
+            # Code that `dataclass` and its like generate is in no file.
             added = not within and not _is_of_python(function) and linecache.getlines(code.co_filename)
             if added or (within and not _is_written(function)):
                 yield f"{name}: {_text(function)}"

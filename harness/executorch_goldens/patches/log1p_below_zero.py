@@ -16,7 +16,7 @@ from executorch_goldens.patches.patch import Patch
 DECOMPOSE = "executorch.backends.arm._passes.decompose_log1p_pass:DecomposeLog1pPass.call_operator"
 SERIES = "executorch.backends.arm._passes.decompose_log1p_pass:DecomposeLog1pPass._poly"
 
-#: Where upstream goes over to the logarithm.
+#: Value from which upstream uses the logarithm.
 NEAR_ZERO = 1e-3
 
 FITS = {

@@ -80,7 +80,7 @@ def to_leave_out(partitions: list[Any], left_out: set[Any], ep: Any) -> set[Any]
     if left_out and not more:
         # The partitioner looks for circles through one partition only. Here it must not happen that a node left out
         # closes one through two: nothing after it stays in them.
-        more = circle(partitions, ep.graph) & behind(left_out, ep.graph)
+        more = circle(partitions, ep.graph) & downstream(left_out, ep.graph)
     return more
 
 
@@ -139,7 +139,7 @@ def _copied(nodes: list[Any], outputs: list[Any]) -> tuple[Any, dict[Any, Any]]:
 
 
 def _clean(module: Any) -> None:
-    """Erase what can merge outputs, as the delegate's passes will, in the order of those passes."""
+    """Erase nodes that can merge outputs, in the order of the delegate's passes."""
     from executorch.backends.xnnpack._passes import XNNPACKRemoveCloneOpsTransform
     from executorch.exir.dialects._ops import ops as exir_ops
 
@@ -174,7 +174,7 @@ def circle(partitions: list[Any], graph: Any) -> set[Any]:
     return set()
 
 
-def behind(left_out: set[Any], graph: Any) -> set[Any]:
+def downstream(left_out: set[Any], graph: Any) -> set[Any]:
     """Return the nodes that depend on a node of `left_out`."""
     reached: set[Any] = set()
     for node in graph.nodes:
@@ -186,7 +186,7 @@ def behind(left_out: set[Any], graph: Any) -> set[Any]:
 PATCH = Patch(
     name="output-aliases",
     issue=19152,
-    summary="XNNPACK partitions leave out what would make an output an alias of an input or of a second output",
+    summary="XNNPACK partitions leave out nodes that would make an output an alias of an input or of a second output",
     fits=FITS,
     install=_install,
     verdicts=dict.fromkeys(("new", "failed"), "is already in the inputs"),

@@ -1,4 +1,4 @@
-"""What a patch is."""
+"""The description of a patch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Patch:
     Attributes
     ----------
     name
-        What ``--patches`` and ``releases.toml`` call it.
+        Its name in ``--patches`` and ``releases.toml``.
     issue
         Number of the upstream issue; None for an edit that corrects none, such as that of a finding.
     summary

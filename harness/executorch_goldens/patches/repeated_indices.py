@@ -1,7 +1,7 @@
 """Finding repeated-indices: an index_put that accumulates is not delegated to TOSA.
 
 `AccumulateIndexPutPass` gathers the old rows, adds the new ones and takes ``accumulate`` away; one SCATTER then writes
-the sums. Where an index stands twice, a sum is lost, and the specification calls the SCATTER unpredictable. The pass
+the sums. Where an index occurs twice, a sum is lost, and the specification calls the SCATTER unpredictable. The pass
 runs in the delegate and, before that, when a model is quantized.
 
 Installed, it leaves an index_put that accumulates as it is, and the partitioner leaves such a one outside, whatever its

@@ -8,7 +8,7 @@ data transposed too. Without transposes (rank below 4) the block names one tenso
 slots are TOSA IDENTITYs.
 
 Installed, the slots of one node that need a TRANSPOSE share one, slots of another memory format keep the
-node. After that pass and the `RemoveNoopPass` behind it, which makes ``y.clone(), y`` one node in two slots, each slot
+node. After that pass and the following `RemoveNoopPass`, which makes ``y.clone(), y`` one node in two slots, each slot
 of a node that is in more than one is an IDENTITY of it. Graphs in which every output is distinct are unchanged.
 """
 

@@ -1,4 +1,4 @@
-"""Frozen programs: what a release made, with what it takes and gives, kept to try any later runtime on it.
+"""Frozen programs: programs of a release with inputs and outputs, kept to try any later runtime on them.
 
 `format` says what a corpus is, in memory and on disk; docs/corpus.md says the same to people. `reading` and `writing`
 are all that touches its files. `runner` is one file that another interpreter runs, `running` drives it, `comparing`

@@ -1,4 +1,4 @@
-"""Says what came of a program that was run again: what it gives beside what it gave."""
+"""Compares a program's new outputs with its frozen ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.programs.format import DEVICE, FrozenSample, Program, Value
 from executorch_goldens.programs.running import Ran
 
-#: What a program is, beside `executorch_goldens.programs.running.REFUSED`, ``CRASHED`` and ``TIMED_OUT``.
+#: Results of a program, beside `executorch_goldens.programs.running.REFUSED`, ``CRASHED`` and ``TIMED_OUT``.
 SAME, ROUNDING, WRONG, KEPT = "same", "within rounding", "wrong", "kept"
 #: Those that are as they should be.
 RIGHT = frozenset((SAME, ROUNDING, KEPT))
@@ -17,7 +17,7 @@ RIGHT = frozenset((SAME, ROUNDING, KEPT))
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a program.
+    """The result of a frozen program.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Result:
 
 
 def kept(program: Program) -> Result:
-    """Return what is said of a program that no interpreter runs."""
+    """Return the result of a program that no interpreter runs."""
     assert program.engine == DEVICE
-    return Result(KEPT, f"only what has {', '.join(program.backends) or 'its delegates'} runs it", (), 0.0)
+    return Result(KEPT, f"needs a runtime with {', '.join(program.backends) or 'its delegates'}", (), 0.0)
 
 
 def compare(program: Program, ran: Ran) -> Result:
-    """Compare what a program gave with what was frozen."""
+    """Compare a program's outputs with the frozen ones."""
     found = [
         of_sample(sample, outputs) for sample, outputs in zip(program.samples, ran.outputs, strict=False)
     ]
@@ -66,7 +66,7 @@ def compare(program: Program, ran: Ran) -> Result:
 
 
 def of_sample(sample: FrozenSample, outputs: Sequence[Value]) -> tuple[str, str]:
-    """Return ``same``, ``within rounding`` or ``wrong``, and what differs, for what a program gave on a sample."""
+    """Return ``same``, ``within rounding`` or ``wrong``, and the differences, for a program's outputs on a sample."""
     if len(outputs) != len(sample.outputs):
         return WRONG, f"{len(outputs)} outputs where {len(sample.outputs)} were frozen"
     if [_facts(value) for value in outputs] == [_facts(value) for value in sample.outputs]:

@@ -1,4 +1,4 @@
-"""What a corpus is: values and programs in memory, and the manifest that is written of them.
+"""The format of a corpus: values and programs in memory, and its manifest.
 
 The manifest is JSON, read with a declared type for everything in it: what is not declared here is an error. Tensors
 and programs are raw bytes in files of their own, named by their SHA-256: a header of a format of arrays would be one
@@ -30,7 +30,7 @@ FORWARD = "forward"
 #: The manifest; the file beside it with its digest, as sha256sum writes it; and the folder of everything else.
 MANIFEST, SEAL, OBJECTS = "corpus.json", "corpus.json.sha256", "objects"
 
-#: What runs a program: ExecuTorch's runtime, the reference model of tosa-tools, or only the device it was made for.
+#: Engines of a program: ExecuTorch's runtime, the reference model of tosa-tools, or only the device it was made for.
 EXECUTORCH, REFERENCE_MODEL, DEVICE = ENGINES = ("executorch", "tosa-reference-model", "device")
 
 #: Bytes of an element, by what torch calls the dtype.
@@ -51,7 +51,7 @@ NOT_IN_NUMPY = {
 #: Bytes of a program, and of a tensor. The largest of the zoo have 3 MB and 0.6 MB.
 LARGEST_PROGRAM = 1 << 30
 LARGEST_TENSOR = 1 << 28
-#: How many there may be of what a manifest lists, each by itself; the size of the file bounds them together.
+#: Largest numbers of a manifest's entries, each by itself; the size of the file bounds them together.
 MOST_CELLS, MOST_PROGRAMS, MOST_SAMPLES, MOST_TENSORS = 10_000, 1_000, 100, 1_000
 #: Dimensions of a tensor: as in ExecuTorch (runtime/core/exec_aten/util/tensor_dimension_limit.h).
 MOST_DIMENSIONS = 16
@@ -126,7 +126,7 @@ class Value:
 
     @classmethod
     def of_array(cls, array: np.ndarray[Any, Any]) -> Value:
-        """Return what the reference model takes or gives; of a dtype that numpy lacks, the bits as whole numbers."""
+        """Return an array of the reference model; of a dtype that numpy lacks, the bits as whole numbers."""
         bits = array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
         return cls(str(bits.dtype), tuple(bits.shape), bits.tobytes())
 
@@ -162,7 +162,7 @@ class Value:
 
 @dataclass(frozen=True)
 class FrozenSample:
-    """What a program is run on, and what it gives.
+    """Inputs and expected outputs of a program.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class FrozenSample:
     steps
         The inputs of runs that follow one another; a program with a state keeps it between them.
     outputs
-        What the last of them gave when it was frozen.
+        The outputs of the last of them when it was frozen.
     expected
         For each output, what it is measured by: what the (quantized) eager model gives.
     tolerances
@@ -189,7 +189,7 @@ class FrozenSample:
     methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError where tolerances do not fit what is expected, or methods the steps."""
+        """Raise ValueError where tolerances do not fit the expected outputs, or methods the steps."""
         _require_measures(self.expected, self.tolerances)
         _require_methods(self.methods, self.steps)
 
@@ -239,7 +239,7 @@ Dimensions = Annotated[tuple[Length, ...], Meta(max_length=MOST_DIMENSIONS)]
 
 
 class _Struct(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What is in a manifest."""
+    """Base of the structures in a manifest."""
 
 
 class TensorEntry(_Struct):
@@ -303,7 +303,7 @@ class CellEntry(_Struct):
 
 
 class Manifest(_Struct):
-    """What a corpus holds, and which versions of what made it."""
+    """The contents of a corpus, and the versions of the tools that made it."""
 
     format: int
     made_with: Annotated[dict[Name, Name], Meta(max_length=MOST_TENSORS)]
@@ -312,7 +312,7 @@ class Manifest(_Struct):
 
 
 class Head(msgspec.Struct):
-    """As much of a manifest as every version has."""
+    """The fields that every version of a manifest has."""
 
     format: int
 
@@ -327,7 +327,7 @@ def tensors(sample: SampleEntry) -> Iterator[TensorEntry]:
 
 
 def require_whole(sample: SampleEntry) -> None:
-    """Raise ValueError where what a sample says of its tensors does not fit together."""
+    """Raise ValueError where the tensors of a sample do not fit together."""
     for tensor in tensors(sample):
         if tensor.dtype not in ITEMSIZE:
             raise ValueError(f"no dtype {tensor.dtype!r} is known")
@@ -335,12 +335,12 @@ def require_whole(sample: SampleEntry) -> None:
             raise ValueError(f"a tensor of {tensor.size:,} bytes, more than {LARGEST_TENSOR:,}")
         _require_strides(tensor.shape, tensor.strides)
     if len(sample.outputs) != len(sample.expected):
-        raise ValueError("outputs and what is expected are not as many")
+        raise ValueError("the numbers of outputs and of expected outputs differ")
     _require_measures(sample.expected, sample.tolerances)
     for expected, tolerance in zip(sample.expected, sample.tolerances, strict=True):
         if expected.dtype in NOT_IN_NUMPY:
             raise ValueError(f"{expected.dtype} expected, which nothing can be measured by")
-        # What is one number for all elements is written as a number here.
+        # A number that is the same for all elements is written as one number here.
         if isinstance(tolerance, TensorEntry) and tolerance.shape != expected.shape:
             raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")
     _require_methods(sample.methods, sample.steps)
@@ -357,7 +357,7 @@ def _require_measures(
 ) -> None:
     """Raise ValueError unless each tensor that is expected has a tolerance: for all elements, or for each."""
     if len(expected) != len(tolerances):
-        raise ValueError("what is expected and tolerances are not as many")
+        raise ValueError("the numbers of expected outputs and of tolerances differ")
     for tensor, tolerance in zip(expected, tolerances, strict=True):
         if isinstance(tolerance, Value | TensorEntry) and (
             tolerance.dtype != "float64" or tolerance.shape not in ((), tensor.shape)
@@ -373,7 +373,7 @@ def order_in_memory(shape: Sequence[int], strides: Sequence[int] | None) -> list
     """
     if strides is None:
         return list(range(len(shape)))
-    # What has one element may be anywhere: where torch puts it, it is inside of what has the same stride.
+    # A dimension of size one may be anywhere: torch places it inside of those with the same stride.
     return sorted(range(len(shape)), key=lambda at: (-strides[at], shape[at] == 1))
 
 

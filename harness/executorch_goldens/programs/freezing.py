@@ -44,14 +44,14 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Exported:
-    """The exports of a cell under every variation, and what the first of them was run on."""
+    """The exports of a cell under every variation, and the inputs of the first."""
 
     outcomes: tuple[Outcome, ...]
     record: Record | None
 
 
 def engines_of(cells: Sequence[Cell]) -> list[str]:
-    """Return what programs of some cells are run in."""
+    """Return the engines that programs of some cells run in."""
     runs = {targets.find(cell.target).runs for cell in cells}
     known = ((EXECUTORCH, targets.RUNTIME), (REFERENCE_MODEL, targets.REFERENCE_MODEL))
     return [engine for engine, of_target in known if runs & {of_target, targets.EITHER}]
@@ -89,7 +89,7 @@ def _variable(name: str, value: str) -> Iterator[None]:
 
 
 def programs(cell: Cell, exports: Exported, runtime: Runtime) -> tuple[Program, ...]:
-    """Return what is frozen of a cell.
+    """Return the frozen form of a cell.
 
     Each program that can be run here is run once more, as `thaw` will: what does not give the same bytes again in the
     runtime that it was made with says nothing in another.
@@ -102,7 +102,7 @@ def programs(cell: Cell, exports: Exported, runtime: Runtime) -> tuple[Program, 
     """
     lowered = _right(cell, exports.outcomes)
     if exports.record is None:
-        raise RefusedError("its export did not say what it was run on")
+        raise RefusedError("its export recorded no inputs")
     if exports.record.constants:
         raise RefusedError(
             f"it has inputs that are no tensors ({exports.record.constants}), and a corpus holds tensors only"
@@ -117,7 +117,7 @@ def programs(cell: Cell, exports: Exported, runtime: Runtime) -> tuple[Program, 
 
 
 def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
-    """Return what all exports of a cell agree on, and what is right; raise RefusedError."""
+    """Return the artifact that all exports of a cell agree on, if it is right; raise RefusedError."""
     try:
         objection = verdict.objection(cell, outcomes)
     except DecodeError as error:
@@ -184,7 +184,7 @@ def _tolerance(tolerance: npt.NDArray[np.float64]) -> float | Value:
 
 
 def _plan(lowered: Lowered, method: str) -> Graph:
-    """Return what a program says of a method; raise RefusedError."""
+    """Return a program's description of a method; raise RefusedError."""
     decoded = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas))
     for graph in decoded.graphs:
         if graph.name == method:

@@ -1,4 +1,4 @@
-"""Reads a corpus. Nothing of it is run, and nothing is used before its digest has been compared: docs/security.md."""
+"""Reads a corpus: runs nothing of it, and uses nothing whose digest differs (docs/lab/supply-chain.md)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from executorch_goldens.programs.replay import LISTING, listing, require_replaya
 
 #: Bytes of the file with the manifest's digest.
 LARGEST_SEAL = 1 << 10
-#: What a person can do about a file that is not what was frozen.
+#: Way out for a file that differs from the frozen one.
 COPY = "Nothing of the corpus was run: copy it again from where it was frozen"
 
 
@@ -59,7 +59,7 @@ class Corpus:
         data = _contents(path, untrusted.LARGEST_TEXT)
         seal = _contents(folder / SEAL, LARGEST_SEAL)
         if seal.split()[:1] != [hashlib.sha256(data).hexdigest().encode()]:
-            raise CorpusError(path, f"is not what {SEAL} has the digest of: one of them was changed", COPY)
+            raise CorpusError(path, f"does not have the digest in {SEAL}: one of them was changed", COPY)
         try:
             manifest = parsed(data)
         except UnknownFormatError as error:
@@ -71,7 +71,7 @@ class Corpus:
         return cls(folder, manifest)
 
     def check(self) -> None:
-        """Compare every file with its digest; raise `CorpusError` for the first that is not what it was."""
+        """Compare every file with its digest; raise `CorpusError` for the first that differs."""
         sizes: dict[str, int] = {}
         for digest, size in self._objects():
             if sizes.setdefault(digest, size) != size:
@@ -85,7 +85,7 @@ class Corpus:
         if self.manifest.format > 1:
             path = self.folder / LISTING
             if _contents(path, untrusted.LARGEST_TEXT) != listing(self.manifest).encode():
-                raise CorpusError(path, f"was changed: it is not what {MANIFEST} says", COPY)
+                raise CorpusError(path, f"was changed: its digest is not the one in {MANIFEST}", COPY)
 
     def _objects(self) -> Iterator[tuple[str, int]]:
         for cell in self.manifest.cells:
@@ -139,7 +139,7 @@ class UnknownFormatError(ValueError):
 
 
 def parsed(data: bytes) -> Manifest:
-    """Return what a manifest says; raise ValueError for what is none, UnknownFormatError for one of another version."""
+    """Return the content of a manifest; raise ValueError unless it is one, UnknownFormatError for another version."""
     try:
         version = msgspec.json.decode(data, type=Head).format
         if version not in READ:

@@ -1,4 +1,4 @@
-"""What an exporting process writes down of one export for the process that freezes it."""
+"""The record of one export that an exporting process writes for the freezing process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable
 from executorch_goldens.programs.format import FrozenSample, Value
 
-#: What writes records, in the processes that export.
+#: The module that writes records, in exporting processes.
 RECORDER = "executorch_goldens.programs.recorder:Recorder"
 #: Environment variable: the folder that records go to.
 FOLDER = "GOLDENS_RECORDS"
@@ -28,7 +28,7 @@ class Call:
     payload
         As it is in the program.
     ran
-        What the reference model was given: `payload`, with the sizes of these inputs where it leaves sizes open.
+        The reference model's input: `payload`, with the sizes of these inputs where it leaves sizes open.
     """
 
     payload: bytes
@@ -38,7 +38,7 @@ class Call:
 
 
 def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bound: float) -> FrozenSample:
-    """Return a call of a delegate as a sample: there is nothing else to measure it by than what it gave.
+    """Return a call of a delegate as a sample: its own outputs are the only reference.
 
     Integers are exact in TOSA. Floating values have the target's bound; none was measured inside of a program.
 
@@ -58,14 +58,14 @@ def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bo
 
 @dataclass(frozen=True)
 class Record:
-    """What a program was run on.
+    """The inputs that a program was run on.
 
     Attributes
     ----------
     samples
         The inputs of each step, by name of the sample.
     calls
-        What its delegates were run on meanwhile, by name of the sample; none where the runtime ran it.
+        Inputs of its delegates meanwhile, by name of the sample; none where the runtime ran it.
     constants
         The inputs that are no tensors, in words.
     methods

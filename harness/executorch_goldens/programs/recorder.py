@@ -1,4 +1,4 @@
-"""Has a process that exports write down what the program and its TOSA delegates are run on: no artifact has that."""
+"""Makes an exporting process record the inputs of the program and of its TOSA delegates: no artifact has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists what a device runs: the programs of a corpus in lines that a runner reads without a parser of JSON.
+"""Lists programs for a device: the corpus in lines that a runner reads without a JSON parser.
 
 A line is a word and its fields, with one space between them; no field has a space. What a line belongs to is above it:
 
@@ -7,7 +7,7 @@ A line is a word and its fields, with one space between them; no field has a spa
 ``data NAME FILE``
     A data file (``.ptd``) of the program.
 ``sample FOLDER``
-    What it is run on, from its initial state. Its outputs go to this folder, below one of the runner's.
+    Inputs, from its initial state. Its outputs go to this folder, below one of the runner's.
 ``step METHOD``
     A run of a method. Steps follow one another; outputs are those of the last.
 ``input DTYPE SHAPE ORDER FILE``
@@ -43,17 +43,17 @@ LISTING = "replay.txt"
 HEAD = "goldens-replay 1"
 #: A field, or a part of one.
 _FIELD = re.compile(r"[^\s,]+")
-#: What the name of a sample may have, and that of a folder not.
+#: Characters that a sample's name may have, and a folder's not.
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 
 def is_listed(program: ProgramEntry) -> bool:
-    """Whether a device runs it: a TOSA delegate by itself is no program of ExecuTorch's."""
+    """Return whether a device runs it: a TOSA delegate alone is not a program of ExecuTorch's."""
     return program.engine != REFERENCE_MODEL
 
 
 def folder_of(cell: str, program: str, sample: str) -> PurePosixPath:
-    """Return where a runner leaves what a program gives on a sample, below its folder of outputs.
+    """Return the folder of a program's outputs on a sample, below the runner's output folder.
 
     >>> str(folder_of("xnnpack-fp32/gru", "program", "second step"))
     'xnnpack-fp32/gru/program/second-step'
@@ -62,7 +62,7 @@ def folder_of(cell: str, program: str, sample: str) -> PurePosixPath:
 
 
 def require_replayable(program: ProgramEntry) -> None:
-    """Raise ValueError where what a listing says of a program would not be read as it is."""
+    """Raise ValueError where a listing could not represent a program."""
     if not is_listed(program):
         return
     folders = [folder_of("", program.name, sample.name).name for sample in program.samples]
@@ -76,7 +76,7 @@ def require_replayable(program: ProgramEntry) -> None:
 
 
 def listing(manifest: Manifest) -> str:
-    """Return the lines for what a manifest lists."""
+    """Return the lines for a manifest."""
     return "".join(f"{line}\n" for line in (HEAD, *_lines(manifest)))
 
 

@@ -1,4 +1,4 @@
-"""Judges what a device gave: files of outputs that were brought back, beside what was frozen. Nothing is run.
+"""Judges a device's results: files of outputs, compared with the frozen ones. Nothing is run.
 
 An output is ``output-<i>.npy``, or ``output-<i>.bin``: the bytes of the tensor as they are in the device's memory,
 which say neither dtype nor shape. The folder is as `executorch_goldens.programs.replay` names it.
@@ -20,20 +20,20 @@ from executorch_goldens.programs import comparing
 from executorch_goldens.programs.format import ITEMSIZE, LARGEST_TENSOR, NOT_IN_NUMPY, FrozenSample, Value
 from executorch_goldens.programs.replay import folder_of
 
-#: What came of a sample, beside what `executorch_goldens.programs.comparing` has: an output is not there, or its file
+#: Results of a sample, beside those of `executorch_goldens.programs.comparing`: an output is missing, or its file
 #: ends before the output does.
 MISSING, TRUNCATED = "missing", "truncated"
-#: How an output may be written.
+#: Formats of an output.
 ARRAY, MEMORY = ".npy", ".bin"
 #: Bytes of the header of a ``.npy``: numpy reads no longer one.
 LARGEST_HEADER = 10_000
-#: What numpy raises for a damaged one.
+#: Exceptions of numpy for a damaged one.
 DAMAGED = (ValueError, TypeError, SyntaxError, RecursionError, tokenize.TokenError)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of a sample.
+    """The result of a sample.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class _UnusableError(ValueError):
 
 
 def judge(cell: Cell, program: str, sample: FrozenSample, folder: Path) -> Judged:
-    """Compare what `folder` has of a sample with what was frozen."""
+    """Compare the outputs of a sample in `folder` with the frozen ones."""
     try:
         outputs = tuple(_outputs(sample, folder, folder_of(str(cell), program, sample.name)))
     except _UnusableError as error:

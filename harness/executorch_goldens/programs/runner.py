@@ -30,22 +30,22 @@ from typing import Any
 
 #: Exit status of a child whose engine raised.
 RAISED = 3
-#: How often a child is looked at, in seconds.
+#: Seconds between looks at a child.
 POLL = 0.005
-#: How many times its limit of processor time a program may take of wall time: a busy machine does not end it.
+#: Wall time of a program, as a multiple of its limit of processor time: a busy machine does not end it.
 WALL = 20.0
 #: Bytes that a program may leave in one file.
 LARGEST_FILE = 1 << 29
-#: What each engine is installed as.
+#: The distribution of each engine.
 DISTRIBUTIONS = {"executorch": ("executorch", "torch"), "tosa-reference-model": ("tosa-tools",)}
 
 
 def in_executorch(program: bytes, files: list[bytes], samples: list[list[Any]], leave: Any) -> None:
-    """Run a ``.pte`` on each sample, step by step; leave what the last step gives."""
+    """Run a ``.pte`` on each sample, step by step; write the outputs of the last step."""
     import torch
 
     for number, steps in enumerate(samples):
-        # Anew for each: a program with a state keeps it.
+        # Loaded again for each: a program keeps its state.
         run = _with_files(program, files) if files else _by_itself(program)
         outputs: Any = ()
         for name, step in steps:
@@ -54,7 +54,7 @@ def in_executorch(program: bytes, files: list[bytes], samples: list[list[Any]], 
 
 
 def _by_itself(program: bytes) -> Any:
-    """Load a program, whose methods share their state; return what runs one of them."""
+    """Load a program, whose methods share their state; return a function that runs one of them."""
     from executorch.runtime import Runtime, Verification
 
     loaded = Runtime.get().load_program(program, verification=Verification.InternalConsistency)
@@ -69,7 +69,7 @@ def _by_itself(program: bytes) -> Any:
 
 
 def _with_files(program: bytes, files: list[bytes]) -> Any:
-    """Load a program with its data file as what the runtime calls a module: before 1.5.1 no other takes one."""
+    """Load a program with its data file as the runtime's module: before 1.5.1 nothing else takes one."""
     from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 
     if len(files) > 1:
@@ -124,7 +124,7 @@ ENGINES = {"executorch": in_executorch, "tosa-reference-model": in_reference_mod
 
 
 def load(engine: str) -> None:
-    """Import what an engine needs, once for all programs."""
+    """Import an engine's modules, once for all programs."""
     if engine == "executorch":
         import torch
 
@@ -138,7 +138,7 @@ def load(engine: str) -> None:
 
 
 def versions(engines: list[str]) -> dict[str, str]:
-    """Return what is installed."""
+    """Return the installed versions."""
     from importlib import metadata
 
     return {name: metadata.version(name) for engine in engines for name in DISTRIBUTIONS[engine]}
@@ -188,7 +188,7 @@ def child(folder: Path, megabytes: int, seconds: float) -> None:
 
 
 def limit(megabytes: int, seconds: float) -> None:
-    """Bound what this process may take: memory beyond what it has, processor time."""
+    """Limit this process: memory on top of its own, processor time."""
     most = min(math.ceil(seconds), 2**31 - 1)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(

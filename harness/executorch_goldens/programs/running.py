@@ -26,7 +26,7 @@ from executorch_goldens.programs.format import LARGEST_TENSOR, MOST_TENSORS, Dim
 from executorch_goldens.settings.exports import absolute, worker_environment
 from executorch_goldens.workers.sweep import exit_reason
 
-#: What the other interpreter is given.
+#: The script for the other interpreter.
 RUNNER = Path(__file__).with_name("runner.py")
 #: Seconds that importing an engine may take: 3 to 10 on an idle machine, and several minutes were seen on a busy one.
 IMPORT_LIMIT = 900.0
@@ -40,17 +40,17 @@ LOG_LINES = 4
 #: Characters of an error that are shown.
 SHOWN = 500
 
-#: What a person installs for an engine.
+#: Distributions to install for an engine.
 INSTALLED_AS = {"executorch": "executorch and torch", "tosa-reference-model": "tosa-tools"}
 
 
 class RunningError(HarnessError):
-    """An interpreter that programs cannot be run in; never a result of a program. The message says what to do."""
+    """An interpreter cannot run programs; never a result of a program. The message names the way out."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program may take.
+    """Resource limits of a program.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a program.
+    """The result of running a program.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Runtime:
     Attributes
     ----------
     versions
-        What it has installed, once the context is entered.
+        Its installed versions, once the context is entered.
 
     Raises
     ------
@@ -189,7 +189,7 @@ class Runtime:
             while not line.endswith(b"\n"):
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise RunningError(
-                        f"{self.interpreter} does not answer for {seconds:g} s; {self._said()}"
+                        f"{self.interpreter} does not answer for {seconds:g} s; {self._last_words()}"
                     )
                 if not (part := os.read(self._answers.fileno(), 1 << 16)):
                     raise self._died()
@@ -203,12 +203,16 @@ class Runtime:
         status = self._process.returncode
         return RunningError(
             f"{self.interpreter} ended ({exit_reason(status) if status is not None else 'closed its answers'}) "
-            f"where it was to run programs; {self._said()}"
+            f"where it was to run programs; {self._last_words()}"
         )
 
-    def _said(self) -> str:
-        said = _last_lines(self._log)
-        return f"it said: {said}" if said else "it said nothing. Does it run, and has it ExecuTorch?"
+    def _last_words(self) -> str:
+        lines = _last_lines(self._log)
+        return (
+            f"its last output: {lines}"
+            if lines
+            else "it printed nothing. Does it run, and has it ExecuTorch?"
+        )
 
     def _needs(self) -> str:
         return " and ".join(INSTALLED_AS[engine] for engine in self.engines)
@@ -248,14 +252,14 @@ def _put(program: Program, folder: Path) -> None:
 
 
 class _Output(msgspec.Struct):
-    """What a program says of an output: it may be anything."""
+    """An output as a program describes it: it may be anything."""
 
     dtype: Name
     shape: Dimensions
 
 
 def _taken(program: Program, folder: Path, answer: Mapping[str, Any], limits: Limits) -> Ran:
-    """Return what a program left in its folder. It may have been led to write whatever it likes there."""
+    """Return the files that a program wrote to its folder. They may hold anything."""
     outputs: list[tuple[Value, ...]] = []
     stopped, reason = _end_of(folder, answer, limits)
     for number, sample in enumerate(program.samples):
@@ -264,7 +268,7 @@ def _taken(program: Program, folder: Path, answer: Mapping[str, Any], limits: Li
         try:
             outputs.append(_outputs(folder, number))
         except (ValueError, OSError, msgspec.MsgspecError, RecursionError) as error:
-            stopped, reason = REFUSED, f"what it gave for sample {sample.name} cannot be read: {error}"
+            stopped, reason = REFUSED, f"its outputs for sample {sample.name} cannot be read: {error}"
             break
     if not stopped and len(outputs) < len(program.samples):
         stopped, reason = CRASHED, f"ended without a result for sample {program.samples[len(outputs)].name}"
@@ -272,11 +276,11 @@ def _taken(program: Program, folder: Path, answer: Mapping[str, Any], limits: Li
 
 
 def _outputs(folder: Path, number: int) -> tuple[Value, ...]:
-    said = msgspec.json.decode(untrusted.contents(folder / f"out-{number}.json"), type=list[_Output])
-    if len(said) > MOST_TENSORS:
-        raise ValueError(f"{len(said)} outputs")
+    outputs = msgspec.json.decode(untrusted.contents(folder / f"out-{number}.json"), type=list[_Output])
+    if len(outputs) > MOST_TENSORS:
+        raise ValueError(f"{len(outputs)} outputs")
     values = []
-    for index, output in enumerate(said):
+    for index, output in enumerate(outputs):
         data = untrusted.contents(folder / f"out-{number}-{index}", LARGEST_TENSOR)
         values.append(Value(output.dtype, output.shape, data))
     return tuple(values)
@@ -296,7 +300,7 @@ def _end_of(folder: Path, answer: Mapping[str, Any], limits: Limits) -> tuple[st
 
 
 def _text(path: Path) -> str:
-    """Return what was written to a file, empty where nothing can be read."""
+    """Return the content of a file, empty if it cannot be read."""
     try:
         return untrusted.contents(path, LARGEST_LOG).decode(errors="replace")
     except (OSError, ValueError):

@@ -71,7 +71,7 @@ class Writer:
         shutil.rmtree(self._aside, ignore_errors=True)
 
     def add(self, cell: Cell, variations: Sequence[str], programs: Sequence[Program]) -> None:
-        """Write the programs of a cell; raise ValueError, and list nothing, for what a corpus cannot hold."""
+        """Write the programs of a cell; raise ValueError, and list nothing, if a corpus cannot hold one."""
         objects: dict[str, bytes] = {}
         entries = [_program(program, objects) for program in programs]
         try:
@@ -116,7 +116,7 @@ class Writer:
 
 
 def require_new(folder: Path) -> None:
-    """Raise `CorpusError` where there is something: a corpus is what was released once, and is never added to."""
+    """Raise `CorpusError` if the folder is not empty: a corpus is released once and never added to."""
     if folder.exists() or folder.is_symlink():
         raise CorpusError(
             folder, "exists, and a corpus is never changed", "Name another folder, or delete this one"
@@ -124,7 +124,7 @@ def require_new(folder: Path) -> None:
 
 
 def _program(program: Program, objects: dict[str, bytes]) -> ProgramEntry:
-    """Return what a manifest says of a program, whose bytes and tensors come to `objects`; raise ValueError."""
+    """Return the manifest entry of a program, whose bytes and tensors go to `objects`; raise ValueError."""
     if len(program.data) > LARGEST_PROGRAM:
         raise ValueError(f"{program.name} has {len(program.data):,} bytes, more than {LARGEST_PROGRAM:,}")
     entry = ProgramEntry(

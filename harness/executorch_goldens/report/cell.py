@@ -31,7 +31,7 @@ MOST_HUNKS = 40
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of which less is better, or more, in the artifact before and after; None where one has none."""
+    """A quantity with a better direction, in the artifact before and after; None where one has none."""
 
     what: str
     before: float | None
@@ -48,28 +48,28 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Page:
-    """What the page of a cell shows.
+    """The content of a cell's page.
 
     Attributes
     ----------
     labels
-        What the two artifacts are called that it compares.
+        The names of the two artifacts that it compares.
     nearby
-        What differs in a graph of a delegate, drawn with its neighbours: the graph's name, and the sides.
+        Differences in a graph of a delegate, drawn with its neighbours: the graph's name, and the sides.
     drawings
         The whole artifacts, each with what it is of.
     hunks
         Texts around what differs: of the graphs that the pass left, or else of the delegates.
     before
-        What the golden says of its own error; empty where it says nothing.
+        The golden's own error; empty where it has none.
     failing, tensors
         Outputs and values beyond their tolerance; constants that differ.
     changes
-        How the artifacts differ, of the kinds that a review knows.
+        The differences of the artifacts, of the kinds that a review knows.
     origins
         Of the second artifact; None where the run has not recorded them.
     defect
-        What is declared of the cell; empty for nothing.
+        The declared defect of the cell; empty for none.
     rejected
         Why its cause was rejected; empty where it was not.
     """
@@ -94,7 +94,7 @@ class Page:
     rejected: str = ""
 
     def origin(self, listing: Listing, row: Row) -> str:
-        """Return what made an operator of the second artifact, and what converted it; empty where it is not known."""
+        """Return the pass that made an operator of the second artifact, and those that converted it; may be empty."""
         if self.origins is None or row.state == REMOVED:
             return ""
         _, _, value = row.label.partition(" ")
@@ -102,13 +102,13 @@ class Page:
 
     @property
     def more(self) -> int:
-        """How many places there are beyond those that a reader is shown."""
+        """Number of places beyond those shown."""
         return max(len(self.hunks) - MOST_HUNKS, 0)
 
     @property
     def directed(self) -> bool:
-        """Whether more than in the first artifact is worse: it is the golden."""
-        return self.labels == (GOLDEN, NOW)
+        """True if an increase is worse: the first artifact is the golden, or the base."""
+        return self.labels == self.found.sides
 
     @property
     def pipelines(self) -> list[tuple[str, list[Step]]]:
@@ -130,7 +130,7 @@ def page(
     held
         Its golden.
     defect
-        What is declared of it; empty for nothing.
+        Its declared defect; empty for none.
     rejected
         Why its cause was rejected; empty where it was not.
     """
@@ -138,10 +138,10 @@ def page(
     labels = found.labels(evidence)
     member = found.member
     errors = list(tensors.errors(evidence))
-    departing = list(tensors.beyond_tolerance(evidence))
+    departing = list(tensors.beyond_tolerance(evidence, found.sides[1]))
     if member is None or member.after is None:
         old = measured(held) if held is not None else {}
-        # What was accepted is the golden by now.
+        # Accepted proposals are goldens by now.
         now = old if found.kind == ACCEPTED else {}
         alone = [Quantity(words, old.get(key), now.get(key)) for key, words in QUANTITIES.items() if old]
         return Page(
@@ -166,20 +166,20 @@ def page(
         drawings=_drawings(member, labels, listings),
         listings=listings,
         hunks=_hunks(evidence, listings),
-        before=_numerics(member) if labels == (GOLDEN, NOW) else "",
+        before=_numerics(member) if labels == found.sides else "",
         timeline=passes.timeline(member.before, member.after),
         errors=errors,
         defect=defect,
         rejected=rejected,
         failing=departing,
         tensors=list(tensors.constants(member.before, member.after, labels, evidence)),
-        origins=origins.read(found.folder, "" if labels == (GOLDEN, NOW) else labels[1]),
+        origins=origins.read(found.folder, "" if labels == found.sides else labels[1]),
         changes=[_change(str(edit), of_cell) for edit, of_cell in member.edits.items()],
     )
 
 
 def _change(edit: str, of_cell: str) -> str:
-    """Return an edit with what a cell shows of it, which may say it again.
+    """Return an edit with a cell's detail, which may repeat it.
 
     >>> _change("CLAMP.max", "CLAMP.max: 6 -> 2"), _change("CONV2D lost", "")
     ('CLAMP.max: 6 -> 2', 'CONV2D lost')
@@ -188,7 +188,7 @@ def _change(edit: str, of_cell: str) -> str:
 
 
 def _numerics(member: Member) -> str:
-    """Return the error of the golden as a run measured it, or else what the golden says of it."""
+    """Return the error of the golden as a run measured it, else the golden's own field."""
     had = benign.used_before(member.before)
     if had is not None:
         return f"error {benign.against(had)}"
@@ -205,7 +205,7 @@ def _hunks(evidence: Evidence, listings: Sequence[Listing]) -> list[Hunk]:
 def _nearby(
     listings: Sequence[Listing], labels: tuple[str, str]
 ) -> Iterator[tuple[str, list[tuple[str, Drawing]]]]:
-    """Yield, for each graph that differs, what differs in it on both sides, drawn."""
+    """Yield, for each graph that differs, both sides of the difference, drawn."""
     for listing in listings:
         differing = [row for row in listing.rows if row.state != SAME]
         sides = (
@@ -235,7 +235,7 @@ def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:
 def _drawings(
     member: Member, labels: tuple[str, str], listings: Sequence[Listing]
 ) -> list[tuple[str, Drawing]]:
-    """Draw what was made; the other artifact as well where neither is the right one, or this one does not lower."""
+    """Draw the artifact; the other one as well where neither is right, or this one does not lower."""
     assert member.after is not None
     drawn = [(labels[1], drawing.drawing(member.after, operators.changed_labels(listings)))]
     if member.before is not None and (labels != (GOLDEN, NOW) or golden.GRAPH not in member.after):

@@ -1,7 +1,7 @@
 """Puts a report together: one HTML file with its script, its style and its pages.
 
 Names and texts come from models of strangers. Jinja2 escapes them in the pages, and the pages and the data of the grid
-stand in the file compressed and in base64, where nothing can end a script. A content security policy forbids the file
+are in the file compressed and in base64, which cannot end a script. A content security policy forbids the file
 to load anything, and to run any script but its own, by digest.
 """
 
@@ -21,7 +21,7 @@ from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.report import cell, drifting
-from executorch_goldens.report.gathering import Gathered
+from executorch_goldens.report.gathering import Gathered, of_comparison
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.report.tables import Table
 from executorch_goldens.review import benign, doubt, listing
@@ -42,6 +42,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["difference"] = lambda member: "\n".join(listing.difference(member))
+    environment.filters["sided"] = of_comparison if gathered.compares else str
     environment.filters["linked"] = linked
     environment.filters["error"] = lambda member: benign.shown(member.proposal, member.before)
     environment.globals.update(
@@ -50,6 +51,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         quantities=config.QUANTITIES,
         count=count,
         rejected=gathered.decided.reasons,
+        compares=gathered.compares,
         verdicts=lambda group: verdicts(member.proposal.verdict for member in group.members),
     )
     pages = dict(_pages(environment, gathered, tables))
@@ -67,7 +69,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
 def _pages(
     environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
 ) -> Iterator[tuple[str, str]]:
-    """Yield what the address of each page ends in, and its HTML."""
+    """Yield the end of each page's address, and its HTML."""
     rejected = gathered.decided.reasons
     # Those that are decided come last.
     groups = sorted(worst_first(gathered.groups), key=lambda group: group.cause in rejected)

@@ -27,7 +27,7 @@ MOST_NEAR = 60
 #: Units of a drawing, which are pixels at its natural size.
 HEIGHT, CHARACTER, MARGIN, GAP, TITLE = 34.0, 6.4, 14.0, 26.0, 22.0
 NARROWEST, WIDEST = 60.0, 230.0
-#: Parts of a graph that hang together stand side by side, up to this width.
+#: Connected parts of a graph are placed side by side, up to this width.
 ROW = 1600.0
 #: Operators that hold a constant: drawn where they differ, a row of them would hide the others.
 HOLDING = ("CONST", "CONST_SHAPE")
@@ -42,7 +42,7 @@ class Box:
     kind
         ``operator``, ``boundary`` for inputs and outputs, ``constant`` or ``delegate``.
     detail
-        Said when a reader points at it.
+        Text of the tooltip.
     state
         ``changed`` where it is not as in the other graph; empty otherwise.
     """
@@ -93,7 +93,7 @@ def drawing(texts: Texts, changed: Mapping[str, Collection[str]]) -> Drawing | N
 
 
 def neighbourhood(graph: OutlineGraph, changed: Collection[int]) -> Drawing | None:
-    """Draw some operators of a graph and what they read from and hand on to; None for none, and for too many.
+    """Draw some operators of a graph with their neighbours; None for none, and for too many.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _program(
     delegates = lowered.delegates(texts)
     boxes: dict[str, Box] = {}
     edges: set[tuple[str, str]] = set()
-    # What only hands a value on is no box: a reference to it is one to what it hands on.
+    # A node that only passes a value on gets no box: a reference to it is one to its input.
     sources: dict[str, str] = {}
     for node in lowered.nodes(texts[golden.GRAPH]):
         read = [sources.get(each, each) for each in node.read]
@@ -134,7 +134,7 @@ def _program(
 
 
 def _handed_on(node: lowered.LoweredNode, read: Sequence[str], delegates: Mapping[str, int]) -> str:
-    """Return what a node hands on as it is, a delegate or one of several values; empty where it hands on nothing."""
+    """Return the name that a node only passes on, a delegate or one of several values; empty for other nodes."""
     if node.op == "get_attr" and node.target in delegates:
         return node.target
     return read[0] if node.target == lowered.GETITEM and read else ""
@@ -151,7 +151,7 @@ def _of_node(node: lowered.LoweredNode) -> Box:
 def _of_delegate(
     key: str, name: str, number: int, texts: Texts, changed: Mapping[str, Collection[str]]
 ) -> Box:
-    """Return the box of a call of the delegate `name`, with what is in it."""
+    """Return the box of a call of the delegate `name`, with its contents."""
     inner = _delegate(texts, f"delegate_{number}", changed)
     box = replace(_box(key, "delegate", f"delegate {number}", name), state=_state(inner), inner=inner)
     return replace(box, width=inner.width, height=inner.height + TITLE) if inner else box
@@ -210,7 +210,7 @@ def _box(key: str, kind: str, label: str, detail: str = "") -> Box:
 
 
 class _Size:
-    """What grandalf asks of a box, and where it puts it."""
+    """The size and position of a box, in grandalf's interface."""
 
     def __init__(self, width: float, height: float) -> None:
         self.w, self.h = width, height
@@ -242,7 +242,7 @@ class _Link(Edge):
 
 
 class _Way:
-    """Where grandalf leads an edge."""
+    """The route of an edge, in grandalf's interface."""
 
     def __init__(self) -> None:
         self.points: list[tuple[float, float]] = []
@@ -280,7 +280,7 @@ def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawi
 
 
 def _extent(views: Sequence[Any]) -> tuple[float, float, float, float]:
-    """Return the least x and y of what grandalf has placed, its width and its height."""
+    """Return the least x and y of grandalf's layout, its width and its height."""
     west = min(view.xy[0] - view.w / 2 for view in views)
     north = min(view.xy[1] - view.h / 2 for view in views)
     east = max(view.xy[0] + view.w / 2 for view in views)

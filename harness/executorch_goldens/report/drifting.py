@@ -1,4 +1,4 @@
-"""What changed from each release of a report to the next, by cause."""
+"""Changes from each release of a report to the next, by cause."""
 
 from __future__ import annotations
 

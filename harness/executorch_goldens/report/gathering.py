@@ -1,4 +1,4 @@
-"""Brings together what a report is made of: the results of runs, what their cells propose, the goldens."""
+"""Gathers the input of a report: the results of runs, proposals of their cells, the goldens."""
 
 from __future__ import annotations
 
@@ -16,33 +16,44 @@ from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.verdict import DISAGREEING
-from executorch_goldens.results import merging, proposals
+from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import Decisions, decisions, name_of
 from executorch_goldens.review.groups import Group, Member, grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 
-#: What the artifacts of a cell are called where they are not two variations.
+#: Labels of a cell's artifacts where they are not two variations: of a run, and of a comparison.
 GOLDEN, NOW = "golden", "now"
+BASE, HEAD = "base", "head"
+#: Words of messages and differences for a golden and the artifact of a run, and those for a base and a head.
+IN_COMPARISONS = {
+    "- golden, + now": "- base, + head",
+    "only in golden": "only in base",
+    "only in now": "only in head",
+    "its golden": "the base",
+    "the golden": "the base",
+}
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a run found of a cell.
+    """A run's findings for a cell.
 
     Attributes
     ----------
     row
         Its line of ``results.jsonl``.
     folder
-        What the run kept of it.
+        The evidence that the run kept of it.
     patches
         Names of those that it was exported with.
     member
-        What it proposes, beside its golden; None where it proposes nothing.
+        Its proposal, beside its golden; None without one.
     kind
-        What it is counted as: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
+        Its category: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
+    sides
+        The names of its golden and of the artifact of the run.
     """
 
     release: str
@@ -51,6 +62,7 @@ class Found:
     patches: Sequence[str]
     member: Member | None
     kind: str
+    sides: tuple[str, str] = (GOLDEN, NOW)
 
     @property
     def cell(self) -> Cell:
@@ -62,20 +74,20 @@ class Found:
         return f"{self.release}/{self.cell}"
 
     def evidence(self) -> Evidence:
-        """Return what the run kept for its page; raise `executorch_goldens.results.evidence.EvidenceError`."""
+        """Return the run's evidence for the page; raise `executorch_goldens.results.evidence.EvidenceError`."""
         return Evidence.read(self.folder)
 
     def labels(self, evidence: Evidence) -> tuple[str, str]:
-        """Return what the two artifacts are called that are compared."""
+        """Return the names of the two compared artifacts."""
         if self.row["verdict"] not in DISAGREEING:
-            return GOLDEN, NOW
+            return self.sides
         names = [names[0] for names in evidence.agreeing]
         return (names[0], names[1]) if len(names) > 1 else ("one variation", "another")
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """What a report is made of.
+    """The input of a report.
 
     Attributes
     ----------
@@ -86,20 +98,23 @@ class Gathered:
     readings
         Of the goldens, by release; of a release without any, none.
     decided
-        What persons have decided about the cells.
+        Decisions about the cells.
+    compares
+        Whether they are the results of a comparison, whose base is in the place of goldens.
     """
 
     found: Sequence[Found]
     groups: Sequence[Group]
     readings: Mapping[str, Mapping[Cell, Reading]]
     decided: Decisions
+    compares: bool = False
 
     @property
     def releases(self) -> list[str]:
         return list(dict.fromkeys(found.release for found in self.found))
 
     def defect(self, found: Found) -> str:
-        """Return what is declared of a cell; empty for nothing."""
+        """Return the declared defect of a cell; empty for none."""
         declared = self.decided.declared.get(name_of(found.release, found.row))
         return declared.reason if declared is not None else ""
 
@@ -113,24 +128,37 @@ class Gathered:
         return measured(held) if held is not None else {}
 
 
+def of_comparison(text: str) -> str:
+    """Return what is said of an artifact and its golden, of a head and its base.
+
+    >>> of_comparison("differs from its golden in pte.txt"), of_comparison("pte.txt: - golden, + now")
+    ('differs from the base in pte.txt', 'pte.txt: - base, + head')
+    """
+    for of_run, here in IN_COMPARISONS.items():
+        text = text.replace(of_run, here)
+    return text
+
+
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
-    """Read the results under `folders`; raise UsageError and the errors of what is read."""
+    """Read the results under `folders`; raise UsageError and errors of the files."""
     by_release = {release: list(each) for release, each in merging.find(folders).items()}
     parts = [part for of_release in by_release.values() for part in of_release]
     roots = dict.fromkeys(part.folder.parent for part in parts)
-    # What earlier runs of other cells propose stays beside the results, and is none of them.
+    # Proposals of earlier runs of other cells stay beside the results, and do not belong to them.
     checked = {_folder(part, row) for part in parts for row in part.rows}
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
-    groups = grouped(proposed, goldens, Standing(repository, goldens))
+    compares = any(provenance.BASE in part.provenance.settings for part in parts)
+    # Proposals of a comparison cannot be accepted.
+    groups = grouped(proposed, goldens, None if compares else Standing(repository, goldens))
     decided = decisions(parts, goldens, repository, groups)
     readings = {
         release: dict(_readings(each, goldens / release, decided)) for release, each in by_release.items()
     }
-    return Gathered(_found(parts, groups, decided), groups, readings, decided)
+    return Gathered(_found(parts, groups, decided), groups, readings, decided, compares)
 
 
 def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Decisions) -> list[Found]:
-    """Return what runs found of each cell; raise UsageError where two found something of one."""
+    """Return the findings of runs for each cell; raise UsageError where two runs found one cell."""
     members = {member.proposal.folder: member for group in groups for member in group.members}
     found: dict[str, Found] = {}
     for each in (each for part in parts for each in _of_part(part, members, decided)):
@@ -160,11 +188,13 @@ def _readings(
 def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisions) -> Iterator[Found]:
     release = part.provenance.release
     patches = part.provenance.settings.get("patches", ())
+    sides = (BASE, HEAD) if provenance.BASE in part.provenance.settings else (GOLDEN, NOW)
     for row in part.rows:
         folder = _folder(part, row)
-        yield Found(release, row, folder, patches, members.get(folder), decided.kind(release, row))
+        kind = decided.kind(release, row)
+        yield Found(release, row, folder, patches, members.get(folder), kind, sides)
 
 
 def _folder(part: merging.Part, row: Mapping[str, Any]) -> Path:
-    """Return where a run keeps what it made of a cell."""
+    """Return the folder of a run's files for a cell."""
     return untrusted.inside(part.folder, row["target"], row["case"])

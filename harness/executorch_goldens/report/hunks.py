@@ -1,4 +1,4 @@
-"""Two texts side by side, around what differs."""
+"""Two texts side by side, around their differences."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class LoweredNode:
 
     @property
     def short(self) -> str:
-        """What the operator is called without its module.
+        """The name of the operator without its module.
 
         >>> LoweredNode("a", "call_function", "executorch.exir.dialects.edge._ops.aten.max.default", "", ()).short
         'aten.max.default'
@@ -56,13 +56,13 @@ class LoweredNode:
 
     @property
     def item(self) -> int:
-        """Which of several results a ``getitem`` takes."""
+        """The index of a ``getitem``."""
         found = _ITEM.search(self.arguments)
         return int(found[1]) if found else 0
 
 
 def nodes(graph: str) -> Iterator[LoweredNode]:
-    """Yield the nodes of a graph's text, not those of the graphs nested in it; what it returns comes last."""
+    """Yield the nodes of a graph's text, without nested graphs; its return comes last."""
     for line in graph.splitlines()[1:]:
         if end := _RETURN.fullmatch(line):
             read = tuple(_WORD.findall(end["arguments"]))

@@ -13,7 +13,7 @@ from executorch_goldens.structure.graphs import Pairing, paired
 from executorch_goldens.structure.outline import OutlineGraph
 from executorch_goldens.structure.side import Side, described
 
-#: How an operator compares with the same one of the other artifact.
+#: States of an operator against the same one of the other artifact.
 SAME, CHANGED, REPLACED, ADDED, REMOVED = "same", "changed", "replaced", "added", "removed"
 #: Numbers of a constant that its line has; a longer one has its digest.
 SHOWN_NUMBERS = 16
@@ -72,7 +72,7 @@ class Listing:
         return any(row.state != SAME for row in self.rows)
 
     def hunks(self) -> list[Hunk]:
-        """Return the text of what differs, each place with the operator before and after it."""
+        """Return the text of the differences, each place with the operator before and after it."""
         near = {at + by for at, row in enumerate(self.rows) if row.state != SAME for by in (-1, 0, 1)}
         found: list[Hunk] = []
         for at, row in enumerate(self.rows):
@@ -140,7 +140,7 @@ def changed_labels(found: Sequence[Listing]) -> dict[str, set[str]]:
 
 
 def rows(pair: Pairing) -> Iterator[Row]:
-    """Yield the operators in the order after, those that are gone before what followed them."""
+    """Yield the operators in the new order, deleted ones before their old successors."""
     back = pair.matching.back | {other: one for one, other in pair.matching.replaced}
     gone = [at for at in range(len(pair.before.operators)) if at not in back.values()]
     for at, _ in enumerate(pair.after.operators):

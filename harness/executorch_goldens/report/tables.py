@@ -1,4 +1,4 @@
-"""The tables that a repository keeps in its documentation: what the zoo reaches of a release, and what mutants show."""
+"""Tables in a repository's documentation: the zoo's coverage of a release, and the results of mutants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Table:
     text: str
 
     def html(self) -> Markup:
-        """Return it as HTML; what HTML the text has is text, and links, which lead out of the report, are as well."""
+        """Return it as HTML; HTML in the text is escaped, and links, which lead out of the report, become text."""
         markdown = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image"])
         rendered = markdown.render(self.text)
         # The text has none of these tags: they are escaped in it.
@@ -52,12 +52,12 @@ def tables(root: Path, releases: Sequence[str]) -> Iterator[Table]:
     """
     places = {
         f"coverage/{release}": (
-            f"What the zoo reaches of {release}",
+            f"Coverage of {release} by the zoo",
             root / "docs/lab/coverage" / f"{release}.md",
         )
         for release in releases
     }
-    places["mutants"] = ("What deliberate defects show", root / "docs/lab/mutants.md")
+    places["mutants"] = ("Deliberate defects", root / "docs/lab/mutants.md")
     for name, (title, path) in places.items():
         if path.is_file():
             try:

@@ -12,6 +12,7 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.report.gathering import BASE, GOLDEN
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
 from executorch_goldens.review import benign
 from executorch_goldens.structure import outline
@@ -49,14 +50,14 @@ class Square:
 
 @dataclass(frozen=True)
 class Picture:
-    """A tensor, or what two differ by.
+    """A tensor, or the difference of two.
 
     Attributes
     ----------
     title
         ``golden``, ``now``, ``difference``...
     facts
-        What is said of it in words: how many numbers, the least, the largest.
+        A summary: how many numbers, the least, the largest.
     squares
         Of a small tensor.
     across
@@ -89,7 +90,7 @@ class Shown:
     Attributes
     ----------
     lines
-        What is known of a side of which the numbers are not.
+        Description of a side whose numbers are unknown.
     """
 
     name: str
@@ -99,7 +100,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class Error:
-    """How far an output is from what eager gives, and how far it may be.
+    """Error of an output against eager, and its tolerance.
 
     Attributes
     ----------
@@ -151,15 +152,21 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
             )
 
 
-def beyond_tolerance(evidence: Evidence) -> Iterator[Shown]:
-    """Yield the values and outputs that are beyond their tolerance, beside what eager gives."""
+def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[Shown]:
+    """Yield the values and outputs that exceed their tolerance, beside eager's.
+
+    Parameters
+    ----------
+    made
+        Label of the artifact of the run.
+    """
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
             continue
         apart = _distance(kept.actual, kept.expected) > kept.tolerance
         if apart.any():
             name = f"{kept.name}, sample {kept.where}, {kept.variation}"
-            yield Shown(name, pictures(kept.expected, kept.actual, ("eager", "now"), apart))
+            yield Shown(name, pictures(kept.expected, kept.actual, ("eager", made), apart))
 
 
 def constants(
@@ -170,7 +177,7 @@ def constants(
     Parameters
     ----------
     labels
-        What the artifacts are called: ``golden`` and ``now``, or two variations.
+        The names of the artifacts: ``golden`` and ``now``, ``base`` and ``head``, or two variations.
     """
     kept = {(each.where, each.name, each.variation): each for each in evidence.tensors}
     for name, text in after.items():
@@ -218,7 +225,7 @@ def _constant(
 
 
 def _facts(value: OutlineValue) -> str:
-    """Return what a text says of the numbers of a constant that it does not list."""
+    """Return a text's summary of a constant whose numbers it does not list."""
     facts = value.contents.facts if value.contents is not None else {}
     return ", ".join(f"{name} {text}" for name, text in facts.items() if name != "sha256")
 
@@ -236,21 +243,21 @@ def _numbers(
         shape = [int(length) for length in value.type.rpartition("[")[2][:-1].split(",") if length]
         numbers = np.array([read_number(text) for text in listed.split()])
         return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
-    if label == "golden":
+    if label in (GOLDEN, BASE):
         return None
-    # What variations agree on is kept of the first.
+    # Equal values of all variations are kept once, from the first.
     names = [label, *(name for group in evidence.agreeing for name in group)]
     found = (kept.get((where, value.name, name)) for name in names)
     return next((each.actual for each in found if each is not None), None)
 
 
 def pictures(one: Array, other: Array, labels: tuple[str, str], apart: Array | None = None) -> list[Picture]:
-    """Return two tensors of one shape on one scale, and what they differ by.
+    """Return two tensors of one shape on one scale, and their difference.
 
     Parameters
     ----------
     apart
-        Which elements count as different; None for all that are not equal.
+        The elements that count as different; None for all that are not equal.
     """
     if apart is None:
         apart = _distance(other, one) > 0

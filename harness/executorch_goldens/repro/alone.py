@@ -11,7 +11,7 @@ from pathlib import Path
 
 from executorch_goldens.exporting.limits import WALL, processor_seconds
 
-#: What it is run with in addition to a PATH: nothing of the harness, and no hash seed.
+#: Environment variables besides PATH: nothing of the harness, and no hash seed.
 KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR")
 
 
@@ -75,7 +75,7 @@ def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> E
             start_new_session=True,
         )
         try:
-            output, errors = _said(process, limit)
+            output, errors = _output(process, limit)
         finally:
             process.kill()
             process.wait()
@@ -84,7 +84,7 @@ def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> E
     return Ended(process.returncode, printed, errors)
 
 
-def _said(process: subprocess.Popen[str], limit: float) -> tuple[str, str]:
+def _output(process: subprocess.Popen[str], limit: float) -> tuple[str, str]:
     """Wait for the end of `process`; return its output and its errors."""
     started = time.monotonic()
     while True:

@@ -1,4 +1,4 @@
-"""What is wrong with a cell, as far as a script can show it by itself."""
+"""The defect of a cell, where a script can show it by itself."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class Defect:
     tolerances: tuple[float, ...] = ()
 
     def is_like(self, other: Defect) -> bool:
-        """Whether two programs show the same, names and numbers of either aside."""
+        """Return whether two programs show the same defect, names and numbers aside."""
         return (self.kind, self.verdict, self.stage, signature(self.reason)) == (
             *(other.kind, other.verdict, other.stage, signature(other.reason)),
         )
 
 
 def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
-    """Return what is wrong with a cell that was exported under one hash seed or several.
+    """Return the defect of a cell that was exported under one hash seed or several.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def _corrupt(result: Lowered | Failure, judged: verdict.Verdict, seeds: tuple[in
 
 
 def _of_outputs(result: Lowered, judged: verdict.Verdict, seeds: tuple[int, ...]) -> Iterator[Defect]:
-    """Yield a defect for each sample whose outputs are not what eager computes."""
+    """Yield a defect for each sample whose outputs differ from eager."""
     for sample in result.samples:
         allowed = [result.tolerance(sample, index) for index in range(len(sample.expected))]
         pairs = zip(sample.expected, sample.outputs, allowed, strict=False)
@@ -165,7 +165,7 @@ def _one_tolerance(deviation: Deviation) -> float:
 
 
 def signature(line: str) -> str:
-    """Return a one-line reason without what names or counts something of the model.
+    """Return a one-line reason without names and counts of the model.
 
     >>> signature("RuntimeError: Output node 'aten_permute_copy_default' is already in the inputs")
     'RuntimeError: Output node … is already in the inputs'

@@ -1,4 +1,4 @@
-"""Writes the text of an issue around a script: what ExecuTorch's form for bugs asks for."""
+"""Writes the text of an issue around a script, for ExecuTorch's bug form."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from executorch_goldens.targets import find
 
 @dataclass(frozen=True)
 class Script:
-    """A script and what it shows.
+    """A script and the defect it shows.
 
     Attributes
     ----------
     text
         Its source.
     defect
-        What was found wrong with the cell's program, or with the smaller one.
+        The defect of the cell's program, or of the smaller one.
     subject
-        What a reader learns about where the program comes from.
+        The origin of the program, for a reader.
     """
 
     text: str
@@ -36,7 +36,7 @@ def issue(script: Script, target: str, release: Release, seen: str) -> str:
     Parameters
     ----------
     seen
-        What the script printed in this environment.
+        The output of the script in this environment.
     """
     title, expected = KINDS[script.defect.kind]
     return (

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 #: Seconds that a finished script may take: two processes that import, and export once, several times over.
 SCRIPT_LIMIT = 600.0
-#: How often it is run: what depends on memory that is freed shows in about half of the runs.
+#: Number of runs: a use of freed memory shows in about half of them.
 RUNS = 5
-#: What a run after the first may take: seconds, and times what the run before it took.
+#: Limits of a run after the first: seconds, and a multiple of the run before.
 LATER, TIMES = 60.0, 5.0
 
 
 @dataclass(frozen=True)
 class Options:
-    """How programs are tried; see `executorch_goldens.settings.exports.Settings`.
+    """Settings for trying programs; see `executorch_goldens.settings.exports.Settings`.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Repro:
         self.sweep = Sweep([cell], self.variations[:1], settings, lasting=True)
 
     def script(self, minimize: bool) -> Script:
-        """Return the script and what it shows; raise `NotShownError`."""
+        """Return the script and its defect; raise `NotShownError`."""
         from executorch_goldens.exporting.program import NoProgramError
 
         try:
@@ -134,7 +134,7 @@ class Repro:
         return Script(text, shown, subject)
 
     def judge(self) -> Defect:
-        """Return what is wrong with the cell under the first hash seed, or else under all of them."""
+        """Return the defect of the cell under the first hash seed, or else under all of them."""
         try:
             return find(self.cell, self.sweep.outcomes(self.cell))
         except NotShownError:
@@ -161,7 +161,7 @@ class Repro:
         return Program.of(module, inputs, example.call.shapes(example.module, example.dynamic_shapes))
 
     def shown(self, program: Program, seeds: Sequence[int]) -> Defect:
-        """Export a program under some hash seeds and return what is wrong with it; raise `NotShownError`."""
+        """Export a program under some hash seeds and return its defect; raise `NotShownError`."""
         self.tried += 1
         self.file.write_text(program.file(), encoding="utf-8")
         cell = dataclasses.replace(self.cell, case=candidate.NAME)
@@ -169,7 +169,7 @@ class Repro:
         return find(cell, self.sweep.again(cell, tried))
 
     def shows(self, program: Program, defect: Defect) -> bool:
-        """Whether a program shows the same as the cell."""
+        """Return whether a program shows the same defect as the cell."""
         try:
             return self.shown(program, defect.seeds).is_like(defect)
         except NotShownError:
@@ -177,7 +177,7 @@ class Repro:
 
 
 def confirm(text: str, interpreter: Path) -> str:
-    """Run a script as its reader will, `RUNS` times; return what it says.
+    """Run a script as its reader will, `RUNS` times; return its output.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Writes a program and its defect as one Python script, which needs torch, ExecuTorch and what the target needs."""
+"""Writes a program and its defect as one Python script, which needs torch, ExecuTorch and the target's packages."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ BITS: Mapping[str, tuple[str, str]] = {
     "float8_e5m2": ("uint8", "uint8"),
 }
 
-#: What a kind of defect is, in the script's first line, and what is expected.
+#: A kind of defect in the script's first line, and the expectation.
 KINDS: Mapping[str, tuple[str, str]] = {
     "raises": ("an export fails", "It is exported, lowered and run."),
     "follows-seed": ("lowering follows the hash seed", "One program, whatever PYTHONHASHSEED is."),
-    "outputs": ("outputs are wrong", "What eager computes."),
+    "outputs": ("outputs are wrong", "The values that eager computes."),
     "slots": ("a delegate's outputs are miswired", "An operator writes each output, in a slot of its own."),
     "alters": ("lowering writes to the model", "The model that is given stays as it is."),
     "crashes": ("a process dies", "It is exported, lowered and run."),
@@ -72,7 +72,7 @@ def quantization(target: str, settings: str) -> str:
 
 
 def templates() -> jinja2.Environment:
-    """Return what renders the templates beside this file."""
+    """Return the environment of the templates beside this file."""
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         trim_blocks=True,
@@ -90,9 +90,9 @@ def script(
     Parameters
     ----------
     settings
-        What `quantization` returned.
+        The result of `quantization`.
     subject
-        What a reader learns about where the program comes from.
+        The origin of the program, for a reader.
     """
     declared = find(target)
     tosa = declared.backend == TOSA
@@ -136,7 +136,7 @@ def script(
     )
 
 
-#: What a script imports from the standard library in addition to os, sys and traceback.
+#: Imports of a script from the standard library, besides os, sys and traceback.
 STANDARD: Mapping[str, Iterable[str]] = {
     "follows-seed": ("hashlib", "itertools", "subprocess"),
     "crashes": ("signal", "subprocess"),
@@ -151,7 +151,7 @@ OF_CUSTOM = ("torch.ops.llama.", "torch.ops.preprocess.")
 
 
 def emits(defect: Defect) -> bool:
-    """Whether a script makes the ``.pte``, which takes out variants that libraries of kernels bring."""
+    """Return whether a script makes the ``.pte``, without the variants that kernel libraries add."""
     return defect.stage == "emit" or defect.kind == "follows-seed"
 
 
@@ -166,7 +166,7 @@ def _sorted(lines: Iterable[str]) -> list[str]:
 
 
 def _imports(target: Target, settings: str, defect: Defect, runs: bool) -> Iterable[str]:
-    """Yield the imports of what comes with ExecuTorch."""
+    """Yield the imports from ExecuTorch."""
     tosa = target.backend == TOSA
     if tosa:
         yield f"from {ARM}.tosa.compile_spec import TosaCompileSpec"

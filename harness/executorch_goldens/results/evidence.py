@@ -1,4 +1,4 @@
-"""What a run keeps of a cell for its page in a report, and what neither its texts nor its line of results hold.
+"""Evidence of a cell for its page in a report that neither its texts nor its result row hold.
 
 ``evidence.json`` in the folder of a cell has the message, the variations that agree, the commands and the graphs after
 the pass at which variations diverge. ``evidence.npz`` beside it has the tensors that a golden's text only summarizes.
@@ -38,7 +38,7 @@ SHOWN_ARTIFACTS = 2
 
 Array = npt.NDArray[Any]
 
-#: What a tensor is: an output of the program, the value that begins a departure, a constant of a delegate.
+#: Kinds of tensors: an output of the program, the value that begins a departure, a constant of a delegate.
 OUTPUT, VALUE, CONSTANT = "output", "value", "constant"
 
 
@@ -47,7 +47,7 @@ LARGEST_ARRAYS = 64 << 20
 #: Arrays of a tensor.
 SIDES = ("actual", "expected", "tolerance")
 
-#: What reading damaged files raises.
+#: Exceptions of reading damaged files.
 DAMAGED = (
     *(OSError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError, RuntimeError, EOFError),
     *(zipfile.BadZipFile, zlib.error, struct.error),
@@ -73,9 +73,9 @@ class ShownTensor:
     variation
         Under which it was made.
     actual
-        What was made.
+        The actual values.
     expected, tolerance
-        What eager gives, and how far each element may be from it; None for a constant.
+        Eager's values, and the tolerance of each element; None for a constant.
     """
 
     kind: str
@@ -89,18 +89,18 @@ class ShownTensor:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a run keeps of a cell.
+    """Evidence that a run keeps of a cell.
 
     Attributes
     ----------
     message
-        What a person read below the reason, line by line.
+        The details below the reason, line by line.
     agreeing
         Names of the variations that made the same, a list for each artifact.
     follows
         The line that says which factor the verdict follows; empty where that is not known.
     commands
-        What a person may type, by what it does: ``accept``, ``again``, ``repro``.
+        Commands, by purpose: ``accept``, ``again``, ``repro``.
     diverging
         The line that names the pass.
     after
@@ -132,7 +132,7 @@ class Evidence:
 
     @classmethod
     def read(cls, folder: Path) -> Evidence:
-        """Return what a run left in the folder of a cell; nothing where it left none; raise EvidenceError."""
+        """Return the evidence in the folder of a cell; empty if there is none; raise EvidenceError."""
         path = folder / FILE
         try:
             fields = untrusted.json_of(untrusted.text(path))
@@ -163,7 +163,7 @@ class _Tensor(msgspec.Struct):
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """What the file holds; see `Evidence`."""
+    """The content of an evidence file; see `Evidence`."""
 
     message: list[str] = []
     agreeing: list[list[str]] = []
@@ -175,7 +175,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write what `numpy.load` reads; `numpy.savez` would put the time into it."""
+    """Write arrays for `numpy.load`; `numpy.savez` would add the time."""
     with zipfile.ZipFile(path, "w") as archive:
         for key, array in arrays.items():
             member = zipfile.ZipInfo(f"{key}.npy")

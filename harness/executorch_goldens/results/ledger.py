@@ -75,7 +75,7 @@ def digest(folder: Path) -> str:
 
 
 def require_proof(merged: Merged) -> None:
-    """Raise LedgerError unless a run proves what the ledger says of it."""
+    """Raise LedgerError unless a run proves the ledger's entry."""
     came = merged.provenance
     full = [variation.name for variation in variations.variations()]
     lacking = [name for name in full if name not in came.variations]
@@ -110,7 +110,7 @@ def row(merged: Merged, goldens: str) -> dict[str, str]:
         sum(sum(each.get("reused", ())) for each in merged.rows),
         ", ".join(f"{count} {name}" for name, count in names.most_common()),
         f"{merged.core_seconds():.0f}",
-        "; ".join(untrusted.shown(name) for name in came.machines),
+        "; ".join(untrusted.escape_controls(name) for name in came.machines),
         goldens,
     )
     return dict(zip(COLUMNS, map(str, fields), strict=True))

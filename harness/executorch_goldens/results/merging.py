@@ -1,4 +1,4 @@
-"""Joins the results of the shards of a run, so that they are what one run would have left.
+"""Joins the results of a run's shards into those of one run.
 
 What belongs together is decided by ``run.json`` (`results.provenance`): the same commit, the same settings,
 each cell once and none missing.
@@ -36,7 +36,7 @@ SHOWN = 5
 
 
 class MergeError(HarnessError, ValueError):
-    """Results that do not belong together, or not all of them; the message says what is wrong and where."""
+    """Results do not belong together, or are incomplete; the message says how and where."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def at_rest(folders: Sequence[Path]) -> Iterator[None]:
             file.absolute() for folder in folders for file in sorted(folder.glob(f"**/{provenance.FILE}"))
         ):
             lock = results.lock(file.parent)
-            # Where no run was, there is none: results may have been handed over, and stand where nobody may write.
+            # Without a run there is none: results may be copies in a read-only folder.
             if not Path(lock.lock_file).is_file() or Path(lock.lock_file).is_symlink():
                 continue
             try:
@@ -122,7 +122,7 @@ def find(folders: Sequence[Path]) -> dict[str, list[Part]]:
 
 
 def merge(parts: Sequence[Part], target: Path) -> Merged:
-    """Write what one run over the cells of `parts`, of one release, would have left, to the folder `target`.
+    """Write the results of one run over the cells of `parts`, of one release, to the folder `target`.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def join_junit(files: Sequence[Path], target: Path, cells: Sequence[Cell]) -> No
 
 
 def _xml(file: Path) -> ElementTree.Element:
-    """Return the root of a JUnit file; it declares no entities, which could stand for gigabytes."""
+    """Return the root of a JUnit file; it declares no entities, which could expand to gigabytes."""
     text = untrusted.text(file)
     if "<!" in text.replace("<![CDATA[", ""):
         raise UntrustedError("it declares a document type")

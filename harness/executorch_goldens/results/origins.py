@@ -1,6 +1,6 @@
-"""What a run with ``--explain all`` keeps of a cell: the pass that made each operator of its delegates.
+"""The pass that made each operator of a cell's delegates, as ``--explain all`` keeps it.
 
-``origins.json`` in the folder of a cell has this of every variation; variations of which it is the same share it.
+``origins.json`` in the folder of a cell has it for every variation; equal ones are stored once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE = "origins.json"
 FORMAT = 1
 
 
-#: What made an operator, then what converted it.
+#: The pass that made an operator, then those that converted it.
 Makers = Annotated[Sequence[str], msgspec.Meta(min_length=1)]
 
 
@@ -47,13 +47,13 @@ class Origins:
     delegates: Sequence[Mapping[str, Makers]]
 
     def of(self, delegate: int, value: str) -> str:
-        """Return in words what made the operator or constant of a value; empty where it is not known."""
+        """Return the origin of a value's operator or constant, as text; empty if unknown."""
         known = self.delegates[delegate] if delegate < len(self.delegates) else {}
         return written(known.get(value, ()))
 
 
 def written(makers: Sequence[str]) -> str:
-    """Return in words what made an operator, and what converted it.
+    """Return the origin of an operator and its conversions, as text.
 
     >>> written(["exported", "ExirToTosaPass"])
     'exported → ExirToTosaPass'
@@ -78,7 +78,7 @@ def write(folder: Path, outcomes: Sequence[Outcome]) -> None:
 
 
 def read(folder: Path, variation: str = "") -> Origins | None:
-    """Return the origins of what a variation made, or any did; None where a run kept none; raise OriginsError."""
+    """Return the origins of a variation's artifact, or of any; None if a run kept none; raise OriginsError."""
     path = folder / FILE
     try:
         fields = untrusted.json_of(untrusted.text(path))

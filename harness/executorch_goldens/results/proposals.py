@@ -1,4 +1,4 @@
-"""What a cell proposes: the golden that it would get, and how that was made.
+"""Proposals: the golden that a cell would get, and how it was made.
 
 A run leaves ``proposal.json`` in the folder that it keeps of a cell. Where the artifact may be recorded, the
 golden-to-be is beside it in ``proposal/``, and the file has its digest. A compact golden-to-be is there in its
@@ -43,7 +43,7 @@ def _refusal(path: Path, what: str) -> ProposalError:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a run says that a cell is now.
+    """The result that a run proposes for a cell.
 
     Attributes
     ----------
@@ -58,11 +58,11 @@ class Proposal:
     models, commit, changes, settings
         See `executorch_goldens.results.provenance.Provenance`.
     accuracy
-        How near the program is to eager; None for what did not run.
+        The distance of the program from eager; None where it did not run.
     expected
-        What its case expects of its golden (`executorch_goldens.judging.expectations`); empty where that is nothing.
+        Its case's expectation of its golden (`executorch_goldens.judging.expectations`); empty for none.
     proof
-        What an export without the pass proves; empty where none was made, or it proves nothing.
+        The proof by an export without the pass; empty where none was made, or it proves nothing.
     folder
         Where it is.
     """
@@ -93,7 +93,7 @@ class Proposal:
         return f"{self.release} {self.cell}"
 
     def write(self, texts: Texts | None, replaced: Texts | None = None) -> None:
-        """Write it into `folder`, and `texts` beside it, the golden-to-be; also the whole texts of what it replaces."""
+        """Write it into `folder` with `texts`, the golden-to-be, and the whole texts of the golden it replaces."""
         discard(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         for name, of_side in ((FOLDER, texts), (REPLACED, replaced)):
@@ -106,7 +106,7 @@ class Proposal:
         durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
 
     def with_proof(self, proof: str) -> Self:
-        """Return it with what an export without the pass proves, and note that in its file."""
+        """Return it with the result of an export without the pass, and write that to its file."""
         proven = dataclasses.replace(self, proof=proof)
         proven._write_file()
         return proven
@@ -136,7 +136,7 @@ class Proposal:
         except GoldenError as error:
             raise _refusal(place, error.what) from error
         if texts is None or golden.digest(texts) != self.content:
-            raise _refusal(place, f"is not what {FILE} proposes, by digest")
+            raise _refusal(place, f"does not have the digest in {FILE}")
         return texts
 
     def replaced(self) -> Texts | None:
@@ -147,12 +147,12 @@ class Proposal:
             raise _refusal(self.folder / REPLACED, error.what) from error
 
     def made(self) -> list[Texts]:
-        """Return what its variations made that differ, each once, as golden texts; none where they left none."""
+        """Return the differing artifacts of its variations, each once, as golden texts; none if they left none."""
         return made(self.folder)
 
 
 def made(folder: Path) -> list[Texts]:
-    """Return what variations made of a cell, each once, as golden texts; raise ProposalError."""
+    """Return the artifacts of a cell's variations, each once, as golden texts; raise ProposalError."""
     found: dict[tuple[tuple[str, str], ...], Texts] = {}
     for place in sorted(folder.glob("seed*-heap*")):
         try:

@@ -1,4 +1,4 @@
-"""What a folder of results came from: ``run.json``, which says whether results of several runs belong together."""
+"""Origin of a folder of results: ``run.json``, which decides whether results of several runs belong together."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ FILE = "run.json"
 
 #: Version of the file.
 FORMAT = 1
+#: Setting of the results of a comparison: the toolchain of its base. Those of a run do not have it.
+BASE = "base"
 
 GIBIBYTE = 2**30
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a run was: what it ran on, how, and which cells.
+    """Origin of a run: machine, settings and cells.
 
     Attributes
     ----------
@@ -51,7 +53,7 @@ class Provenance:
     whole
         Whether these are all cells of the zoo and the release.
     machines
-        What exported, a line for each kind.
+        The exporting packages, a line for each kind.
     """
 
     release: str
@@ -69,7 +71,7 @@ class Provenance:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Return what the file in `folder` says; raise UsageError."""
+        """Return the content of the file in `folder`; raise UsageError."""
         path = folder / FILE
         try:
             fields = untrusted.json_of(untrusted.text(path))
@@ -96,7 +98,7 @@ class Provenance:
 
 
 def facts(settings: Settings) -> dict[str, Any]:
-    """Return what of `settings` could change an artifact or a verdict, and is the same on every machine."""
+    """Return the `settings` that could change an artifact or a verdict, and are the same on every machine."""
     return {
         "patches": list(settings.patches),
         "shortcuts": list(settings.shortcuts),
@@ -116,10 +118,10 @@ def commit(repository: Path) -> str | None:
 
 
 def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
-    """Return a digest of what differs in `repository` from a commit, `goldens` aside; empty where nothing does."""
+    """Return a digest of the differences of `repository` from a commit, `goldens` aside; empty for none."""
     aside = _all_but(repository, goldens)
-    changed = _said(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
-    added = _names(_said(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
+    changed = _git(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
+    added = _names(_git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
     digest = hashlib.sha256(changed)
     for name in added:
         path = repository / name
@@ -129,11 +131,11 @@ def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
 
 
 def uncommitted(repository: Path, goldens: Path) -> list[str]:
-    """Return the files that differ from what is committed, `goldens` aside."""
+    """Return the uncommitted files, `goldens` aside."""
     aside = _all_but(repository, goldens)
-    changed = _said(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
+    changed = _git(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
     return _names(
-        changed + _said(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
+        changed + _git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
     )
 
 
@@ -146,20 +148,20 @@ def _names(listed: bytes) -> list[str]:
     return [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
 
 
-def _said(repository: Path, *words: str) -> bytes:
-    """Return what git prints; nothing where there is no git or no checkout."""
+def _git(repository: Path, *words: str) -> bytes:
+    """Return git's output; empty where git or the checkout is missing."""
     return git.output(repository, *words) or b""
 
 
 def has(repository: Path, commit: str) -> bool:
-    """Whether a commit is one of the checkout in `repository`."""
+    """Return whether a commit is in the checkout `repository`."""
     return bool(
-        _said(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+        _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     )
 
 
 def machine() -> str:
-    """Return what this machine is: processor, cores that may be used, memory."""
+    """Return a description of this machine: processor, usable cores, memory."""
     memory = ""
     if "SC_PHYS_PAGES" in os.sysconf_names:
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

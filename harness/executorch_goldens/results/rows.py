@@ -1,4 +1,4 @@
-"""What a run leaves behind apart from the goldens: a line per cell, and the files of the cells that need a look.
+"""Results of a run: a row per cell, and the files of cells that need a look.
 
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
@@ -36,7 +36,7 @@ from executorch_goldens.workers.seconds import Remembered
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
 
-#: What pytest wrote, where it was asked to.
+#: Pytest's report, where requested.
 JUNIT = "junit.xml"
 
 #: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.
@@ -53,7 +53,7 @@ class Results:
     sweeps
         Directory that holds one directory per release.
     release
-        What is installed in the exporting environment.
+        The packages of the exporting environment.
     """
 
     def __init__(self, sweeps: Path, release: Release) -> None:
@@ -118,7 +118,7 @@ class Results:
             self.seconds.note(judged.cell, outcomes)
 
     def recorded(self, cells: Collection[Cell]) -> None:
-        """Note that what `cells` propose is recorded now, and delete what was kept of them."""
+        """Note that the proposals of `cells` are recorded now, and delete their files."""
         rows = read(self.file)
         for row in rows:
             if Cell(row["target"], row["case"]) in cells:
@@ -137,7 +137,7 @@ class Results:
         whole: golden.Texts | None = None,
         expected: str = "",
     ) -> Proposal:
-        """Leave, and return, what the cell would be recorded as, for a review.
+        """Write, and return, the cell's golden-to-be, for a review.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class Results:
             shutil.copyfile(file, self.root / JUNIT)
 
     def clear(self, cell: Cell) -> None:
-        """Delete what earlier runs kept of `cell`."""
+        """Delete files of earlier runs for `cell`."""
         folder = self.folder(cell)
         for place in folder.glob(VARIATION_FOLDERS):
             shutil.rmtree(place)
@@ -238,7 +238,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 class _Row(msgspec.Struct):
-    """What a line must be; fields came one by one, and further ones may."""
+    """The schema of a row; fields were added over time, and more may follow."""
 
     release: str
     target: str
@@ -273,7 +273,7 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
-    """Whether files of the cell of a line are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
+    """Return whether files of a row's cell are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
     return (row["verdict"] != "stable" and not row["recorded"]) or (folder / origins.FILE).is_file()
 
 
@@ -288,7 +288,7 @@ def _digest(outcomes: Sequence[Outcome]) -> str | None:
 
 
 def _measured(accuracy: Accuracy | None) -> dict[str, Any]:
-    """Return what a line says of the outputs' accuracy."""
+    """Return a row's accuracy of the outputs."""
     if accuracy is None:
         return {**dict.fromkeys(("difference", "tolerance", "used", "sqnr")), "unseen": ""}
     return {

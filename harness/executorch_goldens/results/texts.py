@@ -1,4 +1,4 @@
-"""The texts of a cell: of its golden, or of what a run has made of it since."""
+"""The texts of a cell: of its golden, or of a run's later artifact."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tupl
 
 
 def _written(folder: Path) -> float:
-    """Return when a golden, or what a run made, was written; 0 where it is not there."""
+    """Return when a golden, or a run's artifact, was written; 0 if missing."""
     file = folder if folder.is_dir() else table.table_of(folder)
     return file.stat().st_mtime if file.exists() else 0.0

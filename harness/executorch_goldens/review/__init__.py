@@ -1,4 +1,4 @@
-"""``goldens review``: what the cells of past runs propose, by cause, and what a person says to it.
+"""``goldens review``: proposals of past runs by cause, and a person's decisions.
 
 A run leaves a proposal for each cell that is not as it should be (`proposals`). Those whose difference is the same
 edit (`edits`), made by the same pass, are one group (`groups`). What a person accepts is recorded (`recording`), what

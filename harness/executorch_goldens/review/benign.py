@@ -1,4 +1,4 @@
-"""How benign what a cell proposes is: how far it is from eager, and from its golden, before and after."""
+"""Rates how benign a proposal is: its distance from eager and from its golden, before and after."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def moved(before: Texts | None, after: Texts | None) -> float | None:
 
 
 def lines(cells: Sequence[Compared]) -> Iterator[str]:
-    """Yield what a person weighs of the cells of a cause: errors that grew, values that moved, SQNR that fell."""
+    """Yield lines to weigh a cause by: errors that grew, values that moved, SQNR that fell."""
     measured = [each for each in cells if used(each[0]) is not None]
     known = [each for each in measured if used_before(each[1]) is not None]
     grown = sorted((each for each in known if growth(*each[:2])), key=lambda each: -growth(*each[:2]))
@@ -113,10 +113,10 @@ def lines(cells: Sequence[Compared]) -> Iterator[str]:
         unknown = [each for each in measured if used_before(each[1]) is None]
         proposal, before, _ = max(unknown, key=lambda each: used(each[0]) or 0.0)
         most = f"at most {shown(proposal, before).removeprefix('error ')} ({proposal.cell})"
-        yield f"error against eager, not known before, in {len(unknown)}: {most}"
+        yield f"error against eager, without an earlier value in {len(unknown)}: {most}"
     parts = [part for _, before, after in cells if (part := moved(before, after)) is not None]
     if parts:
-        yield f"constants moved by at most {max(parts):.2g} of their largest value shown"
+        yield f"constants changed by at most {max(parts):.2g} of their largest listed value"
     yield from _sqnr(cells)
 
 

@@ -1,4 +1,4 @@
-"""The message of the commit that holds what a review has written."""
+"""The commit message for the changes of a review."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH = 72
 
 
 def message(groups: Sequence[Group], recorded: Collection[str], rejected: Mapping[str, str]) -> str:
-    """Return the message: what was accepted, by cause and with its cells, and what was rejected, with the reason.
+    """Return the message: accepted causes with their cells, and rejected ones with the reason.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What persons have decided about cells, whatever a run found: accepted, rejected, or declared as known defects.
+"""Decisions about cells, whatever a run found: accepted, rejected, or declared as known defects.
 
 A cell is accepted where its golden is by now what the run made. So nothing needs to be kept of an acceptance, and one
 that is taken back in the checkout no longer counts.
@@ -28,9 +28,9 @@ from executorch_goldens.review.groups import Group
 from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.settings.config import Config
 
-#: What a cell is counted as in the place of its verdict.
+#: Categories of a cell in place of its verdict.
 ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"
-#: What a cell is counted as whose names differ, where the repository allows that.
+#: Category of a cell whose names differ, where the repository allows that.
 ALLOWED = "allowed rename"
 #: Threads that a reason names by their number.
 TRACKER = "https://github.com/pytorch/executorch/issues"
@@ -52,7 +52,7 @@ class Decisions:
     rejected
         The reason of each cell whose cause was rejected.
     declared
-        What is declared of cells.
+        Declared defects of cells.
     """
 
     accepted: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class Decisions:
     declared: Mapping[str, KnownDefect] = field(default_factory=dict)
 
     def kind(self, release: str, row: Mapping[str, Any]) -> str:
-        """Return what a cell is counted as: its verdict, or what was decided about it."""
+        """Return the category of a cell: its verdict, or the decision about it."""
         name = name_of(release, row)
         if row["accepted"]:
             allowed = row["verdict"] == RENAMED and not row["recorded"]
@@ -79,7 +79,7 @@ def name_of(release: str, row: Mapping[str, Any]) -> str:
 def decisions(
     parts: Sequence[Part | Merged], goldens: Path, repository: Config, groups: Sequence[Group]
 ) -> Decisions:
-    """Return what was decided about the cells of some results.
+    """Return the decisions about the cells of some results.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:
         if row["accepted"] or row["verdict"] not in RECORDABLE:
             continue
         made: list[golden.Texts] = []
-        # What cannot be read was not accepted; a report of it says why.
+        # Unreadable files hold no acceptance; a report says why.
         with contextlib.suppress(ProposalError):
             made = proposals.made(untrusted.inside(part.folder, row["target"], row["case"]))
         if len(made) == 1 and _is_golden(made[0], goldens / version, Cell(row["target"], row["case"])):

@@ -18,7 +18,7 @@ Entries = Mapping[str, Mapping[str, str]]
 
 
 def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
-    """Return what is declared of groups; raise UsageError for one whose artifact is right.
+    """Return the declarations for groups; raise UsageError for one whose artifact is right.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
 
 
 def declare_in(goldens: Path, groups: Sequence[Group], reasons: Mapping[str, str]) -> None:
-    """Write groups into what a compact root knows, each cell with its cause.
+    """Write groups to the known defects of a compact root, each cell with its cause.
 
     Raises
     ------

@@ -1,10 +1,10 @@
-"""What speaks against accepting a part of a cause: that the same cause makes other cells wrong."""
+"""Reasons against accepting part of a cause: the same cause makes other cells wrong."""
 
 from __future__ import annotations
 
 from executorch_goldens.review.groups import PENDING, Group, count
 
-#: How a person accepts the rest of a cause all the same.
+#: Option with which a person accepts the rest of a cause all the same.
 ALTHOUGH = "--although-corrupt-elsewhere"
 #: Cells that are named.
 SHOWN_CELLS = 3

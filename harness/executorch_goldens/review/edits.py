@@ -1,4 +1,4 @@
-"""What the difference of a cell from its golden is, in words that are the same for every cell that shows it."""
+"""Describes a cell's difference from its golden, in the same words for every cell that shows it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from executorch_goldens.structure import ConstantChanged, compare
 
 #: Of a cell that has no golden.
 NEW = "new"
-#: What is in no reading: names, order, and facts of the program around its delegates.
+#: Kind of edits that are in no reading: names, order, and facts of the program around its delegates.
 TEXT = "text"
 #: The order in which a title names edits: those that matter most to a reader first.
 ORDER = (NEW, MODEL, *KINDS, TEXT)
-#: How a title begins what it says of a kind; the words of others say it themselves.
+#: Beginnings of titles by kind; other kinds name themselves.
 WORDS = {
     "fails": "fails: ",
     "differently": "fails differently: ",
@@ -33,14 +33,14 @@ WORDS = {
 }
 #: Fields of a manifest that follow from what is compared elsewhere.
 FOLLOWING = ("delegate", "pte", golden.LAYOUT)
-#: How fields of a compact manifest end that are digests of texts.
+#: Suffixes of a compact manifest's fields that are digests of texts.
 TEXTS = ".txt"
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One difference, without what is a single cell's own.
+    """One difference, without parts of a single cell.
 
     Attributes
     ----------
@@ -56,18 +56,18 @@ class Edit:
 
     @property
     def place(self) -> tuple[int, str]:
-        """Where a title names it."""
+        """The place that a title names."""
         return ORDER.index(self.kind), self.what
 
 
 @dataclass(frozen=True)
 class Quantities:
-    """How much more there is than in the golden; less is negative.
+    """Changes in quantities against the golden; negative where there is less.
 
     Attributes
     ----------
     operators
-        In all delegates, by type; types of which there are as many as before are left out.
+        In all delegates, by type; types with an unchanged count are left out.
     program, constants
         Bytes of the ``.pte``, and of the constants in it.
     """
@@ -78,7 +78,7 @@ class Quantities:
 
 
 def edits(before: Texts | None, after: Texts, *, delegates: bool = True) -> dict[Edit, str]:
-    """Return how `after` differs from `before`, a golden, each with what this cell shows of it; none is new.
+    """Return how `after` differs from `before`, a golden, each with this cell's detail; none is new.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def _manifest(before: Texts, after: Texts) -> Iterator[Edit]:
     old = golden.fields(equality.compared(before, after))
     new = golden.fields(equality.compared(after, before))
     for name in dict.fromkeys([*old, *new]):
-        # Where lowering fails, or no longer does, what was checked follows from that.
+        # Where lowering fails, or no longer does, the checks follow from that.
         follows = name == "numerics" and (golden.FAILURE in before) != (golden.FAILURE in after)
         follows = follows or name.endswith(TEXTS)
         if old.get(name) != new.get(name) and not name.startswith(FOLLOWING) and not follows:
@@ -149,7 +149,7 @@ def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
 
 
 def _digests(before: Texts, after: Texts) -> Iterator[Edit]:
-    """Yield the kinds of texts of which the digests of compact goldens say that they differ."""
+    """Yield the kinds of texts whose digests differ in compact goldens."""
     old, new = (golden.fields(each) for each in (before, after))
     for name in sorted({*old, *new}):
         if name.endswith(TEXTS) and old.get(name) != new.get(name):

@@ -1,4 +1,4 @@
-"""Writes what a person expects: of a group that they accept, or of the goldens that are there."""
+"""Writes expectations: for an accepted group, or for existing goldens."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from executorch_goldens.review.groups import Member
 
 @dataclass(frozen=True)
 class Updated:
-    """What `update` made of the file of a root.
+    """Changes that `update` made to the file of a root.
 
     Attributes
     ----------
     stated
-        What it expects now.
+        The new expectations.
     found
         Goldens that are a decision.
     written
         Those of them that nothing expected.
     gone
-        What was expected of goldens that are no longer so, as (cell, release).
+        Former expectations of goldens, as (cell, release).
     """
 
     stated: tuple[Expected, ...]
@@ -43,7 +43,7 @@ def expect(root: Path, members: Iterable[Member], why: str) -> int:
     Parameters
     ----------
     why
-        What the person says of them; where it is empty, what the goldens say.
+        The person's comment on them; where it is empty, that of the goldens.
     """
     compact = roots.is_compact(root)
     found = [
@@ -57,7 +57,7 @@ def expect(root: Path, members: Iterable[Member], why: str) -> int:
 
 
 def update(root: Path) -> Updated:
-    """Bring the file of a root up to date with its goldens: what is missing is written, what is stale is deleted.
+    """Update the file of a root to match its goldens: missing expectations are written, stale ones deleted.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def update(root: Path) -> Updated:
 
 
 def of_golden(cell: Cell, release: str, texts: Texts, compact: bool, why: str = "") -> Expected:
-    """Return what expects a golden that is a decision: of a compact root, every one of its target with its cause."""
+    """Return the expectation for a golden that is a decision; in a compact root, for the whole target by cause."""
     what = expectations.kind(texts)
     if compact:
         return Expected(what, (release,), (f"{cell.target}/*",), expectations.cause_of(texts), why)

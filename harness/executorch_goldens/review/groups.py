@@ -32,7 +32,7 @@ from executorch_goldens.targets import TARGETS
 STATES = PENDING, UNDECIDED, OUTDATED, BARRED = ("pending", "undecided", "out of date", "barred")
 #: Hexadecimal digits of a group's name and of a cause's.
 DIGITS = 8
-#: How a title ends where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
+#: Endings of titles where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
 STAGES = {
     "exported": "in torch.export",
     "quantized": "in quantization",
@@ -59,9 +59,9 @@ CLASSES = (
     ("wiring",),
     ("text",),
 )
-#: How cells differ in which names alone do, whichever pass named them.
+#: Title of cells that differ in names alone, whichever pass named them.
 NAMES_ALONE = Edit(TEXT, "names alone")
-#: Verdicts of artifacts that are no worse than different: a person may let them stand.
+#: Verdicts of artifacts that are no worse than different: a person may leave them.
 DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
 #: A quantity that is this many times what most cells of a group show is unlike them.
 UNLIKE = 4.0
@@ -81,15 +81,15 @@ class Member:
     after
         The golden-to-be, or what its exports made, in the form of `before`; None where they left nothing.
     edits
-        How these differ, with what this cell shows of each.
+        Their differences, with this cell's detail of each.
     objection
-        Why it cannot be recorded as things stand; empty if it can.
+        Why it cannot be recorded now; empty if it can.
     proposed
         The golden-to-be as it would be recorded; None for what may not be.
     recorded
         Whether that is among the goldens already.
     undecided
-        What it takes to record it, where that is a decision that nobody has taken; empty where it is none.
+        The decision that recording it needs; empty where it needs none.
     """
 
     proposal: Proposal
@@ -112,12 +112,12 @@ class Member:
 
     @property
     def wrong(self) -> bool:
-        """Whether it may not be recorded because it is wrong, or does not repeat."""
+        """True if the cell is wrong or does not repeat, so that it may not be recorded."""
         return self.proposal.verdict not in DECIDED
 
     @property
     def size(self) -> int:
-        """How much there is to read of it."""
+        """The amount of text to read."""
         return sum(map(len, (self.after or {}).values()))
 
 
@@ -130,7 +130,7 @@ class Group:
     members
         The one with the least to read first: it is the specimen.
     unlike
-        What of them is not as in the others, by member.
+        Differences of single members from the others, by member.
     """
 
     members: tuple[Member, ...]
@@ -154,7 +154,7 @@ class Group:
 
     @property
     def proof(self) -> str:
-        """What an export without the pass proves, with the cell that shows it; empty where nothing does."""
+        """The result of an export without the pass, with its cell; empty where there is none."""
         found = (member.proposal for member in self.members if member.proposal.proof)
         return next((f"{proposal.proof} ({proposal.cell})" for proposal in found), "")
 
@@ -174,17 +174,17 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What `--accept` names it by: a digest of all that was proposed and of what it would replace."""
+        """Its name for `--accept`: a digest of all proposals and of the goldens that they would replace."""
         return _digest([_contents(member.proposal) for member in self.members])
 
     @property
     def cause(self) -> str:
-        """A digest of why, whichever cells show it: what a rejection is kept under."""
+        """A digest of the reason, whichever cells show it: the key of a rejection."""
         return _digest(_key(self.members[0]))
 
     @property
     def title(self) -> str:
-        """Which pass it was and what it changed."""
+        """The pass, and what it changed."""
         first = self.members[0]
         if NAMES_ALONE in first.edits:
             cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
@@ -214,7 +214,7 @@ class Group:
 
     @property
     def counts(self) -> str:
-        """How many of its cells have each verdict, those that are wrong first: ``8 corrupt, 5 changed``."""
+        """The number of cells by verdict, wrong ones first: ``8 corrupt, 5 changed``."""
         number = Counter(member.proposal.verdict for member in self.members)
         ordered = sorted(number, key=lambda verdict: (verdict in DECIDED, -number[verdict], verdict))
         return ", ".join(f"{number[verdict]} {verdict}" for verdict in ordered)
@@ -222,16 +222,16 @@ class Group:
     @property
     def head(self) -> str:
         """Its title with its counts."""
-        return f"{self.title}; {self.counts}"
+        return f"{self.title.removesuffix('.')}; {self.counts}"
 
     @property
     def extent(self) -> str:
-        """How many cells of how many releases."""
+        """The number of cells and of releases."""
         releases = {member.proposal.release for member in self.members}
         return f"{count(len(self.members), 'cell')}, {count(len(releases), 'release')}"
 
     def with_proofs(self, proofs: Mapping[Cell, str]) -> Group:
-        """Return it with what exports of one run without its pass prove, noted with their proposals as well."""
+        """Return it with the results of exports of one run without its pass, noted with their proposals as well."""
         members = (
             replace(each, proposal=each.proposal.with_proof(proofs[each.proposal.cell]))
             if each.proposal.cell in proofs
@@ -256,12 +256,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Edited:
-    """How one cell differs from its golden.
+    """The difference of one cell from its golden.
 
     Attributes
     ----------
     cause
-        What the cells of one cause have in common.
+        The common part of the cells of one cause.
     what
         In words; empty where nothing is compared.
     """
@@ -297,7 +297,7 @@ def count(number: int, of: str) -> str:
 
 
 def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing | None = None) -> list[Group]:
-    """Return the groups, those to decide on first, those of most cells first; what is recorded already is in none."""
+    """Return the groups, undecided ones first, then by number of cells; recorded cells are in none."""
     found: dict[object, list[Member]] = defaultdict(list)
     for proposal in proposals:
         member = seen(proposal, goldens, standing)
@@ -318,7 +318,7 @@ def worst_first(groups: Iterable[Group]) -> list[Group]:
 
 
 def _key(member: Member) -> tuple[str, ...]:
-    """Return what the cells of one cause have in common: the pass and the kind of edit.
+    """Return the common part of the cells of one cause: the pass and the kind of edit.
 
     Where no pass made it, and between variations that disagree, also what was edited. Where names alone differ, that
     is the cause.
@@ -407,7 +407,7 @@ def _edits(proposal: Proposal, before: Texts | None, after: Texts) -> Mapping[Ed
 def _sides(
     proposal: Proposal, reviewed: Texts | None, proposed: Texts | None
 ) -> tuple[Texts | None, Texts | None]:
-    """Return what a cell is compared with, and what was made of it: two forms of one kind."""
+    """Return the golden and the artifact of a cell: two forms of one kind."""
     if proposal.verdict in DISAGREEING:
         made = proposal.made()
         return (made[0], made[1]) if len(made) > 1 else (None, None)

@@ -16,17 +16,17 @@ from executorch_goldens.structure import ConstantChanged, compare
 SHOWN_LINES = 8
 #: Cells that a list names.
 SHOWN_CELLS = 6
-#: What is over the groups of a state.
+#: Headings of the groups by state.
 HEADINGS = {
     PENDING: "to review",
     UNDECIDED: "to decide: --accept GROUP --expect records these, and that they are expected",
-    OUTDATED: "out of date: run these cells again",
-    BARRED: "cannot be recorded: these are not right, or do not repeat",
+    OUTDATED: "out of date: run the cells again",
+    BARRED: "cannot be recorded: wrong, or not reproducible",
 }
 
 
 def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[str]:
-    """Yield every group with its specimen, and what can be said to it.
+    """Yield every group with its specimen and the possible actions.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[st
 
 
 def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
-    """Yield what there is to know of a group beside its title: quantities, cells, those unlike the others."""
+    """Yield the facts of a group beside its title: quantities, cells, exceptions."""
     if reason := rejected.get(group.cause):
         yield f"rejected: {reason}"
     if against := doubt(group):
@@ -76,7 +76,7 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
 
 
 def difference(member: Member) -> Iterator[str]:
-    """Yield how a cell differs from its golden, without what only numbers it; what is new, whole."""
+    """Yield how a cell differs from its golden, without mere numbering; a new artifact whole."""
     if member.after is None or (member.before is None and member.proposal.content is None):
         yield member.proposal.reason
         return
@@ -90,7 +90,7 @@ def difference(member: Member) -> Iterator[str]:
 
 
 def _by_digest(member: Member, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield how a compact golden differs, of which no export is kept any more: its texts are known by their digests."""
+    """Yield how a compact golden without a kept export differs: only digests of its texts are known."""
     yield f"the golden's texts are known by their digests alone; those of now are in {member.proposal.folder}"
     others = any(before.get(name) != after.get(name) for name in {*before, *after} - {golden.MANIFEST})
     sides = (equality.without_digests(before), equality.without_digests(after)) if others else (before, after)
@@ -126,7 +126,7 @@ def cells(group: Group, accepted: Collection[str]) -> Iterator[str]:
 
 
 def _moved(before: float | None, after: float | None, form: str) -> str:
-    """Return a number before and after, each as far as it is known.
+    """Return a number before and after, where known.
 
     >>> _moved(0.25, 0.999, ".3g"), _moved(None, 41.25, ".1f"), _moved(None, None, ".1f")
     ('0.25 -> 0.999', '? -> 41.2', '-')
@@ -137,7 +137,7 @@ def _moved(before: float | None, after: float | None, form: str) -> str:
 
 
 def fewer_variations(member: Member) -> tuple[int, int] | None:
-    """Return how many variations agreed on a golden and on what would replace it, if these are fewer."""
+    """Return the agreeing variations of a golden and of its replacement, if these are fewer."""
     if member.before is None or member.after is None:
         return None
     before, now = (
@@ -174,7 +174,7 @@ def trace(member: Member) -> Iterator[str]:
     yield from _by_line(golden.TRACE, before, after)
 
 
-#: What can be shown of a cell, by the word that asks for it.
+#: Views of a cell, by the word that selects one.
 VIEWS = {"graph": graph, "constants": constants, "trace": trace}
 
 

@@ -1,4 +1,4 @@
-"""Records what a person has accepted: all of it, as it was reviewed, or nothing."""
+"""Records the accepted groups: all of them, as reviewed, or none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
         if member.proposal.content is None:
             reason = f"{member.proposal.verdict}: {member.proposal.reason}"
             raise _refused(member.proposal, f"may not be recorded, it is {reason}")
-    now = standing.anew()
+    now = standing.refreshed()
     with _alone({member.proposal.release for member in accepted}, sweeps, goldens):
         texts = [(member.proposal, _reviewed(member, now)) for member in accepted]
         written = []
@@ -53,7 +53,7 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
 
 
 def _reviewed(member: Member, standing: Standing) -> Texts:
-    """Return the golden-to-be of a cell, if it is what was reviewed and may be recorded; raise UsageError."""
+    """Return the golden-to-be of a cell, if it is the reviewed one and may be recorded; raise UsageError."""
     try:
         now = Proposal.read(member.proposal.folder / proposals.FILE)
         texts = now.texts()

@@ -1,4 +1,4 @@
-"""What a person has rejected, with the reason: shown when the same cause is proposed again."""
+"""Rejections with their reasons: shown when the same cause is proposed again."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Rejections:
             return cls(path, {})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise RejectionError(
-                f"{path} is damaged ({error}): mend it, or delete it and what it says"
+                f"{path} is damaged ({error}): repair or delete it; deleting it forgets all rejections"
             ) from error
 
     def write(self, reasons: Mapping[str, str]) -> None:
-        """Replace what is in the file; raise RejectionError."""
+        """Replace the content of the file; raise RejectionError."""
         try:
             durable.replace(
                 self.path, json.dumps({"format": FORMAT, "reasons": dict(reasons)}, indent=1) + "\n"

@@ -1,4 +1,4 @@
-"""What a person has said so far in a review, group by group; drawing it and writing it is done elsewhere."""
+"""Decisions of a person in a review, group by group; other modules draw and write them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ OVERVIEW, CELLS = "causes", "cells"
 
 
 @dataclass(frozen=True)
-class Said:
-    """The decisions, and where the review stands; undo goes back to one.
+class Decisions:
+    """The decisions and the current group; undo goes back to one.
 
     Attributes
     ----------
@@ -48,43 +48,43 @@ class Session:
     Attributes
     ----------
     view
-        What is shown of a cell: a key of `executorch_goldens.review.listing.VIEWS`; empty is the group's summary.
+        The view of a cell: a key of `executorch_goldens.review.listing.VIEWS`; empty is the group's summary.
     message
-        What the last key did.
+        The result of the last key.
     last_reason
-        What was rejected last was rejected for; empty where nothing was.
+        The reason of the last rejection; empty without one.
     """
 
     def __init__(self, groups: Sequence[Group], before: Mapping[str, str]) -> None:
         self.groups = groups
         self.before = before
-        self.said = Said()
+        self.decisions = Decisions()
         self.view = ""
         self.message = ""
         self.last_reason = next(reversed(list(before.values())), "")
-        self._history: list[Said] = []
-        #: What was shown of a cell before, by its name and the view: the screen is drawn at every key.
+        self._history: list[Decisions] = []
+        #: Rendered views of cells, by name and view: the screen is drawn at every key.
         self._drawn: dict[tuple[str, str], list[str]] = {}
 
     @property
     def group(self) -> Group:
-        return self.groups[self.said.at]
+        return self.groups[self.decisions.at]
 
     @property
     def member(self) -> Member:
         """The cell that is looked at; the specimen comes first."""
-        return self.members()[self.said.cell]
+        return self.members()[self.decisions.cell]
 
     def members(self) -> list[Member]:
         """Return the cells of the group, the specimens first."""
         first = self.group.specimens
         return [*first, *(member for member in self.group.members if member not in first)]
 
-    # What a key does
+    # Actions of keys
 
     @property
     def doubt(self) -> str:
-        """What a person has to affirm before cells of the group are accepted; empty where nothing speaks against it."""
+        """The doubt to confirm before cells of the group are accepted; empty where there is none."""
         return doubt(self.group) if self.group.state == PENDING else ""
 
     def accept_group(self, although: bool = False) -> None:
@@ -111,15 +111,15 @@ class Session:
         left = [
             place
             for place, member in enumerate(self.members())
-            if member.state == PENDING and member.proposal.name not in self.said.accepted
+            if member.state == PENDING and member.proposal.name not in self.decisions.accepted
         ]
         if left:
-            self.said = replace(self.said, cell=left[0])
+            self.decisions = replace(self.decisions, cell=left[0])
         else:
             self.next_group()
 
     def reject(self, reason: str, known: bool = False) -> None:
-        """Keep a reason against the group, take back what was accepted of it, and go on to the next.
+        """Reject the group with a reason, undo its acceptance, and go on to the next.
 
         Parameters
         ----------
@@ -134,11 +134,11 @@ class Session:
             return
         self.last_reason = reason.strip()
         names = {member.proposal.name for member in self.group.members}
-        accepted = {name: member for name, member in self.said.accepted.items() if name not in names}
-        rejected = {**self.said.rejected, self.group.cause: reason.strip()}
+        accepted = {name: member for name, member in self.decisions.accepted.items() if name not in names}
+        rejected = {**self.decisions.rejected, self.group.cause: reason.strip()}
         self._say(f"rejected: {reason.strip()}", accepted=accepted, rejected=rejected)
-        others = self.said.known - {self.group.cause}
-        self.said = replace(self.said, known=others | {self.group.cause} if known else others)
+        others = self.decisions.known - {self.group.cause}
+        self.decisions = replace(self.decisions, known=others | {self.group.cause} if known else others)
         self.next_group()
 
     def skip(self) -> None:
@@ -148,22 +148,22 @@ class Session:
 
     def next_group(self, step: int = 1) -> None:
         """Look at the next group, or at one before; at either end it stays where it is."""
-        place = min(max(self.said.at + step, 0), len(self.groups) - 1)
-        self.said = replace(self.said, at=place, cell=0)
+        place = min(max(self.decisions.at + step, 0), len(self.groups) - 1)
+        self.decisions = replace(self.decisions, at=place, cell=0)
         self.view = ""
 
     def next_cell(self, step: int = 1) -> None:
         """Look at the next cell of the group, round and round."""
-        self.said = replace(self.said, cell=(self.said.cell + step) % len(self.group.members))
+        self.decisions = replace(self.decisions, cell=(self.decisions.cell + step) % len(self.group.members))
 
     def show(self, view: str) -> None:
         """Show something of the cell, or the summary where that is shown already."""
         self.view = "" if self.view == view else view
 
     def undo(self) -> None:
-        """Take the last decision back, and look at what it was about."""
+        """Undo the last decision, and show its group."""
         if self._history:
-            self.said = self._history.pop()
+            self.decisions = self._history.pop()
             self.view, self.message = "", "taken back"
         else:
             self.message = "nothing to take back"
@@ -178,26 +178,26 @@ class Session:
         return False
 
     def _with(self, members: Sequence[Member]) -> Mapping[str, Member]:
-        return {**self.said.accepted, **{member.proposal.name: member for member in members}}
+        return {**self.decisions.accepted, **{member.proposal.name: member for member in members}}
 
     def _say(
         self, message: str, accepted: Mapping[str, Member], rejected: Mapping[str, str] | None = None
     ) -> None:
-        self._history.append(self.said)
-        kept = self.said.rejected if rejected is None else rejected
+        self._history.append(self.decisions)
+        kept = self.decisions.rejected if rejected is None else rejected
         if rejected is None:
             # Whoever accepts a cause no longer rejects it.
             kept = {cause: reason for cause, reason in kept.items() if cause != self.group.cause}
-        self.said = replace(
-            self.said, accepted=accepted, rejected=kept, known=self.said.known.intersection(kept)
+        self.decisions = replace(
+            self.decisions, accepted=accepted, rejected=kept, known=self.decisions.known.intersection(kept)
         )
         self.message = message
 
-    # What is decided
+    # Decisions
 
     @property
     def decided(self) -> bool:
-        """Whether every group that can be accepted is accepted whole or rejected."""
+        """True if every group that can be accepted is accepted whole or rejected."""
         return all(
             self.decision(group) in ("accepted", "rejected")
             for group in self.groups
@@ -206,50 +206,50 @@ class Session:
 
     @property
     def has_decisions(self) -> bool:
-        return bool(self.said.accepted or self.said.rejected)
+        return bool(self.decisions.accepted or self.decisions.rejected)
 
     def decision(self, group: Group) -> str:
-        """Return what was said to a group: ``accepted``, ``rejected``, how much of it, or nothing."""
-        if group.cause in self.said.rejected:
+        """Return the decision about a group: ``accepted``, ``rejected``, with its extent, or empty."""
+        if group.cause in self.decisions.rejected:
             return "rejected"
-        cells = sum(member.proposal.name in self.said.accepted for member in group.members)
+        cells = sum(member.proposal.name in self.decisions.accepted for member in group.members)
         if cells == len(group.recordable):
             return "accepted"
         return f"{cells} of {len(group.recordable)} accepted" if cells else ""
 
-    # What is shown
+    # Views
 
     def title(self) -> str:
-        """Return the head of the screen: which group this is, and what was said to it."""
+        """Return the head of the screen: the group and its decision."""
         decision = self.decision(self.group)
-        said = f"  [{decision}]" if decision else ""
-        return f"{self.said.at + 1}/{len(self.groups)}  {self.group.head}{said}"
+        suffix = f"  [{decision}]" if decision else ""
+        return f"{self.decisions.at + 1}/{len(self.groups)}  {self.group.head}{suffix}"
 
     def overview(self) -> Iterator[str]:
-        """Yield how many causes are decided, and every cause with its counts and what was said to it."""
+        """Yield how many causes are decided, and every cause with its counts and decision."""
         decisions = [self.decision(group) for group in self.groups]
         counted = Counter("open" if "of" in each.split() else each or "open" for each in decisions)
         yield ", ".join(f"{counted[word]} {word}" for word in ("accepted", "rejected", "open"))
         yield ""
         for number, (group, decision) in enumerate(zip(self.groups, decisions, strict=True)):
-            mark = ">" if number == self.said.at else " "
+            mark = ">" if number == self.decisions.at else " "
             yield f"{mark} {number + 1}  {group.head}{f'  [{decision}]' if decision else ''}"
 
     def lines(self) -> Iterator[str]:
-        """Yield what is shown below it."""
+        """Yield the lines below it."""
         if self.view == OVERVIEW:
             yield from self.overview()
             return
         if self.view == CELLS:
-            yield from listing.cells(self.group, self.said.accepted)
+            yield from listing.cells(self.group, self.decisions.accepted)
             return
         if self.group.state != PENDING:
             yield listing.HEADINGS[self.group.state]
         if not self.view:
-            yield from listing.facts(self.group, {**self.before, **self.said.rejected})
+            yield from listing.facts(self.group, {**self.before, **self.decisions.rejected})
             yield ""
-        accepted = "  [accepted]" if self.member.proposal.name in self.said.accepted else ""
-        which = f"cell {self.said.cell + 1} of {len(self.group.members)}"
+        accepted = "  [accepted]" if self.member.proposal.name in self.decisions.accepted else ""
+        which = f"cell {self.decisions.cell + 1} of {len(self.group.members)}"
         yield f"{self.member.proposal.name} ({which}){f', {self.view}' if self.view else ''}:{accepted}"
         if not self.view and (error := benign.shown(self.member.proposal, self.member.before)):
             yield f"  {self.member.proposal.verdict}, {error}"
@@ -263,13 +263,13 @@ class Session:
         return self._drawn[key]
 
     def conclusion(self) -> Iterator[str]:
-        """Yield what is asked before anything is written."""
+        """Yield the question before anything is written."""
         groups = [group for group in self.groups if self.decision(group)]
         for group in groups:
             yield f"{self.decision(group)}: {group.head}"
-            if reason := self.said.rejected.get(group.cause):
-                yield f"  {'known defect: ' if group.cause in self.said.known else ''}{reason}"
+            if reason := self.decisions.rejected.get(group.cause):
+                yield f"  {'known defect: ' if group.cause in self.decisions.known else ''}{reason}"
         yield ""
-        releases = {member.proposal.release for member in self.said.accepted.values()}
-        written = f"{count(len(self.said.accepted), 'golden')} of {count(len(releases), 'release')}"
-        yield f"write {written}, and keep {count(len(self.said.rejected), 'reason')}?"
+        releases = {member.proposal.release for member in self.decisions.accepted.values()}
+        written = f"{count(len(self.decisions.accepted), 'golden')} of {count(len(releases), 'release')}"
+        yield f"write {written}, and keep {count(len(self.decisions.rejected), 'reason')}?"

@@ -1,4 +1,4 @@
-"""Whether a proposal still is what a run would propose: of the same commit and settings, against the same golden."""
+"""Checks that a proposal is still current: the same commit, settings and golden."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Standing:
-    """What is in the checkout now.
+    """Current state of the checkout.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Standing:
     _found: dict[object, Any] = field(default_factory=dict, compare=False)
 
     def objection(self, proposal: Proposal) -> str:
-        """Return why a proposal may not be recorded as things stand, and the way out; empty if it may."""
+        """Return why a proposal may not be recorded now, and the way out; empty if it may."""
         return (
             self._once(("source", proposal.commit, proposal.changes), proposal, self._source)
             or self._once(("settings", json.dumps(_by_settings(proposal))), proposal, self._settings)
@@ -57,7 +57,7 @@ class Standing:
         )
 
     def undecided(self, proposal: Proposal) -> str:
-        """Return that what a proposal would record is a decision that nobody has taken; empty where it is none."""
+        """Return the decision that the proposal needs and nobody has taken; empty if there is none."""
         what = expectations.kind(proposed := proposal.texts())
         if self.expecting or not what or proposal.expected == what:
             return ""
@@ -66,8 +66,8 @@ class Standing:
         here = Expectations(self.goldens, proposal.release, stated, cases=cases)
         return here.missing(proposal.cell, proposed)
 
-    def anew(self) -> Standing:
-        """Return what is there by now."""
+    def refreshed(self) -> Standing:
+        """Return the current state."""
         return Standing(self.repository, self.goldens, self.fewer, self.expecting)
 
     def _once(self, key: object, proposal: Proposal, check: Any) -> Any:
@@ -81,7 +81,7 @@ class Standing:
         if proposal.commit == here or here is None or proposal.commit is None:
             same = proposal.commit == here and provenance.changes(root, self.goldens) == proposal.changes
             what = (
-                f"other uncommitted changes than there are now ({self._uncommitted()})"
+                f"this commit with other uncommitted changes (now: {self._uncommitted()})"
                 if proposal.commit == here
                 else f"commit {_short(proposal.commit)}"
             )
@@ -91,20 +91,20 @@ class Standing:
                 provenance.changes(root, self.goldens, proposal.commit) == proposal.changes
             )
             what = f"commit {_short(proposal.commit)}, and {_short(here)} is checked out"
-        return "" if same else f"was made at {what}: run the cell again"
+        return "" if same else f"was made at {what}; run the cell again"
 
     def _uncommitted(self) -> str:
         names = provenance.uncommitted(self.repository.root, self.goldens)
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        return ", ".join(map(untrusted.shown, names[:NAMED])) + more or "none"
+        return ", ".join(map(untrusted.escape_controls, names[:NAMED])) + more or "none"
 
     def _settings(self, proposal: Proposal) -> str:
         wanted = self._wanted(proposal)
         for name, now in wanted.items():
             if (was := proposal.settings.get(name)) != now:
                 return (
-                    f"was made by other settings, {name} {_shown(was)} where a run has {_shown(now)}: run the cell "
-                    "again without options that change what is exported, or record it with --snapshot-update"
+                    f"was made with different settings: {name} {_shown(was)}, and now {_shown(now)}. Run the cell "
+                    "again without options that change the export, or record it with --snapshot-update"
                 )
         return ""
 

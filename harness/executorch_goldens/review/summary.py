@@ -1,4 +1,4 @@
-"""What a change does to goldens, in ten lines of Markdown: for the comment on a pull request."""
+"""Summary of a change's effect on goldens, in ten lines of Markdown: for the comment on a pull request."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from executorch_goldens.review.decisions import (
 from executorch_goldens.review.groups import Group, Member, count
 from executorch_goldens.settings.config import QUANTITIES
 
-#: Stands in the comment, so that the next run finds it and puts its own in its place.
+#: Marks the comment, so that the next run finds and replaces it.
 MARK = "<!-- executorch-goldens: summary -->"
-#: Verdicts of which a person decides whether they are meant; the others say that something is wrong.
+#: Verdicts for a person to decide: the change may be intended; the others are defects.
 DECIDED = ("changed", "renamed", "new", UNEXPECTED)
 #: Causes that are named.
 SHOWN_CAUSES = 4
@@ -45,7 +45,7 @@ Row = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Summary:
-    """What runs found, beside what runs of the base found.
+    """Findings of runs, beside those of runs of the base.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Summary:
     link
         Address of the whole report; empty for none.
     decided
-        What persons have decided about the cells.
+        Decisions about the cells.
     """
 
     rows: Sequence[Row]
@@ -96,7 +96,7 @@ class Summary:
             yield "; ".join(ways)
 
     def _head(self) -> str:
-        """Return the state and how many cells there are of which kind."""
+        """Return the state and the number of cells of each kind."""
         releases = {release for release, _ in self.rows}
         number = Counter(self.decided.kind(*row) for row in self.rows)
         open_rows = self._of(lambda kind: kind not in (ACCEPTED, REJECTED, KNOWN))
@@ -141,7 +141,7 @@ class Summary:
             yield f"{count(len(more), 'further reason')} ({count(sum(len(by_reason[each]) for each in more), 'cell')})"
 
     def directed(self) -> Iterator[str]:
-        """Yield what grew, then what shrank, over all cells that differ from their golden."""
+        """Yield quantities that grew, then those that shrank, over all cells that differ from their golden."""
         moved = _moved(member for group in self.groups for member in group.members)
         for word, sign in (("worse", 1), ("better", -1)):
             for key, of_cells in moved.items():
@@ -157,7 +157,7 @@ class Summary:
             {name_of(release, row): row["accepted"] for release, row in rows}
             for rows in (self.base, self.rows)
         )
-        # What was accepted since is as it should be.
+        # Cells accepted since are as they should be.
         now |= dict.fromkeys(self.decided.accepted & now.keys(), True)
         worse = [name for name, accepted in now.items() if not accepted and before.get(name)]
         mended = [name for name, accepted in now.items() if accepted and before.get(name) is False]
@@ -198,7 +198,7 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield how many rows have each verdict, the most common first, and what of the new ones is no program."""
+    """Yield how many rows have each verdict, the most common first, and how many new ones are no program."""
     kinds = Counter(kind_of_new(row["verdict"], row["reason"]) for row in rows)
     named = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common() if kind)
     for verdict, number in Counter(row["verdict"] for row in rows).most_common():
@@ -234,7 +234,7 @@ def _place(member: Member) -> tuple[str, int] | None:
     differing = [name for name in sorted(before) if before[name] != after.get(name)]
     if not differing:
         return None
-    # What matters to a reader comes after the manifest, which holds the digests of the others.
+    # The texts that matter to a reader come after the manifest, which holds the digests of the others.
     name = next((each for each in differing if each != "manifest.txt"), differing[0])
     ours, theirs = before[name].splitlines(), after.get(name, "").splitlines()
     unlike = (at for at, (one, other) in enumerate(zip(ours, theirs, strict=False), 1) if one != other)
@@ -244,4 +244,4 @@ def _place(member: Member) -> tuple[str, int] | None:
 def _data(text: str) -> str:
     """Return a text as a value of GitHub's workflow commands."""
     escapes = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
-    return "".join(escapes.get(character, character) for character in untrusted.shown(text))
+    return "".join(escapes.get(character, character) for character in untrusted.escape_controls(text))

@@ -24,7 +24,7 @@ KEYS = (
 CONFIRM = "y write  n leave, nothing is written  b back to the review"
 REASON = "enter reject  escape back"
 AFFIRM = "enter answer  escape back"
-#: What is typed to accept the rest of a cause that makes cells wrong.
+#: The word to type to accept the rest of a cause that makes cells wrong.
 YES = "yes"
 #: Lines that a title, and a note, may take of a narrow terminal.
 TITLE_LINES = 3
@@ -43,11 +43,11 @@ class Screen:
     asking
         Whether it asks for the confirmation.
     scrolled
-        Lines that stand above the window.
+        Lines above the window.
     known
         Whether the reason that is typed declares known defects.
     affirming
-        What is accepted once a person has typed that it is; None where a reason is typed.
+        Members that are accepted once a person has typed that they are; None where a reason is typed.
     """
 
     def __init__(self, session: Session) -> None:
@@ -87,14 +87,14 @@ class Screen:
         )
 
     def run(self) -> bool:
-        """Let a person go through the groups; return whether what they said is to be written."""
+        """Let a person go through the groups; return whether to write the decisions."""
         written: bool = self.application.run()
         return written
 
-    # What is drawn
+    # Drawing
 
     def _title(self) -> str:
-        return "what is written" if self.asking else self.session.title()
+        return "changes to write" if self.asking else self.session.title()
 
     def _body(self) -> Fragments:
         shown = self.session.conclusion() if self.asking else self.session.lines()
@@ -112,11 +112,11 @@ class Screen:
 
     def _prompt(self) -> str:
         if self.affirming is not None:
-            return f"type {YES} to accept what is not wrong of it: "
+            return f"type {YES} to accept its right cells: "
         last = self.session.last_reason
         return f"reason (enter: {last}): " if last else "reason: "
 
-    # What keys do
+    # Keys
 
     def _bindings(self) -> KeyBindings:
         bindings = KeyBindings()
@@ -154,14 +154,14 @@ class Screen:
         return bindings
 
     def _after(self, action: Callable[[], object]) -> Callable[[Any], None]:
-        """Return what a key does: the action, then the question, if a decision has left nothing to decide."""
+        """Return the action of a key, then the final question, if every group is decided."""
 
         def pressed(_: Any) -> None:
-            before = self.session.said
+            before = self.session.decisions
             action()
             self.scrolled = 0
-            said = self.session.said
-            decision = (said.accepted, said.rejected) != (before.accepted, before.rejected)
+            now = self.session.decisions
+            decision = (now.accepted, now.rejected) != (before.accepted, before.rejected)
             if decision and self.session.decided and self.session.has_decisions:
                 self._ask(True)
 
@@ -180,7 +180,7 @@ class Screen:
             event.app.exit(result=False)
 
     def _interrupted(self, event: Any) -> None:
-        """Ask what is to become of decisions; what was asked already is answered with no."""
+        """Ask whether to write decisions when interrupted; a second interruption means no."""
         if self.asking or not self.session.has_decisions:
             event.app.exit(result=False)
             return
@@ -188,7 +188,7 @@ class Screen:
         self._ask(True)
 
     def _accept(self, accept: Callable[[bool], None]) -> None:
-        """Accept what is not doubted; else ask a person to affirm it."""
+        """Accept a group without doubts; else ask a person to confirm."""
         if not self.session.doubt:
             accept(False)
             return
@@ -208,7 +208,7 @@ class Screen:
         self.application.layout.focus(self.reason)
 
     def _typed(self, _: Any) -> bool:
-        """Reject for the reason that was typed, or accept what was affirmed; return whether it stays there."""
+        """Reject for the typed reason, or accept after the confirmation; return whether the prompt stays."""
         text, accept = self.reason.text, self.affirming
         if accept is None:
             self._after(lambda: self.session.reject(text or self.session.last_reason, self.known))(None)

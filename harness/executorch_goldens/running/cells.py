@@ -27,8 +27,8 @@ def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion)
             message = messages.failure(golden_run, judged)
     except (SweepError, StoreError, ExtensionError, GoldenError, OsRefusedError) as error:
         # Nothing of this run can be exported or written as asked: one error, not one per cell.
-        pytest.exit(untrusted.inert(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
+        pytest.exit(untrusted.escape_ci(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
     except ReuseError as error:
-        message = untrusted.inert(str(error))
+        message = untrusted.escape_ci(str(error))
     if message:
         pytest.fail(message, pytrace=False)

@@ -1,7 +1,7 @@
-"""Which cells a change in the repository can reach: what ``--changed-since REV`` runs, and why.
+"""Finds the cells that a change in the repository can reach: those that ``--changed-since REV`` runs, and why.
 
 The store knows what the last export of a cell depended on (`store.facts`). A file counts for the cells whose
-exports read it or looked for it, and for those of which no export is known as it would be made now.
+exports read it or looked for it, and for those without a valid earlier export.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.recording import LISTING, by_stem, matching
 from executorch_goldens.judging import expectations
+from executorch_goldens.review.groups import count
 from executorch_goldens.settings import config
 from executorch_goldens.store.facts import Fact
 from executorch_goldens.store.imports import imported_from
@@ -31,7 +32,7 @@ from executorch_goldens.variations import Variation
 if TYPE_CHECKING:
     from executorch_goldens.settings.exports import Settings
 
-#: What a run imports of the harness: exporting, judging, choosing.
+#: Packages of the harness that a run imports: exporting, judging, choosing.
 ROOTS = (
     "executorch_goldens.running.cells",
     "executorch_goldens.running.plugin",
@@ -54,14 +55,14 @@ class ChangedError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Reached:
-    """What a changed file can reach.
+    """The cells that a changed file can reach.
 
     Attributes
     ----------
     file
         Relative to the top of the checkout.
     why
-        How it can.
+        The reason.
     cells
         None for every cell.
     """
@@ -110,7 +111,7 @@ class Checkout:
         return sorted({name for name in (differing + untracked).split("\0") if name})
 
     def text(self, name: str) -> str | None:
-        """Return what a file said in the revision; None where there was none."""
+        """Return the content of a file in the revision; None if missing."""
         try:
             return _git(self.top, "show", f"{self.revision}:{name}")
         except subprocess.CalledProcessError:
@@ -124,12 +125,12 @@ def _git(folder: Path, *words: str) -> str:
 
 
 class Reach:
-    """What files can reach, of the cells of one run.
+    """Finds the cells of one run that files can reach.
 
     Parameters
     ----------
     settings
-        How the run exports.
+        The exports of the run.
     known
         Every cell of the zoo and the release.
     release
@@ -141,7 +142,7 @@ class Reach:
     reuse
         Its store knows what exports depended on.
     variations
-        Under any of which an export may have been made.
+        Variations under which an export may have been made.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class Reach:
             asked = [digest(reuse.listing(settings, (cell, variation, ()))) for variation in variations]
             found = [made for each in asked for made in reuse.store.made(each)[:1]]
             if not any(lookup.answer(each) for each in asked):
-                # What has changed of its last list may be what it was made from before, and may not.
+                # A change in its last list may be one it was made from, or not.
                 self.unknown.add(cell)
             for name in {name for made in found for name in made.lists}:
                 of_lists.setdefault(name, set()).add(cell)
@@ -193,7 +194,7 @@ class Reach:
                 self.lookers.setdefault(path, {}).setdefault(wanted, set()).update(cells)
 
     def of(self, name: str) -> Iterator[Reached]:
-        """Yield what the changed file `name` can reach; nothing where no cell depends on it."""
+        """Yield the cells that the changed file `name` can reach; none if no cell depends on it."""
         path = self.checkout.top / name
         read = self._cells_that_read(name, path)
         if path.is_relative_to(self.goldens):
@@ -249,7 +250,7 @@ class Reach:
         if cells := {
             cell for cell in self.known for each in patterns if fnmatch.fnmatchcase(str(cell), each)
         }:
-            yield Reached(name, f"what is expected on {self.release.version}", frozenset(cells))
+            yield Reached(name, f"expectations for {self.release.version}", frozenset(cells))
 
     def _matrix(self, name: str) -> Iterator[Reached]:
         before = self.checkout.text(name)
@@ -283,7 +284,7 @@ class Reach:
 
     @functools.cached_property
     def of_run(self) -> set[Path]:
-        """The files of the harness that a run imports, but for those that only tell what it has found."""
+        """The files of the harness that a run imports, except those that only report."""
         telling = {
             f"executorch_goldens.review.{path.stem}" for path in (self.harness / "review").glob("*.py")
         }
@@ -312,14 +313,14 @@ class Reach:
 
 @dataclass(frozen=True)
 class Changes:
-    """What ``--changed-since`` chose.
+    """The choice of ``--changed-since``.
 
     Attributes
     ----------
     cells
         Those that the changes can reach.
     reached
-        What each changed file can.
+        The reach of each changed file.
     count
         Of changed files.
     """
@@ -331,13 +332,11 @@ class Changes:
 
     def lines(self, version: str) -> Iterator[str]:
         """Yield the message: how many cells, and for each file why."""
+        changed = f"changed since {self.revision}: {count(self.count, 'file')}"
         if not self.cells:
-            yield (
-                f"changed since {self.revision}: {self.count} files, none of which a cell of ExecuTorch {version} "
-                "depends on: no cell is affected"
-            )
+            yield f"{changed}; no cell of ExecuTorch {version} is affected"
             return
-        yield f"changed since {self.revision}: {self.count} files, which {len(self.cells)} cells depend on"
+        yield f"{changed}, affected: {count(len(self.cells), 'cell')}"
         for each in self.reached:
             if each.cells is None:
                 yield f"  {each.file}: {each.why}: every cell"
@@ -357,7 +356,7 @@ def since(
     variations: Sequence[Variation],
     matrix: Path = releases.MATRIX,
 ) -> Changes:
-    """Return the cells that what has changed since `revision` can reach, and why; raise `ChangedError`."""
+    """Return the cells that changes since `revision` can reach, and why; raise `ChangedError`."""
     checkout = Checkout.of(config.load().root, revision)
     names = checkout.changed()
     reach = Reach(checkout, settings, known, release, goldens, matrix, reuse, variations) if names else None

@@ -81,7 +81,7 @@ def chosen(cells: Sequence[Cell], patterns: Sequence[str] | None, tier: str, fol
 def within(
     folder: Path, cells: Collection[Cell], known: Collection[Cell], declared: Collection[str]
 ) -> frozenset[Cell]:
-    """Return those of `cells` that the core tier checks: the core's, and new ones, of which nothing is known yet.
+    """Return those of `cells` that the core tier checks: the core's, and new ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Looks into why a cell of a run is not as it should be, by further exports: what it follows, where it begins.
+"""Diagnoses a cell of a run by further exports: the factor it follows, where it begins.
 
 That something of it fails changes neither a verdict nor the end of a run.
 """
@@ -27,14 +27,14 @@ from executorch_goldens.workers.sweep import Sweep
 
 @dataclass
 class Explainer:
-    """What a run looks into, and what it has looked into so far.
+    """Diagnostics of a run, and their results so far.
 
     Attributes
     ----------
     settings
         Those of the run's exports.
     targets
-        What the templates of the run exported before they served.
+        Exports that the templates of the run made before they served.
     attributed
         For how many cells the factor was sought that their disagreement follows.
     """
@@ -45,7 +45,7 @@ class Explainer:
     attributed: int = 0
 
     def of(self, judged: Verdict, outcomes: Sequence[Outcome], folder: Path) -> Verdict:
-        """Return a verdict with what it follows and where it begins; leave the evidence of it in `folder`.
+        """Return a verdict with its factor and where it begins; write the evidence to `folder`.
 
         Raises
         ------
@@ -57,19 +57,21 @@ class Explainer:
         nowhere: tuple[str, ...] = ()
         judged = dataclasses.replace(
             judged,
-            attribution=looking.of("what it follows", lambda: self._attribution(judged, outcomes), None),
+            attribution=looking.of(
+                "the factor it follows", lambda: self._attribution(judged, outcomes), None
+            ),
         )
         after = looking.of("the graphs after the pass", lambda: self._after(judged, outcomes), no_graphs)
         where = looking.of("where it diverges", lambda: tuple(_where(judged, outcomes, after)), nowhere)
         judged = dataclasses.replace(judged, detail=(*where, *looking.failed, *judged.detail))
         return noting(
-            "what its page in a report shows",
+            "the evidence for its page",
             judged,
             lambda: self._evidence(judged, outcomes, after).write(folder),
         )
 
     def _attribution(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Attribution | None:
-        """Say what the verdict of a cell follows, exporting again for as many cells as were asked for."""
+        """Return the factor that a cell's verdict follows, exporting again for as many cells as requested."""
         if judged.name in verdict.AGREEING:
             alike = len(outcomes) > 1 and len(verdict.group_by_content(outcomes)) == 1
             return attribution.constant(len(outcomes)) if alike else None
@@ -106,7 +108,7 @@ class Explainer:
         return kept if len(kept) == len(found.numbers) else {}
 
     def _evidence(self, judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str]) -> Evidence:
-        """Return what a report shows of a cell and its results do not hold."""
+        """Return the evidence that a report needs and the results do not hold."""
         finished = all(isinstance(outcome.result, Artifact) for outcome in outcomes)
         groups = verdict.group_by_content(outcomes) if finished else []
         return Evidence(
@@ -134,13 +136,13 @@ def noting(what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:
 
 
 def _where(judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield the line that names the pass, and what it made in the variations that diverge there."""
+    """Yield the line that names the pass, and its results in the variations that diverge there."""
     if judged.divergence is not None:
         yield judged.divergence.line
     elif judged.name in verdict.DISAGREEING:
         one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
         made = "when the program runs" if one_program else "by serialization or emission"
-        yield f"no pass diverges: what differs is made {made}"
+        yield f"no pass diverges: the difference arises {made}"
     if judged.attribution is not None:
         yield judged.attribution.line
     if judged.divergence is not None and after:

@@ -18,7 +18,7 @@ from executorch_goldens.workers.sweep import Sweep, SweepError
 #: Exports that begin with the same memory. A time or a random number makes them differ; an order by address does not.
 TWINS = 3
 
-#: How often that is done under the first variation: the memory differs each time.
+#: Number of repetitions under the first variation: the memory differs each time.
 REPEATS = 3
 
 
@@ -35,13 +35,13 @@ class Experiment:
     Attributes
     ----------
     cell
-        What is exported.
+        The cell.
     one, other
         The variations; `one` with some factors of `other` are those that are exported.
     settings
         Those of the run; nothing is taken from the store, and nothing put there.
     targets
-        What the templates of the run exported before they served.
+        Exports that the templates of the run made before they served.
     exports
         How many were made.
     """
@@ -94,7 +94,7 @@ class Experiment:
     def _single(
         self, reference: Outcome, followed: list[str], known: list[str]
     ) -> tuple[list[str], list[str]]:
-        """Return which factors are followed, of which known, with the surroundings one by one where one alone is it."""
+        """Return the factors to test and those known, with single surroundings where one alone decides."""
         if TOGETHER not in followed:
             return followed, known
         changed = [

@@ -1,4 +1,4 @@
-"""What a person reads of a run: the message of each cell that needs a look, and the summary at the end."""
+"""Messages of a run: one for each cell that needs a look, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ SHOWN_ACCEPTED = 20
 
 #: Beyond this part of the largest value no rounding is a likely reason, and no line that widens a bound is shown.
 WIDEST_ROUNDING = 0.1
-#: What TOML takes as a key without quotes (TOML 1.0, "Keys").
+#: Keys that TOML takes without quotes (TOML 1.0, "Keys").
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def ways_out(judged: Verdict, release: str, zoo: bool, called: Sequence[str] = ()) -> Iterator[str]:
-    """Yield what a person can do about a corrupt cell.
+    """Yield the ways out of a corrupt cell.
 
     Parameters
     ----------
@@ -107,8 +107,9 @@ def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection
     if wanting and asked != "auto":
         named = ", ".join(f"{each.name} ({_corrects(each)})" for each in wanting)
         yield (
-            f"patches: exported without {named}, which may be why: patches = "
-            f'"auto" under [tool.goldens] in pyproject.toml applies what {release.version} needs, or --patches auto'
+            f"patches: exported without {named}, which may be why: "
+            f'patches = "auto" under [tool.goldens] in pyproject.toml applies the patches of {release.version}, '
+            "or pass --patches auto"
         )
 
 
@@ -117,7 +118,7 @@ def _corrects(patch: Patch) -> str:
 
 
 def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
-    """Return what can be typed about a cell that needs a look, by what it does."""
+    """Return commands about a cell that needs a look, by purpose."""
     this = ("--cell", str(judged.cell))
     typed = {"again": invocation.again(plan.options.called, *this)}
     if judged.recordable:
@@ -135,7 +136,7 @@ def _repro(judged: Verdict, release: str, called: Sequence[str]) -> str:
 
 
 def failure(run: Run, judged: Verdict) -> str:
-    """Return what a failing test prints: verdict, cell, reason, detail, way on."""
+    """Return the message of a failing test: verdict, cell, reason, detail, way on."""
     typed = commands(run.plan, judged)
     lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
     lines += [f"  {line}" for line in judged.detail]
@@ -155,11 +156,11 @@ def failure(run: Run, judged: Verdict) -> str:
     lines.append(f"  again:  {typed['again']}")
     if judged.name != "crashed" or judged.is_of_harness:
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
-    return untrusted.inert("\n".join(lines))
+    return untrusted.escape_ci("\n".join(lines))
 
 
 def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield what made the cells of a run what they are, worst first, and what can be typed about it."""
+    """Yield the causes of a run's verdicts, worst first, with commands."""
     if not groups:
         return
     cells = sum(len(group.members) for group in groups)
@@ -174,8 +175,10 @@ def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
     results = [] if asked.sweeps == repository.sweeps else [str(asked.sweeps)]
     goldens = [] if run.plan.goldens == repository.goldens.resolve() else [f"--goldens={run.plan.goldens}"]
     fewer = any(fewer_variations(member) for group in groups for member in group.recordable)
-    yield shlex.join(["goldens", "review", *places, *goldens, *([FEWER] if fewer else [])])
-    yield shlex.join(["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")])
+    reviewing = ["goldens", "review", *places, *goldens, *([FEWER] if fewer else [])]
+    reporting = ["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")]
+    yield f"review: {shlex.join(reviewing)}"
+    yield f"report: {shlex.join(reporting)}"
 
 
 def _refusal(run: Run, group: Group) -> str:
@@ -188,11 +191,11 @@ def _refusal(run: Run, group: Group) -> str:
 
 
 def shortened(message: str, whole: bool) -> tuple[str, list[str]]:
-    """Return the first line of a cell's message and the others; of a long one its beginning and what can be typed.
+    """Return the first line of a cell's message and the others; a long one is shortened and names commands.
 
     What ends with nothing to type is no message of a cell: an error that a test raised, whose last line matters most.
     """
-    first, *rest = untrusted.inert(message).splitlines() or [""]
+    first, *rest = untrusted.escape_ci(message).splitlines() or [""]
     typed = [line for line in rest if line.startswith(TYPED)]
     if whole or not typed or len(rest) <= MOST_LINES:
         return first, rest
@@ -203,7 +206,7 @@ def shortened(message: str, whole: bool) -> tuple[str, list[str]]:
 
 
 def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
-    """Yield what is printed before goldens are deleted."""
+    """Yield the lines printed before goldens are deleted."""
     for cell in stale:
         yield f"prune: {golden.directory(run.plan.root, cell)}: a golden with no matching cell"
 
@@ -243,12 +246,12 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
         yield (
-            f"confirmed: {len(run.confirmed)} goldens now name these variations as well, and have what they had not "
-            "recorded yet"
+            f"confirmed: {len(run.confirmed)} goldens now name these variations as well, with fields that they "
+            "lacked"
         )
     if run.lacking:
         yield (
-            f"not recorded yet: {len(run.lacking)} goldens lack what goldens say now; {UPDATE} adds it and changes "
+            f"not recorded yet: {len(run.lacking)} goldens lack newer fields; {UPDATE} adds them and changes "
             "nothing else"
         )
     yield from stale_expectations(run)
@@ -257,12 +260,12 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
 
 
 def counts(found: Iterable[tuple[str, str]]) -> str:
-    """Return how many cells have each verdict, of (verdict, reason); what new cells are comes last.
+    """Return how many cells have each verdict, of (verdict, reason); kinds of new cells come last.
 
     >>> counts([("stable", ""), ("new", "1 delegate"), ("stable", "")])
     '2 stable, 1 new'
     >>> counts([("new", "1 delegate"), ("new", "FAILURE: lower"), ("stable", ""), ("new", "NO DELEGATE: none")])
-    '1 stable, 3 new: 1 FAILURE, 1 NO DELEGATE'
+    '1 stable, 3 new (1 FAILURE, 1 NO DELEGATE)'
     """
     pairs = list(found)
     number = Counter(verdict for verdict, _ in pairs)
@@ -271,7 +274,7 @@ def counts(found: Iterable[tuple[str, str]]) -> str:
     if named:
         number["new"] = number.pop("new")
     counted = ", ".join(f"{count} {verdict}" for verdict, count in number.items()) or "no cell was checked"
-    return f"{counted}: {named}" if named else counted
+    return f"{counted} ({named})" if named else counted
 
 
 def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
@@ -292,7 +295,7 @@ def stale_expectations(run: Run) -> Iterator[str]:
         yield f"stale expectation: {len(found) - SHOWN_ACCEPTED} more"
     if any(each.name == UNEXPECTED for each in run.verdicts.values()):
         command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
-        yield f"{UNEXPECTED}: {command} writes what the goldens that are there need"
+        yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
 
 
 def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
@@ -301,8 +304,8 @@ def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
         of_target = {cell: part for cell, part in differences.items() if cell.target == target}
         worst = max(of_target, key=lambda cell: of_target[cell])
         yield (
-            f"numerics: {target}: {len(of_target)} cells run; at worst {of_target[worst]:.2g} of the largest value off "
-            f"({worst.case})"
+            f"numerics: {target}: {count(len(of_target), 'cell')} run; "
+            f"largest error {of_target[worst]:.2g} of the largest value ({worst.case})"
         )
 
 
@@ -349,7 +352,7 @@ def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tup
     Parameters
     ----------
     defects
-        What is declared, by the name of the cell.
+        The declarations, by the name of the cell.
     """
     judged = list(judged)
     names = [_label(each) for each in judged]
@@ -366,7 +369,7 @@ def _label(judged: Verdict) -> str:
 
 
 def _counted(judged: Verdict) -> str:
-    """Return what a cell is counted as: its verdict, or why that is as it should be."""
+    """Return the category of a cell: its verdict, or the reason that makes it acceptable."""
     return KNOWN if judged.known else ALLOWED if judged.allowed else judged.name
 
 

@@ -22,10 +22,10 @@ from executorch_goldens.store.store import SIZE, default_root
 from executorch_goldens.workers.shards import Shard
 
 CORE, FULL = TIERS = ("core", "full")
-#: What ``--variations`` is by default: a core is checked often, the whole zoo before a release.
+#: Default of ``--variations``: a core is checked often, the whole zoo before a release.
 VARIATIONS = {CORE: "quick", FULL: "full"}
 
-#: What ``--cache`` may be, and whether exports are then taken from the cache, and put into it.
+#: Values of ``--cache``: whether exports are then taken from the cache, and put into it.
 CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off": (False, False)}
 
 #: What ``--explain`` may be, and for how many cells that disagree the factor is sought that the disagreement follows:
@@ -33,12 +33,12 @@ CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off
 EXPLAINED = {"off": 0, "some": 3, "all": math.inf}
 
 #: The groups of ``goldens run --help``.
-SELECT = "which cells"
-COMPARE = "what they are compared with"
-RECORD = "what is recorded"
-EXPORT = "how they are exported"
+SELECT = "selection of cells"
+COMPARE = "comparison"
+RECORD = "recording"
+EXPORT = "exporting"
 CACHE = "exports of earlier runs"
-DIAGNOSE = "what is reported"
+DIAGNOSE = "reporting"
 GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE)
 
 #: Of syrupy: pytest has them, and ``goldens run --help`` lists them.
@@ -46,7 +46,7 @@ SYRUPYS: Mapping[str, dict[str, Any]] = {
     UPDATE: {
         "dest": "update_snapshots",
         "action": "store_true",
-        "help": "record what is right and repeats, in place of the goldens there are",
+        "help": "record new and changed cells that are right and repeat",
     },
     f"{UPDATE}-new-only": {
         "dest": "update_new_snapshots_only",
@@ -67,7 +67,7 @@ class Option:
     group
         One of `GROUPS`.
     how
-        What ``add_argument`` takes beside the name; pytest's ``addoption`` takes the same.
+        Arguments of ``add_argument`` beside the name; pytest's ``addoption`` takes the same.
     key
         Field of `settings.config.Config` that has it where the command line does not; empty for none.
     first
@@ -82,13 +82,13 @@ class Option:
 
 
 def _option(name: str, group: str, help: str = "", key: str = "", first: bool = True, **how: Any) -> Option:
-    """Return an option; `how` and `help` go over what commands share of it."""
+    """Return an option; `how` and `help` override the shared definition."""
     stated = {**SHARED.get(name, {}), **how}
     return Option(name, group, {**stated, "help": help or stated["help"]}, key, first)
 
 
 def _read_by(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return what reads the word of an option, and says what is wrong with it as argparse shows it."""
+    """Return a reader of an option's word that reports errors through argparse."""
 
     def reading(text: str) -> Any:
         try:
@@ -101,14 +101,14 @@ def _read_by(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a run was asked for: the command line, read, and ``[tool.goldens]`` where it says nothing.
+    """Options of a run: the command line, completed by ``[tool.goldens]``.
 
     Fields that an option says are explained by the option's help. The others are:
 
     Attributes
     ----------
     update
-        Which goldens may be written.
+        Goldens that may be written.
     targets, releases, tolerances, budgets, allow
         See `executorch_goldens.settings.config.Config`.
     called
@@ -148,7 +148,7 @@ class Options:
         _option(
             "--changed-since",
             SELECT,
-            "only cells that what has changed since a git revision can reach",
+            "only cells that changes since a git revision can reach",
             metavar="REV",
         ),
     ] = None
@@ -307,20 +307,20 @@ class Options:
         _option(
             "--explain",
             DIAGNOSE,
-            "look into what is wrong by further exports: of some cells, or of all, then with the pass that made each "
+            "diagnose failures by further exports: of some cells, or of all, then with the pass that made each "
             "operator (default: some)",
             choices=tuple(EXPLAINED),
         ),
     ] = "some"
     report: Annotated[
         Path | None,
-        _option("--report", DIAGNOSE, "write what the run finds as one HTML file", type=Path, metavar="FILE"),
+        _option("--report", DIAGNOSE, "write the results as one HTML file", type=Path, metavar="FILE"),
     ] = None
     sweeps: Annotated[
         Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")
     ]
 
-    #: Whether the command line names what the cache is for: where it does not, a run does without one that is unusable.
+    #: Whether the command line states the cache's use: if not, a run does without an unusable one.
     cache_named: bool = False
     update: Updating = dataclasses.field(default_factory=Updating)
     targets: tuple[str, ...] = ()
@@ -332,17 +332,17 @@ class Options:
 
     @property
     def updating(self) -> bool:
-        """Whether goldens may be written."""
+        """True if goldens may be written."""
         return self.update.any
 
     @property
     def takes(self) -> bool:
-        """Whether exports are taken from the cache."""
+        """True if exports are taken from the cache."""
         return CACHES[self.cache][0]
 
     @property
     def keeps(self) -> bool:
-        """Whether exports are put into the cache."""
+        """True if exports are put into the cache."""
         return CACHES[self.cache][1]
 
     @property
@@ -352,7 +352,7 @@ class Options:
 
     @property
     def origins(self) -> bool:
-        """Whether exports say which pass made each operator, which is left beside the results."""
+        """True if exports record the pass that made each operator, beside the results."""
         return self.explain == "all"
 
 
@@ -374,16 +374,16 @@ def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[st
     Parameters
     ----------
     adders
-        What adds an option to a group, by the title of the group.
+        Adds an option to a group, by the title of the group.
     every
-        Whether all stand in the help, or the first alone.
+        Whether the help lists all, or the first alone.
     names
         Of the options to add; None adds all.
     """
     for field, option in DECLARED.items():
         if names is not None and option.name not in names:
             continue
-        # No default: what is said must be told from what is not.
+        # No default: given options are distinguished from those left out.
         stated = {**option.how, "dest": field}
         _add(adders[option.group], option.name, stated, every or option.first)
 
@@ -398,43 +398,43 @@ def _add(add: Adder, name: str, stated: Mapping[str, Any], shown: bool) -> None:
     add(name, **(stated if shown else {**stated, "help": argparse.SUPPRESS}))
 
 
-def read(said: argparse.Namespace, words: Sequence[str]) -> Options:
-    """Return what the command line says, and the repository's configuration where it says nothing.
+def read(arguments: argparse.Namespace, words: Sequence[str]) -> Options:
+    """Return the options of the command line, completed by the repository's configuration.
 
     `words` is what pytest was called with. Raises `settings.config.ConfigError`, `errors.UsageError`.
     """
     repository = config.load()
     options = Options(
-        **dict(_said(said, repository)),
+        **dict(_stated(arguments, repository)),
         update=Updating(
-            new=_of(said, "update_snapshots") or _of(said, "update_new_snapshots_only"),
-            changed=_of(said, "update_snapshots"),
-            fewer=_of(said, "fewer"),
+            new=_of(arguments, "update_snapshots") or _of(arguments, "update_new_snapshots_only"),
+            changed=_of(arguments, "update_snapshots"),
+            fewer=_of(arguments, "fewer"),
         ),
         targets=repository.targets,
         releases=repository.releases,
         tolerances=repository.tolerances,
         # They are those of the repository's own zoo.
-        budgets={} if _of(said, "models") else repository.budgets,
+        budgets={} if _of(arguments, "models") else repository.budgets,
         allow=repository.allow,
-        cache_named=bool(_of(said, "cache")),
-        called=tuple(shlex.split(_of(said, "called_as") or "")) or ("python", "-m", "pytest", *words),
+        cache_named=bool(_of(arguments, "cache")),
+        called=tuple(shlex.split(_of(arguments, "called_as") or "")) or ("python", "-m", "pytest", *words),
     )
-    if options.cluster is not None and not _of(said, "cache"):
+    if options.cluster is not None and not _of(arguments, "cache"):
         options = dataclasses.replace(options, cache="on", cache_named=True)
     _require_agreeing(options)
     return options
 
 
-def _of(said: argparse.Namespace, name: str) -> Any:
-    """Return what is said of an option; None where the command does not have it."""
-    return getattr(said, name, None)
+def _of(arguments: argparse.Namespace, name: str) -> Any:
+    """Return the value of an option; None where the command does not have it."""
+    return getattr(arguments, name, None)
 
 
-def _said(said: argparse.Namespace, repository: config.Config) -> Iterator[tuple[str, Any]]:
+def _stated(arguments: argparse.Namespace, repository: config.Config) -> Iterator[tuple[str, Any]]:
     """Yield the fields of `Options` that the command line says, or else the repository."""
     for field, option in DECLARED.items():
-        value = _of(said, field)
+        value = _of(arguments, field)
         if field == "models":
             value = repository.zoos(value)
         elif not value and option.key:
@@ -444,7 +444,7 @@ def _said(said: argparse.Namespace, repository: config.Config) -> Iterator[tuple
 
 
 def _require_agreeing(options: Options) -> None:
-    """Raise UsageError for options of which one makes nothing of another."""
+    """Raise UsageError for options that contradict each other."""
     for option, asked in (("--prune", options.pruning), ("--adopt", options.adopting)):
         if asked and not options.updating:
             raise UsageError(f"{option} changes the root of the goldens: say {UPDATE} as well")

@@ -1,4 +1,4 @@
-"""What a run is going to do: settled before anything is exported or written, and printed by ``goldens run --plan``."""
+"""Plan of a run: settled before anything is exported or written, and printed by ``goldens run --plan``."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from executorch_goldens.workers import seconds
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is going to do.
+    """The plan of a run.
 
     Attributes
     ----------
     options
-        What it was asked for.
+        Its options.
     release
-        What is installed in the exporting environment, with the known defects of the root of the goldens.
+        The packages of the exporting environment, with the known defects of the root of the goldens.
     goldens
         Root of the goldens.
     compact
@@ -65,13 +65,13 @@ class Plan:
     selected
         Those of them that are of the shard: what is exported and judged.
     expectations
-        Which goldens are expected to be failures, or of programs that delegate nothing.
+        Goldens that are expected to be failures, or of programs that delegate nothing.
     changes
-        What ``--changed-since`` chose; None where every cell may be.
+        The choice of ``--changed-since``; None where every cell may be chosen.
     variations
-        What each of them is exported under.
+        The variations of each of them.
     settings
-        How; of no store yet.
+        Settings of exports; without a store yet.
     """
 
     options: Options
@@ -99,7 +99,7 @@ class Plan:
         return [cell for cell in self.zoo if cell in self.selected]
 
     def reuse(self) -> Reuse | None:
-        """Return what takes exports from the cache and puts them there; None for a run that does neither."""
+        """Return the run's access to the cache; None without one."""
         asked = self.options
         if not (asked.takes or asked.keeps):
             return None
@@ -107,7 +107,7 @@ class Plan:
         return Reuse(store, asked.recheck, asked.takes, asked.keeps, needed=asked.cache_named)
 
     def lines(self) -> Iterator[str]:
-        """Yield what a person reads of it: the facts, and then a line per cell."""
+        """Yield the plan for a person: the facts, and then a line per cell."""
         asked, cells = self.options, self.cells
         stack = " ".join(f"{name}=={version}" for name, version in self.release.stack().items())
         yield f"release:    {self.release.version} ({stack}), in {self.settings.interpreter}"
@@ -135,19 +135,19 @@ class Plan:
             there += f", {known_defects} more are known defects"
         if not self.options.updating:
             return f"{there}; none is written"
-        return f"{there}; {'those are' if not self.options.update.changed else 'what is right is'} recorded"
+        return f"{there}; {'those are' if not self.options.update.changed else 'right cells are'} recorded"
 
     def _cost(self, cells: Iterable[Cell]) -> str:
-        """Say how long they take, as far as the committed table knows."""
+        """Return how long they take, by the committed table."""
         table = seconds.committed(self.root)
         if not table.measured:
             return "nothing is known yet of how long they take"
         total = sum(map(table.of, cells)) * len(self.variations)
-        return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}"
+        return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}, without the start of templates"
 
 
 def plan(options: Options) -> Plan:
-    """Settle what a run over some cells of the installed release does.
+    """Settle the plan of a run over some cells of the installed release.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def plan(options: Options) -> Plan:
     varied = _variations(options, tier)
     changes = None
     if options.changed_since is not None:
-        # What exports depended on is known whether the run takes and keeps any or not.
+        # Dependencies of exports are known whether the run uses the cache or not.
         store = Reuse(Store(options.cache_dir))
         changes = changed.since(options.changed_since, settings, zoo, release, goldens, store, varied)
     wanted = asked if changes is None else asked & changes.cells
@@ -182,7 +182,7 @@ def plan(options: Options) -> Plan:
     require_extensions(installed, interpreter, wanted, settings.patches)
     selected = wanted
     if options.shard is not None:
-        # What this machine remembers would make other shards here than elsewhere.
+        # Seconds remembered on this machine would give other shards than elsewhere.
         in_order = [cell for cell in zoo if cell in wanted]
         selected = options.shard.of(in_order, seconds.committed(root))
     return Plan(
@@ -272,10 +272,10 @@ def _of_tier(
 
 
 def _variations(options: Options, tier: str) -> tuple[Variation, ...]:
-    """Return what cells are exported under; raise UsageError for too few to record from."""
+    """Return the variations of the cells; raise UsageError for too few to record from."""
     try:
         found = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
     except variations.HashSeedError as error:
         raise UsageError(str(error)) from error
-    require_repeats(options.updating, len(found), "Say --variations quick, or leave it out.")
+    require_repeats(options.updating, len(found), "Pass --variations quick, or leave it out.")
     return found

@@ -24,7 +24,7 @@ from executorch_goldens.running.run import Run
 #: The verbosity of -q -q, which is no progress and no summary of the job.
 OFF = -2
 
-#: Causes of which a cell's whole message is printed, and cells of no cause.
+#: Number of causes with a whole message of one cell, and of cells without a cause.
 MOST_MESSAGES = 5
 
 RUN = pytest.StashKey[Run]()
@@ -35,9 +35,9 @@ PLACES = pytest.StashKey[Mapping[str, int]]()
 TESTS = pytest.StashKey[Mapping[str, Cell]]()
 PROGRESS = pytest.StashKey[Progress]()
 PRUNED = pytest.StashKey[Sequence[Cell]]()
-#: What is said of the report, where one was asked for.
+#: Key of the message about the report, where one was requested.
 REPORT = pytest.StashKey[str]()
-#: What made the cells of the run what they are.
+#: Key of the causes of the run's verdicts.
 CAUSES = pytest.StashKey[Sequence[Group]]()
 
 
@@ -57,7 +57,7 @@ def _run(config: pytest.Config) -> Run:
         try:
             config.stash[RUN] = Run(plan(options.read(config.option, config.invocation_params.args)))
         except HarnessError as error:
-            raise pytest.UsageError(untrusted.inert(str(error))) from error
+            raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
     return config.stash[RUN]
 
 
@@ -115,7 +115,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             with os_errors.as_user_error():
                 run.start(cells)
         except HarnessError as error:
-            raise pytest.UsageError(untrusted.inert(str(error))) from error
+            raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
         _show_progress(session.config, run, cells)
 
 
@@ -169,7 +169,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _finish(session: pytest.Session, run: Run) -> None:
-    """Leave no process, the results in order, and what was asked for at the end; raise HarnessError, OSError."""
+    """End all processes, order the results, and write the requested reports; raise HarnessError, OSError."""
     run.finish()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
@@ -183,7 +183,7 @@ def _finish(session: pytest.Session, run: Run) -> None:
     if run.sweep is not None:
         session.config.stash[CAUSES] = run.conclude(lambda line: _say(session.config, line))
         if not all(judged.accepted for judged in run.verdicts.values()):
-            # What a cause makes wrong elsewhere was not recorded, after its test had passed.
+            # Cells whose cause is wrong elsewhere were not recorded, after their test had passed.
             session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
     if (progress := session.config.stash.get(PROGRESS, None)) is not None:
         progress.erase()
@@ -205,7 +205,7 @@ def _finish(session: pytest.Session, run: Run) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> Generator[None, None, None]:
-    """Print one message a cause, and the end of the run after what pytest prints of other tests."""
+    """Print one message a cause, and the end of the run, after pytest's own output."""
     run = config.stash.get(RUN, None)
     if run is None or run.sweep is None:
         return (yield)
@@ -272,7 +272,7 @@ def _summarize(terminalreporter: pytest.TerminalReporter, config: pytest.Config,
 
 
 def _say(config: pytest.Config, line: str) -> None:
-    """Show what a run still does after its last cell."""
+    """Show the work of a run after its last cell."""
     if (progress := config.stash.get(PROGRESS, None)) is not None:
         progress.say(line)
 
@@ -283,4 +283,4 @@ def _print(config: pytest.Config, lines: Iterable[str]) -> None:
         return
     for line in lines:
         reporter.ensure_newline()
-        reporter.write_line(untrusted.inert(line))
+        reporter.write_line(untrusted.escape_ci(line))

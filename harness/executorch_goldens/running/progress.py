@@ -1,4 +1,4 @@
-"""What a person sees of a run while it goes: one live line in a terminal, a line a minute elsewhere.
+"""Progress of a run: one live line in a terminal, a line a minute elsewhere.
 
 Everything is written by the thread of the tests, between two of them: it cannot garble what pytest writes.
 """
@@ -33,7 +33,7 @@ DECIDED = ("changed", "renamed", "new")
 
 
 class Screen(Protocol):
-    """What is used of pytest's terminal reporter."""
+    """The part of pytest's terminal reporter that is used."""
 
     def rewrite(self, line: str, **markup: bool) -> None: ...
     def write_line(self, line: str, **markup: bool) -> None: ...
@@ -41,14 +41,14 @@ class Screen(Protocol):
 
 
 class Progress:
-    """How far a run has come.
+    """The progress of a run.
 
     Parameters
     ----------
     cells
         Those that are checked.
     seconds
-        What their exports take, by what is remembered.
+        Remembered seconds of their exports.
     exports
         Of each cell.
     jobs
@@ -79,7 +79,7 @@ class Progress:
         self._started = clock()
 
     def wait(self, sweep: Sweep, cell: Cell) -> None:
-        """Wait for the exports of `cell`, and show meanwhile what is going on."""
+        """Wait for the exports of `cell`, and show the progress meanwhile."""
         while not sweep.ready(cell, LIVE_INTERVAL):
             self.show(sweep)
 
@@ -91,7 +91,7 @@ class Progress:
         judged
             None for a cell that got no verdict.
         edited
-            How it differs from its golden, if that is known.
+            Its difference from its golden, if that is known.
         """
         self.left.pop(cell, None)
         if judged is None or not judged.accepted:
@@ -106,7 +106,7 @@ class Progress:
         self.show(sweep)
 
     def passed(self, sweep: Sweep, cell: Cell) -> None:
-        """Note that a cell is done of which nothing is said yet."""
+        """Count a cell as done whose result is not printed yet."""
         self.left.pop(cell, None)
         self.show(sweep)
 
@@ -126,24 +126,24 @@ class Progress:
             self.screen.write_line(line)
 
     def say(self, line: str) -> None:
-        """Show what is done after the last cell, in a terminal alone."""
+        """Show the work after the last cell, in a terminal alone."""
         if self.live:
             self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
 
     def erase(self) -> None:
-        """Take the live line away, for what is written next."""
+        """Erase the live line before other output."""
         if self.live:
             self.screen.rewrite("", erase=True)
             self.screen.write("\r")
 
     def seconds_left(self) -> float:
-        """Return what the cells to go take by what is remembered, at the pace of this run once that shows."""
+        """Return the time for the remaining cells: remembered seconds, at this run's pace once known."""
         left, took = sum(self.left.values()), self.clock() - self._started
         done = self.remembered - left
         return left * took / done if done and took >= SETTLED else left
 
     def line(self, doing: str) -> str:
-        """Return one line: cells done and to go, time left, what is being exported."""
+        """Return one line: cells done and to go, time left, current exports."""
         done = self.count - len(self.left)
         wrong = f", {self.wrong} not as they should be" if self.wrong else ""
         left = f"{len(self.left)} to go, about {duration(self.seconds_left())}"
@@ -153,7 +153,7 @@ class Progress:
 def write_verdict(screen: Screen, verdict: str, what: str) -> None:
     """Write a line that begins with a verdict, in its colour where the screen has any (NO_COLOR, FORCE_COLOR)."""
     screen.write(verdict, **{"yellow" if verdict in DECIDED else "red": True})
-    screen.write_line(untrusted.inert(f": {what}"))
+    screen.write_line(untrusted.escape_ci(f": {what}"))
 
 
 def duration(seconds: float) -> str:

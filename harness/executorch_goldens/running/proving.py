@@ -1,4 +1,4 @@
-"""Exports cells again without the pass that is blamed, once a run knows its causes: what that proves, it says once.
+"""Exports cells again without the blamed pass, once a run knows its causes: one proof for each.
 
 That something of it fails changes neither a verdict nor the end of a run.
 """
@@ -50,7 +50,7 @@ class Prover:
     Attributes
     ----------
     targets
-        What the templates of the run exported before they served.
+        Exports that the templates of the run made before they served.
     seconds
         Of one export of each cell.
     looking
@@ -65,7 +65,7 @@ class Prover:
     looking: Diagnoses = field(default_factory=Diagnoses)
 
     def add(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
-        """Remember a cell, if an export without what it blames may prove something."""
+        """Add a cell, if an export without the blamed pass may prove something."""
         found, asked = judged.divergence, self.plan.options
         if found is None or found.omission is None or judged.known or asked.cluster is not None:
             return
@@ -75,7 +75,7 @@ class Prover:
             self.suspects[judged.cell] = Suspect(judged, omission.gives_wrong(outcomes), tuple(pair))
 
     def proofs(self, causes: Sequence[Sequence[Cell]], says: Callable[[str], None]) -> dict[Cell, str]:
-        """Return what is proven of each cause, by the cell that shows it.
+        """Return the proof of each cause, by the cell that shows it.
 
         Cells that are wrong are tried first, and of these the ones that export fastest: the proof of one that is only
         different says less.
@@ -104,7 +104,7 @@ class Prover:
         )
 
     def _proof(self, suspect: Suspect, says: Callable[[str], None]) -> str:
-        """Return what an export without the pass proves; empty where that is nothing, or where it fails."""
+        """Return what an export without the pass proves; empty if nothing, or if it fails."""
         judged = suspect.judged
         assert judged.divergence is not None
         assert judged.divergence.omission is not None
@@ -119,7 +119,7 @@ class Prover:
             reviewed = golden.read(golden.directory(self.plan.root, judged.cell))
             return omission.proof(judged, left_out, suspect.gave_wrong, made, reviewed, self.plan.release)
 
-        return self.looking.of(f"what {what} is", find, "")
+        return self.looking.of(f"the result of {what}", find, "")
 
 
 def pair_of(plan: Plan, outcomes: Sequence[Outcome]) -> tuple[Variation, ...]:

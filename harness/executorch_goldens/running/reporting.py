@@ -1,4 +1,4 @@
-"""Writes the report of a run that has ended, by a Python that has what draws it: no release's environment has."""
+"""Writes the report of a finished run, by a Python with the drawing packages: no release's environment has them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def require(file: Path, option: str = "--report") -> None:
 
 
 def write(file: Path, results: Path, goldens: Path) -> tuple[bool, str]:
-    """Write the report of the results in a folder; return whether that was done, and what is said of it."""
+    """Write the report of the results in a folder; return whether that succeeded, and the message."""
     command = [*with_harness(Path(_python()), MAIN), "report", str(results), f"--goldens={goldens}"]
     done = subprocess.run([*command, f"--output={file}"], capture_output=True, text=True, check=False)
     said = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()

@@ -41,11 +41,11 @@ from executorch_goldens.workers import seconds
 from executorch_goldens.workers.sweep import Sweep, worth_warming
 
 #: Why nothing that was held back is recorded.
-UNFINISHED = "the run ended before every cell was judged; goldens review shows what was"
+UNFINISHED = "the run ended before every cell was judged; goldens review shows the judged ones"
 
 
 class Run:
-    """A run over the cells of a plan: what the fixtures, the report and the results are made of.
+    """A run over the cells of a plan: shared by the fixtures, the report and the results.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Run:
     accuracies
         Of those of them whose program is right, how near it is to eager.
     reuse
-        What the run takes from the cache of exports; None where it uses none.
+        Use of the cache of exports; None for a run without one.
     confirmed
         Cells whose golden's manifest now says more of how it is made.
     lacking
@@ -66,9 +66,9 @@ class Run:
     edits
         Of cells that need a look, how they differ from their goldens.
     proofs
-        What exports without a pass prove, by the cell that shows it.
+        The proofs by exports without a pass, by the cell that shows it.
     recorded
-        The causes of which goldens were replaced, each with how many.
+        The causes whose goldens were replaced, each with their number.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -109,7 +109,7 @@ class Run:
         return self.seconds.in_order(cells)
 
     def progress(self, cells: Sequence[Cell], screen: Screen, live: bool) -> Progress:
-        """Return what shows on `screen` how far the run over `cells` is."""
+        """Return the progress of the run over `cells`, shown on `screen`."""
         return Progress(cells, self.seconds, len(self.plan.variations), self.settings.jobs, screen, live)
 
     def start(self, cells: Sequence[Cell]) -> None:
@@ -154,7 +154,7 @@ class Run:
         )
 
     def finish(self) -> None:
-        """End what is still being exported, and bring the verdicts into the zoo's order."""
+        """Stop pending exports, and bring the verdicts into the zoo's order."""
         if self.sweep is not None:
             self.sweep.stop()
         self.verdicts = {cell: self.verdicts[cell] for cell in self.plan.zoo if cell in self.verdicts}
@@ -185,14 +185,14 @@ class Run:
         found = self._judged(cell, outcomes, snapshot)
         judged = self._explained(found, outcomes)
         self.verdicts[cell] = judged
-        # What is held back is not recorded before every cell is judged.
+        # Held-back cells are recorded after every cell is judged.
         self._note(dataclasses.replace(judged, recorded=judged.recorded and not found.held), outcomes)
         if found.held or not (judged.accepted or judged.name == UNEXPECTED):
             self._propose(judged, found, outcomes[0])
         return judged
 
     def _judged(self, cell: Cell, outcomes: Sequence[Outcome], snapshot: SnapshotAssertion) -> Judged:
-        """Judge a cell and record it; of a compact root, with what is wrong with it."""
+        """Judge a cell and record it; in a compact root, with its known defect."""
         found = self.judge.judge(cell, outcomes, self._judging(), snapshot)
         self._count(found, outcomes[0])
         if self._settles(found):
@@ -200,7 +200,7 @@ class Run:
         return found
 
     def _explained(self, found: Judged, outcomes: Sequence[Outcome]) -> Verdict:
-        """Return the verdict with why it is what it is; keep what was made of a cell that is not as it should be."""
+        """Return the verdict with its diagnosis; keep the files of a cell that is not as it should be."""
         judged = found.verdict
         folder = self.results.folder(judged.cell)
         if judged.name == "stable" or judged.allowed or (judged.recorded and not found.held):
@@ -216,14 +216,14 @@ class Run:
         return judged
 
     def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
-        """Leave the result of a cell; raise `ReuseError` where what the cache had of it is wrong."""
+        """Write the result of a cell; raise `ReuseError` where its cache entry is wrong."""
         wrong = self.reuse.error_of(judged.cell) if self.reuse is not None else None
         self.results.note(judged, outcomes, self.accuracies.get(judged.cell), str(wrong or ""))
         if wrong is not None:
             raise wrong
 
     def _propose(self, judged: Verdict, found: Judged, outcome: Outcome) -> None:
-        """Leave what a cell would be recorded as: of fewer variations than a golden takes, nothing."""
+        """Write the cell's golden-to-be; none from too few variations."""
         recordable = judged.recordable and len(self.plan.variations) >= FEWEST_TO_RECORD
         texts = found.texts if recordable else None
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
@@ -252,7 +252,7 @@ class Run:
         return None
 
     def _count(self, found: Judged, outcome: Outcome) -> None:
-        """Count what the summary says of goldens, and how near a program that is right is to eager."""
+        """Count goldens for the summary, and the distance of a right program from eager."""
         cell = found.verdict.cell
         if found.confirmed:
             self.confirmed.append(cell)
@@ -272,7 +272,7 @@ class Run:
         return dataclasses.replace(self.release, known={}) if rewritten else self.release
 
     def _settles(self, found: Judged) -> bool:
-        """Whether what is wrong with a cell may be written: to a compact root, and not in place of what is there."""
+        """Return whether a known defect of a cell may be written: to a compact root, and never over an existing one."""
         update = self.plan.options.update
         if not self.plan.compact or not update.any:
             return False
@@ -280,21 +280,21 @@ class Run:
         return update.changed or is_new
 
     def _settle(self, judged: Verdict) -> Verdict:
-        """Write what is wrong with a cell of a compact root, or that nothing is any more; raise GoldenError."""
+        """Write or delete the known defect of a cell of a compact root; raise GoldenError."""
         found = known.settled(self.release.known, judged)
         if found != self.release.known:
             known.write(self.plan.root, self.release.version, found)
             self.release = dataclasses.replace(self.release, known=found)
         is_known = str(judged.cell) in found
         if is_known:
-            # What was right of it is not its golden any more.
+            # A golden from when it was right is deleted.
             golden.prune(self.plan.root, judged.cell)
         return dataclasses.replace(judged, known=is_known)
 
     # After the last cell
 
     def conclude(self, says: Callable[[str], None]) -> list[Group]:
-        """Record what was held back and no cause of it makes wrong, and return the causes that are left, proven.
+        """Record held-back cells whose cause makes none wrong, and return the remaining causes, proven.
 
         A run that did not judge every cell does not know what its causes make wrong: it records nothing of them.
 
@@ -312,7 +312,7 @@ class Run:
         return [group.with_proofs(self.proofs) for group in causes]
 
     def _record(self, unfinished: str) -> list[Group]:
-        """Record what was held back, but for the causes that make other cells wrong; return what is left.
+        """Record held-back cells, except for causes that make other cells wrong; return the rest.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class Run:
         """
         own = {proposal.name for proposal in self._proposed()}
         left, written = [], []
-        # What an earlier run found wrong, and nobody has run again, is wrong.
+        # A cell that an earlier run found wrong, and nobody has run since, is wrong.
         for group in self._grouped(proposals.find(self.plan.options.sweeps)):
             members = [member for member in group.members if member.proposal.name in own]
             held = [member for member in members if member.proposal.cell in self._held]
@@ -343,7 +343,7 @@ class Run:
             self.verdicts[cell] = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=why)
 
     def _proposed(self) -> list[Proposal]:
-        """Return what the checked cells propose."""
+        """Return the proposals of the checked cells."""
         files = [self.results.folder(cell) / proposals.FILE for cell in self.verdicts]
         return [Proposal.read(file) for file in files if file.is_file()]
 
@@ -352,14 +352,14 @@ class Run:
         return grouped(proposed, self.plan.goldens, standing)
 
     def is_whole(self) -> bool:
-        """Whether every cell of the zoo and the release was checked."""
+        """True if every cell of the zoo and the release was checked."""
         return set(self.verdicts) == set(self.plan.zoo)
 
     def leftovers(self) -> roots.Leftovers:
-        """Return what is among the goldens and matches no cell of the zoo and the release."""
+        """Return files among the goldens that match no cell of the zoo and the release."""
         return roots.leftovers(self.plan.root, self.plan.zoo)
 
     def prune(self, cells: Sequence[Cell]) -> None:
-        """Delete the goldens of `cells`; raise GoldenError for what is none."""
+        """Delete the goldens of `cells`; raise GoldenError unless they are goldens."""
         for cell in cells:
             golden.prune(self.plan.root, cell)

@@ -1,4 +1,4 @@
-"""What a run works on: the release that is installed, the cells that it and the zoo make, those that were chosen."""
+"""Selection of a run: the installed release, all cells of it and the zoo, and the chosen ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def require_repeats(updating: bool, count: int, way_out: str) -> None:
     """Raise UsageError where goldens would be written from fewer than `FEWEST_TO_RECORD` variations."""
     if updating and count < FEWEST_TO_RECORD:
         raise UsageError(
-            f"{UPDATE} needs at least {FEWEST_TO_RECORD} variations, and the run has {count}: a golden is what "
-            f"repeats agree on. {way_out}"
+            f"{UPDATE} needs at least {FEWEST_TO_RECORD} variations that agree, and the run has {count}. "
+            f"{way_out}"
         )
 
 

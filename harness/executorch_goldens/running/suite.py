@@ -1,4 +1,4 @@
-"""Single modules that the tests of a suite export, judged like cells: what the fixture `golden_export` does.
+"""Single modules that the tests of a suite export, judged like cells: the fixture `golden_export`.
 
 The module and its inputs are pickled, and exporting children load them: its class must be in a module that a fresh
 interpreter can import with the path that the test has. Goldens are beside those of cells, under
@@ -56,7 +56,7 @@ PATIENCE = 5.0
 
 @dataclass
 class Suite:
-    """What the tests of one session share: a release, templates that stay warm, and the names that are taken.
+    """State shared by the tests of a session: a release, warm templates, and the names in use.
 
     Attributes
     ----------
@@ -112,12 +112,12 @@ class Suite:
             jobs=repository.jobs or cores(),
             limit=repository.export_timeout or EXPORT_TIMEOUT,
             memory=repository.export_memory,
-            # What the test imports, a child can import.
+            # A child can import everything that the test imports.
             machine=Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path)),
             tolerances=repository.tolerances,
             pickled=folder.path,
         )
-        # What is known to be wrong is so of the cells of this project's zoo.
+        # Known defects are those of this project's zoo.
         return cls(repository, replace(release, known={}), settings, seeds, updating, folder)
 
     @property
@@ -262,10 +262,10 @@ class Exports:
             lines.append(f"  not recorded: {judged.refusal}")
         elif judged.recordable:
             lines.append(f"  accept: {again} {UPDATE}")
-        return untrusted.inert("\n".join([*lines, f"  again:  {again}"]))
+        return untrusted.escape_ci("\n".join([*lines, f"  again:  {again}"]))
 
     def _unpatched(self, judged: Verdict) -> Iterator[str]:
-        """Yield what `messages.unpatched` does; a command of pytest's own has no option for it."""
+        """Yield the hint of `messages.unpatched`; pytest's own command line has no option for it."""
         asked, applied = self.suite.repository.patches, self.suite.settings.patches
         return unpatched(judged, self.suite.release, asked, applied)
 
@@ -281,7 +281,7 @@ def named_after(test: str) -> str:
 
 
 def pickle_to(file: Path, module: Any, inputs: tuple[Any, ...]) -> None:
-    """Write what an exporting child loads; raise `UsageError` for what it could not."""
+    """Write an object for the exporting child; raise `UsageError` if that could not load it."""
     try:
         file.write_bytes(pickle.dumps((module, inputs)))
     except Exception as error:

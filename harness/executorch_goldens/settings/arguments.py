@@ -1,4 +1,4 @@
-"""Arguments that several commands share: one table of what they are called, take and mean."""
+"""Arguments that several commands share: one table of names, values and help texts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--sweeps": {
         "type": Path,
         "metavar": "DIR",
-        "help": "results of runs, or what merge made (default: build/sweeps)",
+        "help": "results of runs or of merge (default: build/sweeps)",
     },
     "--jobs": {"type": positive_int, "metavar": "N", "help": "exports at a time (default: all cores)"},
     "--export-timeout": {
@@ -87,7 +87,7 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "--toolchain": {
         "metavar": "NAME",
-        "help": "what exports: a release such as 1.5.1, '1.5.1 + torch==2.15.0', the Python of an environment, "
+        "help": "toolchain: a release such as 1.5.1, '1.5.1 + torch==2.15.0', the Python of an environment, "
         "'1.5.1 + CHECKOUT' (default: this Python's ExecuTorch, else the first of [tool.goldens])",
     },
     "--variations": {
@@ -98,7 +98,7 @@ SHARED: dict[str, dict[str, Any]] = {
 
 
 def with_short(add: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what adds arguments to a command line of argparse's, ``-t`` for ``--toolchain`` with it.
+    """Return a function that adds arguments to an argparse parser, ``-t`` for ``--toolchain`` with it.
 
     pytest keeps short options to itself.
     """
@@ -115,7 +115,7 @@ def share(add: Callable[..., Any], name: str, **own: Any) -> None:
     Parameters
     ----------
     own
-        What a command has otherwise: its default for instance.
+        Settings of a command on top: its default for instance.
     """
     add(name, **{**SHARED[name], **own})
 

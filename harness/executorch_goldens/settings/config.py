@@ -23,8 +23,7 @@ from executorch_goldens.settings.arguments import amount
 
 FILE = "pyproject.toml"
 
-#: What of a program is measured, and better if it is less: by the key that a budget names it by, in words; in the order
-#: in which it is told.
+#: Quantities of a program that should be small: the key in a budget, with its name; in the order of messages.
 QUANTITIES: Mapping[str, str] = {
     "outside": "operators outside delegates",
     "memory": "bytes of planned memory",
@@ -34,7 +33,7 @@ QUANTITIES: Mapping[str, str] = {
     "operators": "operators, in delegates and outside",
     "delegates": "delegates",
 }
-#: What a repository may allow an artifact to differ in from its golden.
+#: Differences from its golden that a repository may allow.
 RENAMES = "renames"
 #: The key of what is better if it is more: the ratio of signal to quantization noise of a program's worst output.
 SQNR = "sqnr"
@@ -62,7 +61,7 @@ class FileCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Of a ``.pte``: what it gave, another ``.npz``; how far it may be from that, as a part of the largest value; and
         its data file, a ``.ptd``.
     targets, backends
-        What it is exported for: some targets, or backends as of `executorch_goldens.registry.Case`; by default all.
+        Its targets: some targets, or backends as of `executorch_goldens.registry.Case`; by default all.
     guards
         See `executorch_goldens.registry.Case`.
     """
@@ -81,7 +80,7 @@ class FileCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Config:
-    """What a repository sets for its goldens; empty or None is what it does not set.
+    """Settings of a repository for its goldens; an unset one is empty or None.
 
     Attributes
     ----------
@@ -92,17 +91,17 @@ class Config:
     goldens
         Root of the goldens: a directory per release.
     targets
-        What every case is exported for; a case may have further ones of its own.
+        The targets of every case; a case may have further ones of its own.
     releases
         ExecuTorch versions that the repository supports.
     toolchains
-        What exports, by name (`executorch_goldens.toolchains.naming`); the first is what a command takes by default.
+        Toolchains, by name (`executorch_goldens.toolchains.naming`); a command takes the first by default.
     requirements
         Of ``[tool.goldens.environment]``: what the zoo needs beside a release, as pip reads it.
     variations
         As ``--variations`` names them.
     patches
-        What ``--patches`` is by default (`executorch_goldens.patches.select`): ExecuTorch is exported with as it was
+        Default of ``--patches`` (`executorch_goldens.patches.select`): ExecuTorch is exported with as it was
         published, unless the file says otherwise.
     jobs
         Exports at a time.
@@ -121,7 +120,7 @@ class Config:
         Pattern of cells to the most that there may be of some quantities, and to the least SQNR: see
         `executorch_goldens.goldens.quantities`.
     allow
-        What artifacts may differ in from their goldens: `RENAMES`, or nothing.
+        Allowed differences of artifacts from their goldens: `RENAMES`, or nothing.
     known_defects
         File that states cells that are known to be wrong, as the matrix does for this project's zoo.
     cases
@@ -201,7 +200,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
 
 
 def _custom(kind: type, value: object) -> object:
-    """Read what TOML has no type for: a path, or a number of bytes with its unit."""
+    """Read types that TOML lacks: a path, or a number of bytes with its unit."""
     if not isinstance(value, str) or not value:
         raise ValueError
     return _Bytes(amount(value)) if kind is _Bytes else Path(value)
@@ -221,7 +220,7 @@ _Most = Annotated[int, Meta(ge=0)] | UnsetType
 
 
 class _Limits(msgspec.Struct, forbid_unknown_fields=True):
-    """What a budget states of the cells of a pattern: some of `QUANTITIES`, and `SQNR`."""
+    """Limits of a budget for cells that match a pattern: some of `QUANTITIES`, and `SQNR`."""
 
     outside: _Most = UNSET
     memory: _Most = UNSET
@@ -274,7 +273,7 @@ class _Table(msgspec.Struct, rename="kebab"):
         default_factory=dict
     )
     allow: Annotated[
-        tuple[Literal["renames"], ...], Meta(description=f'a list of what may differ: ["{RENAMES}"]')
+        tuple[Literal["renames"], ...], Meta(description=f'a list of allowed differences: ["{RENAMES}"]')
     ] = ()
     known_defects: Annotated[Path | None, Meta(description="a file")] = None
     cases: Annotated[

@@ -1,4 +1,4 @@
-"""How exports are run: the settings of a sweep, and the environment that its exporting processes see."""
+"""Settings of a sweep, and the environment of its exporting processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 #: Seconds of processor time that one export may take. The slowest of the zoo takes 15 s on a busy machine of two cores.
 EXPORT_TIMEOUT = 180.0
 
-#: What keeps the logs of exports readable.
+#: Variables that keep the logs of exports readable.
 QUIET_ENVIRONMENT = {"PYTHONWARNINGS": "ignore", "TOKENIZERS_PARALLELISM": "false"}
 
 #: Variables that would change what a child does or how fast it starts.
@@ -36,7 +36,7 @@ DROPPED_ENVIRONMENT = (
 
 @dataclass(frozen=True)
 class Machine:
-    """What the machine that exports looks like to the exporting processes.
+    """The machine as exporting processes see it.
 
     The default pins the kernels: the same ones compute the same bits on every machine (design, trap "CPU
     capability"). `lab.portable.command` shows that goldens do not depend on it.
@@ -73,7 +73,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Settings:
-    """How exports are run.
+    """Settings of exports.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Settings:
     execute
         Whether programs are executed on their samples.
     machine
-        What it looks like to them.
+        The machine as exporting processes see it.
     shortcuts
         Names of the shortcuts to install in exporting processes.
     tolerances
@@ -102,9 +102,9 @@ class Settings:
     pickled
         Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
     reuse
-        What takes exports from the store of artifacts and puts them there; None uses no store.
+        Access to the store of artifacts; None uses no store.
     omission
-        What exports are made without; None leaves nothing out.
+        The omission from exports; None leaves nothing out.
     observer
         ``module:name`` of the `exporting.observing.Observer` of each export; nothing that is reused has one.
     twins

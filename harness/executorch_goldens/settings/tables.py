@@ -1,4 +1,4 @@
-"""Reads tables of TOML as the struct that declares their keys: each with its type, and in words what it takes."""
+"""Reads tables of TOML as the struct that declares their keys, with types and descriptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class TableError(ValueError):
-    """A table that its struct does not describe; the message names the key, and what it takes."""
+    """A table does not match its struct; the message names the key and its description."""
 
 
 def as_declared(
@@ -47,7 +47,7 @@ def as_declared(
 
 
 def _at_fault(value: Any, kind: Any, custom: Callable[[type, Any], Any] | None) -> Any:
-    """Return the first entry of a table that is not of its kind, as a table; what is no table, whole."""
+    """Return the first entry of a table that is not of its kind, as a table; a non-table whole."""
     for key in value if isinstance(value, dict) else ():
         try:
             msgspec.convert({key: value[key]}, kind, dec_hook=custom)

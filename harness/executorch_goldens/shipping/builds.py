@@ -55,7 +55,7 @@ def capabilities(python: Path) -> tuple[str, ...]:
     printed = subprocess.run(
         [python, "-P", "-c", NATIVE], env=environment, capture_output=True, text=True, check=False
     ).stdout.strip()
-    # What has a different name is of another architecture.
+    # An unknown capability is of another architecture.
     highest = CAPABILITIES.index(printed) if printed in CAPABILITIES else 1
     return ("", *CAPABILITIES[:highest])
 

@@ -35,17 +35,17 @@ class Found:
 
     @property
     def is_compact(self) -> bool:
-        """Whether it has digests and counts, and no text of its program."""
+        """True if it has digests and counts, and no text of its program."""
         return golden.is_compact(self.texts)
 
     def has_bytes(self, pte: bytes) -> bool:
-        """Whether the program recorded has the bytes `pte`, on whatever architecture."""
+        """Return whether the recorded program has the bytes `pte`, on whatever architecture."""
         # The program's digest is the last of the manifest's, after those of its delegates.
         known = {of_architecture[-1] for of_architecture in equality.digests(self.texts).values()}
         return hashlib.sha256(pte).hexdigest() in known
 
     def has_layout(self, pte: bytes, decoded: Decoded, schemas: Schemas) -> bool:
-        """Whether the program recorded differs from `pte` only in what a serializer leaves open."""
+        """Return whether the recorded program differs from `pte` only where a serializer leaves the layout open."""
         recorded = golden.fields(self.texts).get(golden.LAYOUT)
         payloads = [delegate.payload for delegate in decoded.delegates]
         return recorded is not None and recorded == f"sha256 {rendering.layout(pte, payloads, schemas)}"

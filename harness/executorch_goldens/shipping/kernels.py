@@ -38,9 +38,9 @@ SCALAR_TYPES: Mapping[str, int] = {
 }
 #: An operator's name, with its overload.
 OPERATOR = re.compile(r"\w+::\w+(\.\w+)?")
-#: Top-level keys of ``selected_operators.yaml``, of which one at least says what is selected.
+#: Top-level keys of ``selected_operators.yaml``, at least one of which selects kernels.
 SELECTING = ("operators", "et_kernel_metadata", "include_all_operators")
-#: What metadata of an operator has in place of kernel keys: every dtype.
+#: Metadata of an operator in place of kernel keys: every dtype.
 EVERY = "default"
 
 #: Operator to the dtypes of the tensors that it is called with.
@@ -84,7 +84,7 @@ class Selection:
     operators
         Their names.
     all_overloads
-        Names without overload of which every overload is selected.
+        Names without overload that select every overload.
     dtypes
         Operator to the numbers of its dtypes; without an entry, every dtype.
     """
@@ -95,7 +95,7 @@ class Selection:
     dtypes: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     def lacks(self, operator: str, dtypes: frozenset[str]) -> tuple[str, ...] | None:
-        """Return what is missing of an operator: its dtypes, none for all of it; None where nothing is missing."""
+        """Return the missing dtypes of an operator, none for all of it; None if nothing is missing."""
         overloads = operator.partition(".")[0] in self.all_overloads
         if not (self.everything or operator in self.operators or overloads):
             return ()
@@ -139,10 +139,10 @@ def _neither(name: str, why: str) -> CommandError:
     )
 
 
-def _of_yaml(said: Any, name: str) -> Selection:
-    if not isinstance(said, dict) or not any(key in said for key in SELECTING):
+def _of_yaml(content: Any, name: str) -> Selection:
+    if not isinstance(content, dict) or not any(key in content for key in SELECTING):
         raise _neither(name, f"it has none of {', '.join(SELECTING)}")
-    operators, metadata = said.get("operators") or {}, said.get("et_kernel_metadata") or {}
+    operators, metadata = content.get("operators") or {}, content.get("et_kernel_metadata") or {}
     if not isinstance(operators, dict) or not isinstance(metadata, dict):
         raise _neither(name, "operators and et_kernel_metadata are mappings by operator")
     dtypes = {str(operator): _dtypes(keys, name) for operator, keys in metadata.items()}
@@ -153,7 +153,7 @@ def _of_yaml(said: Any, name: str) -> Selection:
     }
     return Selection(
         frozenset(map(str, (*operators, *metadata))),
-        said.get("include_all_operators") is True,
+        content.get("include_all_operators") is True,
         frozenset(every),
         {operator: numbers for operator, numbers in dtypes.items() if numbers is not None},
     )

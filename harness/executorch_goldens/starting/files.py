@@ -19,7 +19,7 @@ from executorch_goldens.starting.source import ModelName
 
 #: Module of the first zoo.
 ZOO = "goldens_zoo"
-#: What can be left out, by the word for it: its files, each with its template.
+#: Optional parts, by name: their files, each with its template.
 OPTIONAL: Mapping[str, Mapping[Path, str]] = {
     "nox": {Path("noxfile.py"): "noxfile.py.jinja"},
     "workflow": {
@@ -29,13 +29,13 @@ OPTIONAL: Mapping[str, Mapping[Path, str]] = {
 }
 #: Names that the function of a case has for other things.
 LOCALS = ("Data", "Example", "Path", "case", "data", "inputs", "model", "state", "torch")
-#: What runs leave in a repository that is no part of it, in git's words.
+#: Untracked files that runs leave in a repository, in git's words.
 IGNORED = ("build/", ".nox/", ".venv/", "__pycache__/", "goldens/**/.*.lock")
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """What the files are made from.
+    """The sources of the generated files.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Beginning:
     entry
         The key of the checkpoint's entry that has the state; empty where it is the state itself.
     targets
-        What the model is exported for.
+        The targets of the model.
     toolchain
         Name of what exports it.
     harness
@@ -87,7 +87,7 @@ class Beginning:
         return name if NAME_PATTERN.fullmatch(name) else "model"
 
     def calls(self) -> dict[str, str]:
-        """Return what the case calls the functions that make the model and its inputs, by ``MODULE:FUNCTION``."""
+        """Return the case's names of the functions that make the model and its inputs, by ``MODULE:FUNCTION``."""
         taken = {*LOCALS, self.case.replace("-", "_")}
         names: dict[str, str] = {}
         for each in filter(None, (f"{self.model.module}:{self.model.name}", self.example)):
@@ -154,7 +154,7 @@ def require_absent(folder: Path, paths: Iterable[Path], settings: str) -> None:
     """Raise UsageError where one of the files is there, or `settings` has the table."""
     tool = tomllib.loads(settings).get("tool", {})
     there = [str(path) for path in paths if (folder / path).exists()]
-    # What the models need beside a release may be stated before.
+    # Requirements of the models besides a release may be listed already.
     is_begun = "goldens" in tool and tool["goldens"].keys() != {"environment"}
     there += [f"[tool.goldens] in {config.FILE}"] if is_begun else []
     if there:
@@ -197,7 +197,7 @@ def write(folder: Path, texts: Mapping[Path, str]) -> None:
             aside[path].parent.mkdir(parents=True, exist_ok=True)
             made.append(aside[path])
             aside[path].write_text(text, encoding="utf-8")
-        # What is there already comes last.
+        # Existing files come last.
         for path in sorted(texts, key=lambda path: folder / path in before):
             aside[path].replace(folder / path)
             made.append(folder / path)

@@ -39,7 +39,7 @@ class Input:
 
     @property
     def stated(self) -> str:
-        """What a person states it as."""
+        """The input as a person writes it."""
         suffix = "" if self.dtype == "float32" else f":{self.dtype}"
         return f"{','.join(map(str, self.shape))}{suffix}"
 
@@ -72,7 +72,7 @@ def stated(text: str) -> Input:
 
 
 def is_example(text: str) -> bool:
-    """Whether a text names a function, and no shape.
+    """Return whether a text names a function rather than a shape.
 
     >>> is_example("nets.examples:inputs"), is_example("1,16:int64")
     (True, False)

@@ -13,7 +13,7 @@ from executorch_goldens.errors import UsageError, some
 LEFT_OUT = frozenset({"build", "dist", "goldens", "node_modules", "site-packages", "test", "tests"})
 
 
-#: How a file ends that is a program exported by torch.export.
+#: Suffix of a program exported by torch.export.
 PROGRAM = ".pt2"
 
 
@@ -37,7 +37,7 @@ class ModelName:
 
     @property
     def is_program(self) -> bool:
-        """Whether the file is the model itself."""
+        """True if the file is the model itself."""
         return self.file.suffix == PROGRAM
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class ModelName:
 
 
 def models_of(folder: Path) -> list[ModelName]:
-    """Return what the files of a folder have of models that no other model of their file is made from."""
+    """Return the models in the files of a folder that no other model of their file contains."""
     return [
         ModelName(file.relative_to(folder), name)
         for file in sorted(folder.rglob("*.py"))
@@ -79,7 +79,7 @@ def model_named(text: str, folder: Path) -> ModelName:
         return ModelName(file, file.stem)
     if file.suffix != ".py":
         raise UsageError(
-            f"{path} is no Python file: name what makes your model, as FILE:CLASS@CHECKPOINT, or a function that loads "
+            f"{path} is no Python file: name the model's class, as FILE:CLASS@CHECKPOINT, or a function that loads "
             "it and returns it, or it and its inputs, as FILE:FUNCTION"
         )
     state = (

@@ -1,1 +1,1 @@
-"""What was exported before: everything that an artifact depends on, its key, and the store that keeps it."""
+"""Store of earlier exports: all dependencies of an artifact, its key, and the entries."""

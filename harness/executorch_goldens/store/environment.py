@@ -1,4 +1,4 @@
-"""The exporting environment: which Python, on which platform, where what stands. Nothing is imported from it."""
+"""The exporting environment: its Python, platform and folders. Nothing is imported from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from executorch_goldens.decode.schemas import PACKAGES as SCHEMA_PACKAGES
 from executorch_goldens.errors import UsageError
 from executorch_goldens.settings.exports import ROOT
 
-#: What of the environment variables the release's libraries or the loader may read, which no record shows.
+#: Environment variables that the release's libraries or the loader may read, which no record shows.
 VARIABLES = (
     *("TORCH", "PYTORCH", "ATEN_", "EXECUTORCH", "ET_", "XNN", "TOSA", "FLATC"),
     *("OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "LD_", "DYLD_", "MALLOC_", "GLIBC_", "CUDA_"),
@@ -24,7 +24,7 @@ VARIABLES = (
 #: Of these what is at the places counts, or they are the harness's own.
 OTHER_VARIABLES = ("PYTHONPATH", "PYTHONHASHSEED", "EXECUTORCH_GOLDENS_")
 
-#: What the exporting interpreter is asked.
+#: The script for the exporting interpreter.
 PROBE = """
 import importlib.util, json, platform, sys, sysconfig
 found = {}
@@ -46,14 +46,14 @@ Ingredients = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Environment:
-    """The exporting environment, as far as no file of it says.
+    """The facts of the exporting environment that no file of it holds.
 
     Attributes
     ----------
     ingredients
         Interpreter, platform, processor, the variables that libraries may read.
     roots
-        Directories that stand elsewhere on other machines, by name; see `executorch_goldens.store.facts.Places`.
+        Directories that differ between machines, by name; see `executorch_goldens.store.facts.Places`.
     schemas
         See `executorch_goldens.artifact.Lowered`.
     """
@@ -64,7 +64,7 @@ class Environment:
 
     @classmethod
     def of(cls, interpreter: Path, variables: Mapping[str, str]) -> Environment:
-        """Ask `interpreter` what it is.
+        """Ask `interpreter` to describe itself.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Environment:
                 env=dict(variables),
             ).stdout
         except (OSError, subprocess.SubprocessError) as error:
-            raise UsageError(f"{interpreter} cannot be asked what it is: {error}") from error
+            raise UsageError(f"{interpreter} does not describe itself: {error}") from error
         facts: dict[str, Any] = json.loads(printed)
         ingredients = {
             **{name: facts[name] for name in ("python", "implementation", "platform", "libc")},
@@ -101,19 +101,19 @@ class Environment:
 def _searched(path: str) -> str:
     """Return the directories that modules are looked for in before the environment's own, the harness's aside.
 
-    What no export has looked for in a directory that was not there then, it may find there now.
+    An export may now find a directory that was missing, and in it files that none looked for.
     """
     places = (place for place in path.split(os.pathsep) if place and Path(place) != ROOT)
     return os.pathsep.join(places)
 
 
 def is_read(variable: str) -> bool:
-    """Whether what an export makes may depend on the value of an environment variable that no Python code reads."""
+    """Return whether an export may depend on an environment variable that no Python code reads."""
     return variable.startswith(VARIABLES) and not variable.startswith(OTHER_VARIABLES)
 
 
 def processor() -> str:
-    """Return the processor's name and what it can do, by which kernels are chosen."""
+    """Return the processor's name and features, which decide the kernels."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

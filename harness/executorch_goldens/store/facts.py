@@ -1,4 +1,4 @@
-"""What an export depended on, and whether it still is so.
+"""Dependencies of an export, and checks that they are unchanged.
 
 A record (`exporting.recording`) becomes a list of facts. An artifact is used again where all of its facts hold.
 Places are named relative to what may be elsewhere: the repository, the environment, its Python, the harness.
@@ -51,7 +51,7 @@ NO_VARIABLES = (
     *OUTPUTS,
 )
 
-#: What stands for nothing, and for a file that cannot be read.
+#: Value of a missing or unreadable file.
 NOTHING = "nothing"
 
 
@@ -60,7 +60,7 @@ class UnsettledError(Exception):
 
 
 class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """What an export saw.
+    """A dependency of an export, with the value it had.
 
     Attributes
     ----------
@@ -83,12 +83,12 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
         if self.kind == VARIABLE:
             return f"variable {self.place}"
         place = re.sub(r"^<path \d+>/?", "", self.place) or "."
-        return f"what is in {place}" if self.kind == LISTING else place
+        return f"the listing of {place}" if self.kind == LISTING else place
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a process left of what it depended on.
+    """The dependencies that a process recorded.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Record:
 
     @classmethod
     def read(cls, file: Path) -> Record | None:
-        """Return what `file` holds; None where there is no whole one."""
+        """Return the content of `file`; None unless it is complete."""
         try:
             found = json.loads(file.read_bytes())
         except (OSError, ValueError):
@@ -117,7 +117,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Places:
-    """The names of what may be elsewhere on another machine.
+    """Names of folders that may differ on another machine.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Places:
     roots: Mapping[str, Path]
 
     def named(self, path: str) -> str | None:
-        """Return `path` with its root named; None for what is around a root, and so the place of one."""
+        """Return `path` with its root named; None for parents of a root, which reveal its place."""
         inside = [
             (len(str(root)), name) for name, root in self.roots.items() if f"{path}/".startswith(f"{root}/")
         ]
@@ -139,7 +139,7 @@ class Places:
         return None if around else path
 
     def path(self, named: str) -> str:
-        """Return where what `named` has named is here."""
+        """Return the local path of a result of `named`."""
         if not named.startswith("<"):
             return named
         name, _, rest = named[1:].partition(">")
@@ -151,7 +151,7 @@ State = tuple[int, int, int, int]
 
 
 class Digests:
-    """SHA-256 of files, remembered by what changes when a file does, from one run to the next."""
+    """SHA-256 of files, remembered between runs with the state that changes when a file does."""
 
     def __init__(self, memory: Path | None = None) -> None:
         self.memory = memory
@@ -181,7 +181,7 @@ class Digests:
         return digest
 
     def is_as_before(self, file: str) -> bool:
-        """Whether a file says what it said when this process began."""
+        """Return whether a file has the content that it had when this process began."""
         return file in self._before and self._before[file] == self.of(file)
 
     def learn(self, files: Iterable[str]) -> None:
@@ -190,7 +190,7 @@ class Digests:
             list(pool.map(self.of, files))
 
     def save(self) -> None:
-        """Write what is known for the next run; raise OSError."""
+        """Write the digests for the next run; raise OSError."""
         if self.memory is None or not self.changed:
             return
         kept = {file: known for file, known in self.known.items() if os.path.exists(file)}
@@ -199,7 +199,7 @@ class Digests:
 
 
 def state_of(file: str) -> State:
-    """Return what changes when a regular file does, without reading it; raise OSError."""
+    """Return the state that changes when a regular file does, without reading it; raise OSError."""
     found = os.stat(file)
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), file)
@@ -215,7 +215,7 @@ def digest_of(file: str) -> str:
 
 
 def changed_since(file: str, began: int) -> bool:
-    """Whether what a file said may have been read before its last change."""
+    """Return whether a file may have been read before its last change."""
     try:
         changed = state_of(file)[2]
     except OSError:
@@ -229,7 +229,7 @@ def digest_of_names(names: Iterable[str]) -> str:
 
 @dataclass
 class View:
-    """What is so here and now, as the exports of one environment would see it.
+    """The current values, as exports of one environment would see them.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ class View:
                 yield Fact(kind, named, (), self.digests.of(place) if kind == FILE else value)
         for place, looked in listings.items():
             named = self.places.named(place)
-            # Around a root, other things stand beside it on other machines.
+            # Other machines have different neighbours of a root.
             if named is not None:
                 every = tuple(sorted(looked))
                 yield Fact(LISTING, named, every, digest_of_names(_names(looked, every)))
@@ -298,7 +298,7 @@ class View:
 
 
 def _names(looked: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> Iterator[str]:
-    """Yield the names that a directory has for each of what was looked for."""
+    """Yield a directory's entries for each name that was looked for."""
     for each in wanted:
         yield from (each, *looked[each], "")
 

@@ -1,4 +1,4 @@
-"""Which files of a package some of its modules import, for what no process has run yet; read from their text."""
+"""Finds the files that modules of a package import, from their text: for modules that no process has run yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def imported_from(root: Path, starts: Iterable[str], without: Collection[str] = 
     Parameters
     ----------
     root
-        Directory that the package stands in.
+        Directory of the package.
     without
         Names of modules that are not followed.
     """
@@ -37,7 +37,7 @@ def imported_from(root: Path, starts: Iterable[str], without: Collection[str] = 
 
 
 def _imported(file: Path, name: str) -> Iterator[str]:
-    """Yield what a module may import; ``from a import b`` gives ``a`` and ``a.b``."""
+    """Yield possible imports of a module; ``from a import b`` gives ``a`` and ``a.b``."""
     package = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""What is asked of an export, as a listing of named ingredients: what no file says of what it makes.
+"""Request of an export as named ingredients: the part of its key that no file holds.
 
 Everything else that an artifact depends on its record says (`executorch_goldens.store.facts`).
 
@@ -47,13 +47,13 @@ def request(
     variation: Variation,
     further_patches: Sequence[str] = (),
 ) -> Ingredients:
-    """Return what is asked for where `cell` is exported under `variation`, with `further_patches` installed as well."""
+    """Return the request for an export of `cell` under `variation`, with `further_patches` installed as well."""
     target = targets.find(cell.target)
     found = {
         **dict(environment.ingredients),
         **dict(_of_settings(settings)),
         "case": cell.case,
-        # A function of a distribution stands in its file.
+        # A function of a distribution is in its file.
         "target": json.dumps(asdict(target), sort_keys=True, default=repr),
         "patches": " ".join((*settings.patches, *further_patches)),
         "variation": variation.name,

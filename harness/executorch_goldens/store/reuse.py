@@ -1,4 +1,4 @@
-"""What one run takes from the store of artifacts, puts into it, and exports again to check it."""
+"""Reuse of stored artifacts in one run: those it takes, adds, and exports again as a check."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ CHECK = re.compile(r"(\d+(?:\.\d+)?)%(?::(\d+))?")
 
 
 class ReuseError(HarnessError):
-    """A stored artifact is not what an export makes now; the message names the cell and its variations."""
+    """A stored artifact differs from a new export; the message names the cell and its variations."""
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """How many of the reused exports are made again, as a part of 1, and the seed that chooses them."""
+    """The fraction of reused exports that are made again, and the seed that chooses them."""
 
     part: float = 0.0
     seed: int = 0
@@ -84,7 +84,7 @@ class Reuse:
     wrong
         Cells with the variations whose stored artifact differs from what an export makes now.
     missed
-        What exports were not those that the store had of their name by, to how many.
+        Reasons why stored exports of the same name did not fit, with counts.
     unsettled
         Files that were changed while exports read them, to how many exports were not kept for it.
     kept
@@ -122,7 +122,7 @@ class Reuse:
         self.unsettled: collections.Counter[str] = collections.Counter()
         self.trouble = ""
         self._environments: dict[tuple[Path, tuple[tuple[str, str], ...]], Environment] = {}
-        # What was known before anything is exported is told apart from what is learnt later.
+        # Facts known before the first export are kept apart from later ones.
         self._digests = Digests(store.root / "files" / "digests")
         self._to_check: dict[str, Stored] = {}
         self._templates: dict[Path, str] = {}
@@ -139,7 +139,7 @@ class Reuse:
             self.trouble = f"the cache {error.root} {error.what}; --cache off leaves this line out"
 
     def close(self) -> None:
-        """Keep the store within its size, and what is known of files for the next run."""
+        """Keep the store within its size, and the digests of files for the next run."""
         self.store.close()
         if self.trouble:
             return
@@ -147,14 +147,14 @@ class Reuse:
         self.remember_files()
 
     def remember_files(self) -> None:
-        """Keep what is known of files for the next run."""
+        """Keep the digests of files for the next run."""
         try:
             self._digests.save()
         except OSError as error:
             self.trouble = str(error)
 
     def take(self, settings: Settings, wanted: Iterable[Wanted]) -> Iterator[Stored | None]:
-        """Yield for each of `wanted` what reads it from the store, or None for what is to be exported."""
+        """Yield for each of `wanted` a reader from the store, or None if it has to be exported."""
         if not self.takes:
             yield from (None for _ in wanted)
             return
@@ -177,32 +177,32 @@ class Reuse:
                 yield stored
 
     def listing(self, settings: Settings, wanted: Wanted) -> Ingredients:
-        """Return what is asked for where an export is wanted."""
+        """Return the request of an export."""
         return request(settings, self._environment(settings), *wanted)
 
     def accept(self, settings: Settings, wanted: Wanted, made: Made) -> Stored | None:
-        """Return what reads an export that another machine has made, and all of whose facts hold; None if damaged."""
+        """Return a reader of an export from another machine whose facts all hold; None if damaged."""
         if not self.store.is_sound(made.key):
             return None
         self.store.remember(digest(self.listing(settings, wanted)), made)
         return self._stored(settings, wanted, made)
 
     def facts(self, settings: Settings, wanted: Wanted) -> tuple[Fact, ...] | None:
-        """Return what an export depended on when it was made last; None where nothing says so."""
+        """Return the dependencies of the last such export; None if unknown."""
         for made in self.store.made(digest(self.listing(settings, wanted)))[:1]:
             lists = [self.store.facts(name) for name in made.lists]
             return None if None in lists else tuple(fact for facts in lists for fact in facts or ())
         return None
 
     def made_before(self, settings: Settings, wanted: Wanted) -> Iterator[Artifact]:
-        """Yield what is kept of an export, that of the last time first, whatever has changed since it was made."""
+        """Yield the stored artifacts of an export, newest first, whatever has changed since."""
         schemas = self._environment(settings).schemas
         for made in self.store.made(digest(self.listing(settings, wanted))):
             if (kept := self.store.get(made.key)) is not None:
                 yield _with_schemas(kept.artifact, schemas)
 
     def view(self, settings: Settings) -> View:
-        """Return what is so here and now."""
+        """Return the current values."""
         from executorch_goldens.settings.exports import absolute, worker_environment
 
         interpreter = absolute(settings.interpreter)
@@ -217,7 +217,7 @@ class Reuse:
         return View(Places(roots), self._digests, variables)
 
     def lookup(self, settings: Settings) -> Lookup:
-        """Return what looks for answers as everything is now."""
+        """Return a lookup of answers that hold with the current values."""
         return Lookup(self.store, self.view(settings))
 
     def _stored(self, settings: Settings, wanted: Wanted, made: Made) -> Stored:
@@ -240,12 +240,12 @@ class Reuse:
         )
 
     def put(self, settings: Settings, wanted: Wanted, outcome: Outcome, record: Record | None) -> None:
-        """Keep what an export made, and compare it with what the store has where that is to be checked.
+        """Store an export's artifact, and compare it with the stored one where that is to be checked.
 
         Parameters
         ----------
         record
-            What it depended on; what has none is not kept.
+            Its dependencies; an export without them is not kept.
         """
         if not self.takes and self.trouble:
             return
@@ -272,7 +272,7 @@ class Reuse:
             self.trouble = str(error)
 
     def _lists(self, settings: Settings, record: Record) -> tuple[str, ...]:
-        """Keep what a record and that of its template say, and return the names of the lists."""
+        """Store the lists of a record and of its template, and return their names."""
         names = [self._kept(settings, record)]
         before = record.before
         if before is not None:
@@ -291,13 +291,13 @@ class Reuse:
         return name
 
     def error_of(self, cell: Cell) -> ReuseError | None:
-        """Return what to raise where a stored artifact of `cell` differs from what an export makes now."""
+        """Return the error for a stored artifact of `cell` that differs from a new export."""
         if cell not in self.wrong:
             return None
         return ReuseError(
-            f"stale cache entry: {cell} [{', '.join(self.wrong[cell])}]: the stored artifact differs from what an "
-            "export makes now. The entry was replaced. Either something that the artifact depends on is in no record "
-            "(docs/running.md), or exports of this cell do not repeat under one variation"
+            f"stale cache entry: {cell} [{', '.join(self.wrong[cell])}]: the stored artifact differs from a new "
+            "export. The entry was replaced. Either a dependency of the artifact is not recorded "
+            "(docs/running.md), or exports of this cell differ under one variation"
         )
 
     def lines(self) -> Iterator[str]:
@@ -311,7 +311,7 @@ class Reuse:
             )
         yield f"{line}; cache: {self.store.root}"
         for name, count in self.missed.most_common():
-            yield f"exported again, because of {name}: {count}"
+            yield f"exported again: {count}, because {name} changed"
         for file, count in self.unsettled.most_common():
             yield f"not kept, because {file} was changed while they were made: {count} exports"
         if self.store.damaged:
@@ -335,7 +335,7 @@ class Reuse:
         known = self.store.made(digest(asked))
         if known:
             facts = [lookup.differing(made) for made in known]
-            # What other releases made differs in the release itself: that is no change.
+            # Artifacts of other releases differ in the release itself: that is no change.
             changed = [fact for fact in facts if fact is None or not _OTHER_RELEASE.search(fact.place)]
             if changed:
                 fact = min(changed, key=_of_the_environment)
@@ -346,7 +346,7 @@ class Reuse:
 
 
 def _of_the_environment(fact: Fact | None) -> bool:
-    """Whether a fact is of installed packages or variables, and not of a repository's own files."""
+    """Return whether a fact is of installed packages or variables, and not of a repository's own files."""
     return fact is not None and (fact.kind == VARIABLE or fact.place.startswith("<environment>"))
 
 
@@ -359,7 +359,7 @@ class Lookup:
         self._known: dict[str, Fact | None] = {}
 
     def answer(self, asked: str) -> Made | None:
-        """Return the first sound answer to a request of which everything is as it was."""
+        """Return the first sound answer to a request whose facts all hold."""
         for made in self.store.made(asked):
             if self.differing(made) is None and self.store.is_sound(made.key):
                 return made
@@ -377,14 +377,14 @@ class Lookup:
 
 
 def _name(settings: Settings, wanted: Wanted) -> str:
-    """Return by what an export is known when its key has changed."""
+    """Return the name of an export that stays when its key changes."""
     cell, variation, further_patches = wanted
     words = (*settings.models, settings.interpreter, cell, variation.name, settings.capture, *further_patches)
     return " ".join(map(str, words))
 
 
 def is_lasting(outcome: Outcome) -> bool:
-    """Whether an export like this one would come to the same end: not that of a crash or of a full disk."""
+    """Return whether a repeated export would end the same; a crash or a full disk need not recur."""
     if not isinstance(outcome.result, Artifact):
         return False
     result = outcome.result.result
@@ -392,7 +392,7 @@ def is_lasting(outcome: Outcome) -> bool:
 
 
 def same(one: Outcome, other: Outcome) -> bool:
-    """Whether two exports of one cell have the same content."""
+    """Return whether two exports of one cell have the same content."""
     if not isinstance(one.result, Artifact) or not isinstance(other.result, Artifact):
         return False
     return len(group_by_content([one, other])) == 1

@@ -1,10 +1,10 @@
-"""The store of artifacts: what an export made, by what was asked for and by everything that it depended on.
+"""The store of artifacts: results of exports, by their request and all their dependencies.
 
 A store is a directory outside of any repository::
 
     <root>/artifacts/<first two digits>/<key>   what an export made, checked by its SHA-256
     <root>/lists/<first two digits>/<digest>    facts that exports depended on: most of them are the same for many
-    <root>/made/<first two digits>/<request>    of which artifacts, with which lists, a request has been answered by
+    <root>/made/<first two digits>/<request>    artifacts, and lists, that answered a request
     <root>/last/<first two digits>/<name>       what was asked for when an export of that name was made last
     <root>/files/digests                        digests of files, by size, times and inode
     <root>/runs/<nanoseconds>-<uuid>            when a run began, which holds it locked until it ends
@@ -47,15 +47,15 @@ SIZE = 10 * 2**30
 
 #: Level of zlib: entries of 1 are 8% larger than of 6, and take 0.4 of the time, which is the run's own.
 COMPRESSION = 1
-#: How full an eviction leaves it, so that not every run evicts.
+#: Fill level after an eviction, so that not every run evicts.
 FULL = 0.9
 
 #: Bytes that one entry may have, compressed or not: what a cell of a model of a hundred million weights takes.
 LARGEST = 2**30
 
-#: How many artifacts are remembered of one request: those of as many branches may be switched between.
+#: Number of artifacts remembered for one request: that many branches may be switched between.
 REMEMBERED = 16
-#: What is kept by a digest, and deleted when it was not used for long.
+#: Folders of entries by digest, which are deleted when unused for long.
 KEPT = ("artifacts", "lists", "made", "last")
 
 #: The folder with a file for each run that uses the store.
@@ -68,13 +68,13 @@ LONGEST_NS = 24 * 3600 * 10**9
 #: First bytes of an entry. The SHA-256 of its key and its content comes next, then the content.
 MAGIC = b"executorch-goldens artifact 2\n"
 DIGEST_BYTES = 32
-#: What a key looks like: a SHA-256.
+#: Form of a key: a SHA-256.
 KEY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(eq=False)
 class StoreError(HarnessError):
-    """A store that cannot be used: its directory, what is wrong with it, and what to do unless it is left out."""
+    """A store cannot be used: its directory, the defect, and the way out."""
 
     root: Path
     what: str
@@ -86,7 +86,7 @@ class StoreError(HarnessError):
 
 @dataclass(frozen=True)
 class StoredExport:
-    """An artifact with what its export cost; see `executorch_goldens.artifact.Outcome`."""
+    """An artifact with the cost of its export; see `executorch_goldens.artifact.Outcome`."""
 
     artifact: Artifact
     seconds: float
@@ -125,7 +125,7 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Store:
-    """What exports made, in a directory.
+    """Results of exports, in a directory.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Store:
         self._run: filelock.BaseFileLock | None = None
 
     def open(self) -> None:
-        """Make the directory ready, and let nobody delete what is used until `close`; raise `StoreError`."""
+        """Prepare the directory, and keep others from deleting used entries until `close`; raise `StoreError`."""
         try:
             for folder in (*KEPT, "files", RUNS):
                 (self.root / folder).mkdir(parents=True, exist_ok=True)
@@ -153,24 +153,24 @@ class Store:
             raise StoreError(self.root, f"cannot be written ({error.strerror})") from error
 
     def close(self) -> None:
-        """Let others delete what was used, as the end of the process does."""
+        """Let others delete the used entries, as the end of the process does."""
         if self._run is not None:
             Path(self._run.lock_file).unlink(missing_ok=True)
             self._run.release()
             self._run = None
 
     def path(self, key: str, folder: str = "artifacts") -> Path:
-        """Return where the entry of a key is; raise StoreError for what is none, and could lead elsewhere."""
+        """Return the path of a key's entry; raise StoreError for an invalid key, which could lead elsewhere."""
         if not KEY.fullmatch(key):
             raise StoreError(self.root, f"is asked for {key!r:.80}, which is no key", "run again")
         return self.root / folder / key[:2] / key
 
     def holds(self, key: str) -> bool:
-        """Whether there is an entry, damaged or not."""
+        """Return whether there is an entry, damaged or not."""
         return self.path(key).exists()
 
     def is_sound(self, key: str) -> bool:
-        """Whether there is an entry that is not damaged; a damaged one is deleted. The entry counts as used now."""
+        """Return whether there is a sound entry, which then counts as used now; a damaged one is deleted."""
         if self._content(key) is None:
             return False
         with contextlib.suppress(OSError):
@@ -178,7 +178,7 @@ class Store:
         return True
 
     def get(self, key: str) -> StoredExport | None:
-        """Return what is kept under `key`; None, and no entry any more, where there is none or a damaged one."""
+        """Return the entry under `key`; None if it is missing or damaged; a damaged one is deleted."""
         entry = self._entry(key)
         if entry is None:
             return None
@@ -274,15 +274,15 @@ class Store:
         self._note("made", request, [made, *others[: REMEMBERED - 1]])
 
     def made(self, request: str) -> list[Made]:
-        """Return what has answered a request, what did last first."""
+        """Return earlier answers to a request, the latest first."""
         return self._noted("made", request, list[Made]) or []
 
     def note_last(self, name: str, ingredients: Ingredients) -> None:
-        """Remember what was asked for when the export called `name` was made; raise `StoreError`."""
+        """Remember the request of the export called `name`; raise `StoreError`."""
         self._note("last", hashlib.sha256(name.encode()).hexdigest(), ingredients)
 
     def last(self, name: str) -> Ingredients | None:
-        """Return what was asked for when the last export was made that had this name."""
+        """Return the request of the last export with this name."""
         return self._noted("last", hashlib.sha256(name.encode()).hexdigest(), Ingredients)
 
     def _note(self, folder: str, name: str, what: object) -> None:
@@ -323,7 +323,7 @@ class Store:
             try:
                 lock.acquire(timeout=0)
             except (filelock.Timeout, OSError):
-                # It is held, or somebody else's, of which nobody can tell.
+                # It is in use, or another user's, which cannot be checked.
                 with contextlib.suppress(ValueError):
                     began.append(int(path.name.partition("-")[0]) - CLOCK_NS)
                 continue
@@ -333,9 +333,9 @@ class Store:
         return min((each for each in began if each > time.time_ns() - LONGEST_NS), default=math.inf)
 
     def evict(self) -> int:
-        """Delete what was used least recently until the store is no larger than it may be; return how many.
+        """Delete the least recently used entries until the store fits its size; return how many.
 
-        What another run may have used stays, however much that is: the last of them deletes it.
+        Entries that another run may have used stay: the last of these runs deletes them.
         """
         lock = filelock.FileLock(self.root / "evicting.lock")
         try:
@@ -361,7 +361,7 @@ class Store:
 
 
 def _unpacked(content: bytes) -> bytes:
-    """Return what was compressed; raise zlib.error, ValueError."""
+    """Return decompressed data; raise zlib.error, ValueError."""
     unpacking = zlib.decompressobj()
     unpacked = unpacking.decompress(content, LARGEST)
     if not unpacking.eof:
@@ -370,7 +370,7 @@ def _unpacked(content: bytes) -> bytes:
 
 
 def _head(key: str, content: bytes) -> bytes:
-    """Return what an entry begins with: under another key, or with another content, it begins otherwise."""
+    """Return the header of an entry: it depends on key and content."""
     return MAGIC + hashlib.sha256(key.encode() + content).digest()
 
 

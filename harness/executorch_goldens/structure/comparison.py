@@ -51,12 +51,12 @@ class Differences:
 
     @property
     def same(self) -> bool:
-        """Whether there is no difference at all."""
+        """True if there is no difference at all."""
         return not self.changes
 
     @property
     def order_only(self) -> bool:
-        """Whether only names, numbering, order and layout differ, and nothing that is computed."""
+        """True if only names, numbering, order and layout differ, and no computation."""
         return bool(self.changes) and not any(change.content for change in self.changes)
 
     @property

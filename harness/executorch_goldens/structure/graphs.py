@@ -33,7 +33,7 @@ NAMES_OF_GRAPHS = frozenset({"then_graph", "else_graph", "cond_graph", "body_gra
 
 @dataclass(frozen=True)
 class Pairing:
-    """Which operators and values of two graphs are the same, whatever their names and positions.
+    """Matching operators and values of two graphs, whatever their names and positions.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class _Graphs:
         yield from self.order()
 
     def pair_values(self) -> None:
-        """Pair results of matched operators, then graph inputs, then what operators read, then the rest by name."""
+        """Pair results of matched operators, then graph inputs, then inputs of operators, then the rest by name."""
         pairs = [*sorted(self.matching.forth.items()), *self.matching.replaced]
         for one, other in pairs:
             self.names.update(zip(self.before.outputs(one), self.after.outputs(other), strict=False))

@@ -1,4 +1,4 @@
-"""Keys of operators: what one is computed from, and what uses it. Operators with equal keys may be the same.
+"""Keys of operators: their inputs' computation, and their users. Operators with equal keys may be the same.
 
 Every key comes in two grades. A detailed key counts attributes, types and contents of constants; a plain key counts
 only the types of operators and the edges between them.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from executorch_goldens.structure.outline import OutlineValue
 from executorch_goldens.structure.side import Side, described
 
-#: Description of a computation to its number, the same in both graphs. A number stands in for the whole description in
+#: Description of a computation to its number, the same in both graphs. A number replaces the whole description in
 #: those that build on it, which would otherwise grow with the depth of the graph.
 Numbers = dict[Hashable, int]
 
@@ -88,7 +88,7 @@ def _by_uses(side: Side, numbers: Numbers, detailed: bool) -> list[int]:
 
 
 def _detail(side: Side, at: int) -> Hashable:
-    """Describe an operator's attributes and what it makes."""
+    """Describe an operator's attributes and outputs."""
     results = [side.value(name) for name in side.outputs(at)]
     return (
         described(side.operators[at].attributes),

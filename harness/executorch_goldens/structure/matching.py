@@ -27,7 +27,7 @@ Pair = tuple[int, int]
 
 @dataclass
 class Matching:
-    """Which operators are the same.
+    """Matching operators.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ def match(before: Side, after: Side) -> Matching:
 
 
 class _Matcher:
-    """The two graphs, and what is matched of them so far."""
+    """The two graphs, and the operators matched so far."""
 
     def __init__(self, before: Side, after: Side) -> None:
         self.before, self.after = before, after
@@ -87,7 +87,7 @@ class _Matcher:
                 self._match_all(ours, theirs)
 
     def match_neighbours(self) -> None:
-        """Match what feeds, and what uses, operators that are matched; then the neighbours of those."""
+        """Match producers and users of matched operators; then the neighbours of those."""
         pending = list(self.matching.forth.items())
         while pending:
             one, other = pending.pop()
@@ -97,7 +97,7 @@ class _Matcher:
                     pending.append(pair)
 
     def match_in_order(self) -> None:
-        """Match what is left by type, in order."""
+        """Match the rest by type, in order."""
         ours, theirs = self._left_before(), self._left_after()
         our_types = [self.before.operators[at].type for at in ours]
         their_types = [self.after.operators[at].type for at in theirs]
@@ -123,7 +123,7 @@ class _Matcher:
         return [at for at in range(len(self.after.operators)) if at not in self.matching.back]
 
     def _groups(self, keys: Keys) -> list[tuple[list[int], list[int]]]:
-        """Return what is left of either graph, by key."""
+        """Return the unmatched operators of either graph, by key."""
         groups: dict[object, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for at in self._left_before():
             groups[keys.before[at]][0].append(at)

@@ -157,7 +157,7 @@ def _mentioned(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _boundary(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the inputs of a graph, parameters and buffers among them, and what it returns."""
+    """Return the inputs of a graph, parameters and buffers among them, and its outputs."""
     inputs = [found[1] for line in lines if (found := _DEFINED.match(line)) and found[2] == "placeholder"]
     outputs = [name for line in lines if _RETURNED.match(line) for name in _WORD.findall(line)]
     return (*inputs, *outputs)

@@ -54,7 +54,7 @@ class Side:
         self.input_index = {name: at for at, name in enumerate(graph.inputs)}
 
     def outputs(self, at: int) -> tuple[str, ...]:
-        """Return the names of what an operator makes."""
+        """Return the names of an operator's outputs."""
         operator = self.operators[at]
         if operator.outputs:
             return tuple(name for _, name in operator.outputs)
@@ -75,7 +75,7 @@ class Side:
         return None if found is None or found[0] == at else found
 
     def label(self, at: int) -> str:
-        """Return what to call an operator: its type and its first output."""
+        """Return the label of an operator: its type and its first output."""
         outputs = self.outputs(at)
         return f"{self.operators[at].type} {outputs[0]}" if outputs else self.operators[at].type
 

@@ -35,11 +35,11 @@ from executorch_goldens.toolchains.naming import Name, ToolchainError, named
 FOLDER = "environments"
 #: Hexadecimal digits of the digest in a folder's name.
 DIGITS = 12
-#: What of an environment says what it was made of.
+#: The file with an environment's ingredients.
 MADE = "goldens.json"
 #: Ends the name of one that is not whole.
 PARTIAL = ".partial"
-#: Where CPU builds of torch come from (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
+#: Index of CPU builds of torch (https://docs.astral.sh/uv/guides/integration/pytorch/): 200 MB, not 5 GB.
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
 CPU_INDEX_TIMEOUT = 3.0
@@ -53,14 +53,14 @@ Says = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Layer:
-    """Requirements of a repository, over what belongs to a release: its zoo needs them.
+    """Requirements of a repository's zoo, on top of those of a release.
 
     Attributes
     ----------
     requirements
         As pip reads them: ``timm==1.0.20``, ``-e .``.
     folder
-        What paths in them are relative to.
+        The folder that paths in them are relative to.
     locks
         Names of locks that were made over the release: installed with it, with their hashes.
     """
@@ -95,7 +95,7 @@ def find_uv() -> str:
 
 
 def say(line: str) -> None:
-    """Print a line where what a command prints is not mixed with it."""
+    """Print a line where it is not mixed with the command's output."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -185,7 +185,7 @@ def python_of(environment: Path) -> Path:
     return environment / "bin" / "python"
 
 
-def said_of(environment: Path) -> str:
+def name_of(environment: Path) -> str:
     """Return the name by which an environment was first asked for."""
     try:
         return str(json.loads((environment / MADE).read_text())["name"])
@@ -196,7 +196,7 @@ def said_of(environment: Path) -> str:
 def _content(
     name: Name, layer: Layer, matrix: Matrix, elsewhere: Sequence[str] | None
 ) -> Mapping[str, object]:
-    """Return what an environment is made of, as JSON values."""
+    """Return the ingredients of an environment, as JSON values."""
     release = matrix.releases.get(name.version or "")
     locks: list[str] = []
     if release is not None and name.wheel is None:
@@ -209,7 +209,7 @@ def _content(
         "locks": locks,
         "torch": None if elsewhere is None else [*elsewhere, os.environ.get("UV_TORCH_BACKEND", "")],
         "requirements": [*name.requirements],
-        # What is installed from a folder is that folder's.
+        # A package installed from a folder belongs to that folder.
         "layer": [*layer.requirements, *([str(layer.folder)] if layer.requirements else [])],
     }
 
@@ -244,7 +244,7 @@ class _Maker:
         else:
             self._resolve(name, elsewhere)
         for alone in (True, False):
-            # What executorch requires beside it belongs to the release, or is asked for.
+            # Further requirements of executorch belong to the release, or are requested.
             of_it = [each for each in name.requirements if (named(each) == "executorch") == alone]
             if of_it:
                 self._install(self._over([*(("--no-deps",) if alone else ()), *of_it], elsewhere))
@@ -266,7 +266,7 @@ class _Maker:
         return Step((*requirements, *((elsewhere or ()) if of_torch else ())), {})
 
     def _resolve(self, name: Name, elsewhere: Sequence[str] | None) -> None:
-        """Install what no lock holds: what it requires itself, and what the nearest release has beside."""
+        """Install packages that no lock holds: the environment's own, and those beside the nearest release."""
         wanted = str(name.wheel) if name.wheel is not None else f"executorch=={name.version}"
         self._install(Step(("--no-deps", wanted), locking.building()))
         nearest = closest(name.version or "", self.matrix)
@@ -284,7 +284,7 @@ class _Maker:
         return {each.name for each in found if each.marker is None or each.marker.evaluate({"extra": ""})}
 
     def _install(self, step: Step, folder: Path | None = None) -> None:
-        """Install by uv, which shows what it does where a person looks."""
+        """Install by uv, with its progress shown in a terminal."""
         python = str(python_of(self.aside))
         shown = () if sys.stderr.isatty() else ("--quiet",)
         self._uv(
@@ -337,7 +337,7 @@ def named_or_none(requirement: str) -> str | None:
         return None
 
 
-#: What the harness itself needs of an environment, which a release may not bring.
+#: Packages that the harness itself needs in an environment, and a release may lack.
 OF_HARNESS = (
     "filelock",
     "flatbuffers",
@@ -352,7 +352,7 @@ OF_HARNESS = (
 
 
 def _locked(release: Release) -> Iterator[str]:
-    """Yield what the lock of a release holds of `OF_HARNESS`, as requirements."""
+    """Yield the requirements of `OF_HARNESS` in the lock of a release."""
     for line in locking.path(release.version).read_text().splitlines():
         requirement = line.partition(" ")[0].rstrip("\\").strip()
         if "==" in requirement and requirement.partition("==")[0] in OF_HARNESS:

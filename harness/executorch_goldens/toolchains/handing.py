@@ -19,7 +19,7 @@ from executorch_goldens.workers.worker import with_harness
 
 #: Says to the process that takes over that it need not hand over again.
 HANDED = "EXECUTORCH_GOLDENS_HANDED_OVER"
-#: What the Python that takes over runs.
+#: Code that the other Python runs.
 MAIN = "from executorch_goldens.cli import main; sys.exit(main())"
 
 
@@ -48,7 +48,7 @@ def over_if_needed(
 
 
 def is_needed(python: Path) -> bool:
-    """Whether a command has to go on in a toolchain's Python: it is not this one."""
+    """Return whether a command has to continue in a toolchain's Python, which is not this one."""
     return os.environ.get(HANDED) != str(absolute(python)) and absolute(default_interpreter()) != absolute(
         python
     )

@@ -1,4 +1,4 @@
-"""What is in an environment that exports: its packages, and the release of the matrix that they are."""
+"""Packages of an exporting environment, and the release of the matrix that they match."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROBE_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Installed:
-    """What is in the exporting environment.
+    """The packages of the exporting environment.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where the locks of environments are, and how an installer uses them; docs/lab/supply-chain.md.
+"""Locks of environments, and how an installer uses them; docs/lab/supply-chain.md.
 
 A lock holds every distribution of an environment with its version and the hashes of its files. `nox -s lab -- locks`
 makes them. Imports only the standard library: noxfile.py imports it.
@@ -14,11 +14,11 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.releases import Release
 
 FOLDER = Path(__file__).resolve().parents[1] / "locks"
-#: What builds this project, and distributions that have no wheel.
+#: Lock of the packages that build this project, and distributions that have no wheel.
 BUILD = "build"
 UPDATE = "nox -s lab -- locks --update"
 
-#: What compiles payloads further, in an environment of its own: the session, and its distributions, the first of which
+#: Compilers of payloads, each in its own environment: the session, and its distributions; the first
 #: gives the version.
 COMPILERS = {"vela": ("ethos-u-vela",), "vgf": ("ai-ml-sdk-model-converter", "ai-ml-sdk-vgf-library")}
 
@@ -34,7 +34,7 @@ class Step:
     Attributes
     ----------
     arguments
-        What follows ``pip install``.
+        Arguments after ``pip install``.
     environment
         Variables that it needs, None for one that it must not have.
     """
@@ -52,17 +52,17 @@ def path(name: str) -> Path:
 
 
 def torch_of(release: Release) -> str:
-    """Return the name of the lock of PyPI's build of a release's torch, with what only that build needs."""
+    """Return the name of the lock of PyPI's build of a release's torch, with that build's own requirements."""
     return f"torch-{release.pins['torch']}"
 
 
 def building() -> dict[str, str | None]:
-    """Return variables with which a distribution without a wheel is built by what is locked."""
+    """Return variables with which a distribution without a wheel is built from locked packages."""
     return dict.fromkeys(("UV_BUILD_CONSTRAINT", "PIP_BUILD_CONSTRAINT"), str(path(BUILD)))
 
 
 def locked(names: Sequence[str]) -> Step:
-    """Return the call that installs what locks hold, with their hashes verified, and nothing else."""
+    """Return the call that installs exactly the locked packages, with their hashes verified."""
     files = (word for name in names for word in ("-r", str(path(name))))
     # The backend would take torchao from where hashes are others.
     return Step(("--no-deps", "--require-hashes", *files), {**building(), "UV_TORCH_BACKEND": None})

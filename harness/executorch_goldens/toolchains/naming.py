@@ -1,4 +1,4 @@
-"""Names of toolchains: what a person calls a thing that exports.
+"""Names of toolchains: how a person refers to an exporting environment.
 
 ============================  ===================================================================================
 ``1.5.1``                     a release of the matrix
@@ -27,9 +27,9 @@ from packaging.version import InvalidVersion, Version
 from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
 
-#: What is between the parts of a name; a local version has a plus sign without spaces.
+#: Separator of the parts of a name; a local version has a plus sign without spaces.
 PLUS = re.compile(r"\s+\+\s+")
-#: Where the Python of an environment is, from a folder that is one, or has one in it.
+#: Paths of an environment's Python, from a folder that is one, or has one in it.
 PYTHONS = ("bin/python", ".venv/bin/python", "venv/bin/python")
 EXAMPLES = "1.5.1, '1.5.1 + torch==2.15.0', executorch==1.6.0, path/to/python, '1.5.1 + path/to/checkout'"
 
@@ -67,9 +67,9 @@ class Name:
     python
         Interpreter of an environment that is there; None for one that is made.
     requirements
-        What is installed over what belongs to the release, as pip reads it.
+        Requirements installed over those of the release, as pip reads them.
     sources
-        What replaces the installed Python sources; None for nothing.
+        The sources that replace the installed Python files; None for none.
     interpreter
         Version of Python of an environment that is made; None for the matrix's.
     """
@@ -84,7 +84,7 @@ class Name:
 
     @classmethod
     def read(cls, word: str) -> Name:
-        """Read a name; raise `ToolchainError` for what is none, and for a path that leads nowhere.
+        """Read a name; raise `ToolchainError` if it is none, or a path that leads nowhere.
 
         >>> name = Name.read("1.5.1 + torch==2.15.0")
         >>> name.version, name.requirements
@@ -153,12 +153,12 @@ def _version(word: str, text: str) -> str:
     try:
         version = Version(bare).public
     except InvalidVersion as error:
-        raise ToolchainError(f"{word!r} is no toolchain: say e.g. {EXAMPLES}") from error
+        raise ToolchainError(f"{word!r} is no toolchain: pass e.g. {EXAMPLES}") from error
     known = releases.load().releases
     if bare == text and version not in known:
         raise ToolchainError(
-            f"{word!r}: no release of releases.toml is {text}: it knows {', '.join(known)}; executorch=={text} names "
-            "one that it lacks"
+            f"unknown release {text!r}; known are {', '.join(known)}. For another version, pass "
+            f"-t executorch=={text}"
         )
     return version
 

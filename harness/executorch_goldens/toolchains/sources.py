@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from executorch_goldens.files import git
-from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, said_of
+from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, name_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
-#: What the package has, of which at least one is in a checkout.
+#: Folders of the package; a checkout has at least one.
 PARTS = ("exir", "backends")
 #: Environments over one other that are kept.
 KEPT = 16
@@ -56,7 +56,7 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
         shutil.copytree(below, aside, symlinks=True, copy_function=os.link)
         # A link to the file of the environment below.
         (aside / MADE).unlink(missing_ok=True)
-        environments.sign(aside, f"{said_of(below)} + {described(sources)}")
+        environments.sign(aside, f"{name_of(below)} + {described(sources)}")
         for name, content in changed.items():
             _put(aside / package.relative_to(below) / name, content)
 

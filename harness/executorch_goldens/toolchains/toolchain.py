@@ -36,19 +36,19 @@ from executorch_goldens.toolchains.environments import (
 from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
 
-#: What an environment is asked about where its ExecuTorch is.
+#: Script that asks an environment where its ExecuTorch is.
 PLACES = """
 import importlib.util
 found = importlib.util.find_spec("executorch")
 print(*((found.submodule_search_locations or ()) if found else ()), sep="\\n")
 """
-#: What an environment is asked about patches and shortcuts.
+#: Code that an environment runs to report its patches and shortcuts.
 FITTING = "from executorch_goldens.patches.shortcuts import fitting; fitting.main()"
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """An environment that exports, and what it is.
+    """An exporting environment, with its description.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Toolchain:
     site_packages
         Where its packages are.
     release
-        What is installed, as the matrix has it; of what the matrix lacks, as it would have it.
+        The release, as the matrix has it; for one that the matrix lacks, as it would have it.
     source
         The checkout that its ExecuTorch comes from, with the commit; empty for a wheel's.
     is_declared
@@ -110,11 +110,14 @@ class Toolchain:
 
     @classmethod
     def _installed(cls, name: str, python: Path, source: str, is_plain: bool) -> Toolchain:
-        """Return what an interpreter has; `is_plain` where nothing but a release's wheels can be in it."""
+        """Return the packages of an interpreter; `is_plain` where only wheels of a release can be in it."""
         installed = Installed.probe(python)
         version = installed.versions.get("executorch")
         if version is None:
-            raise ToolchainError(f"{name!r}: no ExecuTorch is installed for {python}")
+            raise ToolchainError(
+                f"no ExecuTorch is installed for {python}: install one, or pass a release such as "
+                f"-t {next(reversed(releases.load().releases))}, whose environment is made"
+            )
         known = releases.load().releases.get(version)
         is_known = known is not None and installed.versions.items() >= known.stack().items()
         release = find_release(installed, version) if is_known else _as_declared(installed, version)
@@ -161,7 +164,7 @@ def of_person(says: Says = say) -> Environments:
 
 
 def _as_declared(installed: Installed, version: str) -> Release:
-    """Return what the matrix would say of an environment that it does not have: as of the nearest release."""
+    """Return the matrix's description of an environment that it does not have: that of the nearest release."""
     matrix = releases.load()
     nearest = closest(version, matrix)
     pins = {**nearest.pins, **installed.versions}
@@ -169,7 +172,7 @@ def _as_declared(installed: Installed, version: str) -> Release:
         nearest,
         version=version,
         pins=pins,
-        # Those of a release fit its own code, whatever stands beside.
+        # Those of a release fit its own code, whatever is installed beside it.
         patches=nearest.patches if version == nearest.version else (),
         issues={},
         known={},
@@ -188,7 +191,7 @@ def _checkout_of(python: Path) -> str:
 
 @dataclass(frozen=True)
 class Fit:
-    """Which patches and shortcuts fit a toolchain.
+    """The patches and shortcuts that fit a toolchain.
 
     Attributes
     ----------
@@ -225,5 +228,7 @@ class Fit:
             ).stdout
         except subprocess.CalledProcessError as error:
             last = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
-            raise ToolchainError(f"{toolchain.name!r} cannot be asked what fits it: {last}") from error
+            raise ToolchainError(
+                f"{toolchain.name!r} does not report the patches that fit it: {last}"
+            ) from error
         return cls(*json.loads(printed.splitlines()[-1]))

@@ -1,1 +1,1 @@
-"""All exports of a run: templates, in which order exports are handed to them, and what each takes."""
+"""All exports of a run: templates, the order of their exports, and the seconds of each."""

@@ -70,7 +70,7 @@ class Folder:
 
 
 def is_private(path: Path, made: os.stat_result) -> bool:
-    """Whether `path` is still the folder that was `made`, which nobody else may enter."""
+    """Return whether `path` is still the folder that was `made`, private to this user."""
     try:
         now = path.lstat()
     except OSError:

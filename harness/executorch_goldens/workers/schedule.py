@@ -1,4 +1,4 @@
-"""Which export comes next, and which templates are needed for those that are to come."""
+"""Order of exports, and the templates that the next ones need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Job:
 
     @property
     def place(self) -> tuple[bool, int]:
-        """Where it is among the jobs that wait."""
+        """The position among waiting jobs."""
         return not self.again, self.number
 
 
@@ -44,7 +44,7 @@ class Schedule:
         return sum(map(len, list(self._queues.values())))
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Let `jobs` wait, behind those that do; before them where a template that hung or died had them."""
+        """Let `jobs` wait after those that do; before them if a template that hung or died had them."""
         for job in jobs:
             self._queues.setdefault(job.variation, collections.deque()).append(job)
             if job.again:
@@ -73,7 +73,7 @@ class Schedule:
         return next(iter(self._queues.get(variation, ())), None)
 
     def needs(self, variation: Variation) -> bool:
-        """Whether jobs wait for the template of `variation`."""
+        """Return whether jobs wait for the template of `variation`."""
         return bool(self._queues.get(variation))
 
     def _first(self, variations: Iterable[Variation]) -> Job | None:

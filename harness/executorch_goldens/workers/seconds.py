@@ -1,4 +1,4 @@
-"""How long one export of each cell takes, as earlier runs have measured it.
+"""Duration of one export of each cell, measured by earlier runs.
 
 Two files remember it. ``<goldens>/<release>/seconds.txt`` is committed: a coarse table, the same in every clone, which
 balances shards. ``<sweeps>/<release>/seconds.json`` is this machine's, and every run adds to it. Both decide the order
@@ -26,10 +26,10 @@ LOCAL = "seconds.json"
 #: Runs that the local file remembers: their median is not that of one busy hour.
 RUNS = 5
 
-#: Seconds of an export of which nothing is known, where nothing is known of any.
+#: Seconds of an export if no export has been measured.
 UNKNOWN = 2.0
 
-#: What a number of the table may be off before an update changes it: a table that is written again does not churn.
+#: Relative error of the table below which an update leaves it: a rewritten table does not churn.
 TOLERANCE = 0.25
 
 #: Verdicts of cells whose processor time says nothing of how long they took.
@@ -37,7 +37,7 @@ CASUALTIES = ("crashed", "timed-out", "out-of-memory")
 
 HEAD = "# Core seconds of one export of each cell, for shards; `nox -s lab -- seconds` writes this.\n"
 
-#: How a table that took one side of a merge gets what runs measured.
+#: How a table that took one side of a merge is completed.
 UPDATE = "run 'nox -s lab -- seconds' where results are at hand"
 
 
@@ -47,7 +47,7 @@ class SecondsError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Seconds:
-    """Seconds of one export by cell, and what is taken for a cell of which none are known."""
+    """Seconds of one export by cell, and the default for cells without a measurement."""
 
     measured: Mapping[Cell, float]
 
@@ -73,7 +73,7 @@ class Seconds:
 
 
 def of_exports(outcomes: Sequence[Outcome]) -> float:
-    """Return what one export of a cell took: core seconds, or how long one that came to no end was waited for."""
+    """Return the cost of one export of a cell: core seconds, or the wait for one that never finished."""
     return statistics.median(
         outcome.seconds if isinstance(outcome.result, Casualty) else outcome.core_seconds
         for outcome in outcomes
@@ -81,7 +81,7 @@ def of_exports(outcomes: Sequence[Outcome]) -> float:
 
 
 def committed(root: Path) -> Seconds:
-    """Return what the table of a release's goldens says; nothing where there is none; raise SecondsError."""
+    """Return the table of a release's goldens; empty if missing; raise SecondsError."""
     path = root / TABLE
     try:
         lines = untrusted.text(path).splitlines()
@@ -104,7 +104,7 @@ def committed(root: Path) -> Seconds:
 
 
 def _measured(value: Any) -> float:
-    """Return what can be a number of seconds; raise ValueError."""
+    """Return the value as a number of seconds; raise ValueError."""
     if not 0.0 <= float(value) < math.inf:
         raise ValueError(f"{value!r} is no number of seconds")
     return float(value)
@@ -128,7 +128,7 @@ def write_table(root: Path, measured: Mapping[Cell, float]) -> bool:
 
 
 class Remembered:
-    """What this machine has measured of a release.
+    """Durations of a release's exports on this machine.
 
     Parameters
     ----------
@@ -149,12 +149,12 @@ class Remembered:
             self.runs = {}
 
     def over(self, table: Seconds) -> Seconds:
-        """Return `table` with what was measured here in place of what it says."""
+        """Return `table` updated with this machine's measurements."""
         here = {Cell.named(cell): statistics.median(values) for cell, values in self.runs.items() if values}
         return Seconds({**table.measured, **here})
 
     def note(self, cell: Cell, outcomes: Sequence[Outcome]) -> None:
-        """Remember what the exports of `cell` took."""
+        """Remember the seconds of the exports of `cell`."""
         if (value := of_exports(outcomes)) > 0.0:
             self.runs[str(cell)] = [*self.runs.get(str(cell), ()), round(value, 2)][-RUNS:]
 

@@ -18,13 +18,13 @@ from typing import Any, NoReturn
 
 from executorch_goldens.exporting.limits import WALL, processor_seconds
 
-#: How often a template looks for children that ended, in seconds, where the system does not tell (other than Linux).
+#: Seconds between a template's looks for ended children, where the system does not notify it (other than Linux).
 POLL_SECONDS = 0.02
 
 #: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
-#: How many times a second of wall time an export may take a second of processor time: before anything is varied.
+#: Number of cores, and so of seconds of processor time in one second: read before anything is varied.
 CORES = os.cpu_count() or 1
 #: The shortest and the longest time between two looks at what an export has taken, in seconds.
 LOOKS = (0.1, 600.0)
@@ -173,14 +173,14 @@ class Template:
                     "status": os.waitstatus_to_exitcode(status),
                     "timed_out": child.timed_out,
                     "seconds": time.monotonic() - child.started,
-                    # What was killed before its parent waited for it is missing in the system's figure.
+                    # The system's figure lacks a process that was killed before its parent waited for it.
                     "core_seconds": max(usage.ru_utime + usage.ru_stime, child.used),
                     "peak_mb": usage.ru_maxrss * MAXRSS_BYTES / 2**20,
                 }
             )
 
     def kill_left_behind(self, group: int) -> None:
-        """Kill what an export that has ended started and left running, in its process group or out of it."""
+        """Kill processes that a finished export started and left running, in its process group or out of it."""
         # The number stays the group's while that has members, ended leader or not (Linux, kernel/pid.c).
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
@@ -203,7 +203,7 @@ def descriptor_of(process: int) -> int | None:
 
 
 def adopt_orphans() -> None:
-    """Let what exports leave running in sessions of its own become children of this process (Linux)."""
+    """Make processes that exports leave running in their own sessions children of this process (Linux)."""
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
 
@@ -221,14 +221,14 @@ def children_of_this_process() -> set[int]:
 class Groups:
     """Templates that are forked from this process, one for each group of targets, and take its requests.
 
-    What one group's exports import no other group's exports see.
+    Modules that one group's exports import are invisible to other groups.
 
     Parameters
     ----------
     requests, answers
         As of `Template`: of this process, whose requests are passed on; the groups answer themselves.
     group_of
-        Which group a request is for.
+        The group of a request.
     """
 
     def __init__(self, requests: int, answers: int, group_of: Callable[[dict[str, Any]], str]) -> None:

@@ -1,6 +1,6 @@
 """Splits the cells of a run among machines.
 
-Cells of which the committed table knows the seconds (`workers.seconds`) are dealt out greedily, the longest
+Cells with seconds in the committed table (`workers.seconds`) are dealt out greedily, the longest
 first, each to the shard with the least to do. A cell that is not in the table goes to the shard whose number gives the
 largest digest with its name (rendezvous hashing). So shards are the same on every machine, and a new case moves no
 other cell: only a change of the table does.

@@ -79,12 +79,12 @@ LOG_BYTES = 1 << 16
 
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
-#: What heads the calls that an export is in (`faulthandler.register`).
+#: Heading of an export's current calls (`faulthandler.register`).
 PLACE = "Stack (most recent call first):"
 
 
 class SweepError(HarnessError, RuntimeError):
-    """The harness itself could not export; never a verdict of a cell. The message says what to do."""
+    """The harness itself could not export; never a verdict of a cell. The message names the way out."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,13 @@ class Sweep:
     variations
         Each cell is exported once under each.
     settings
-        How exports are run.
+        Settings of exports.
     lasting
         Whether its templates wait for further exports (`again`) until the sweep is stopped.
     further_patches
         Names of patches that exports of a cell get after those of `settings`.
     targets
-        What templates export before they serve; by default the targets of `cells`, those of few exports left out where
+        Exports of templates before they serve; by default the targets of `cells`, those of few exports left out where
         the sweep does not last (`worth_warming`).
     """
 
@@ -155,7 +155,7 @@ class Sweep:
 
     @functools.cached_property
     def modules(self) -> dict[str, str]:
-        """The module of each case, as far as this process has loaded the zoos: an export imports no other."""
+        """The module of each case of the loaded zoos: an export imports no other."""
         return {name: case.module for name, case in CASES.within(self.settings.models).items()}
 
     def start(self) -> None:
@@ -218,15 +218,15 @@ class Sweep:
         return [job for template in list(self.templates.values()) for job in list(template.running.values())]
 
     def doing(self) -> str:
-        """Say what is being exported, and which interpreters that will export still import torch and ExecuTorch."""
+        """Return the current exports, and the interpreters that still import torch and ExecuTorch."""
         running = ", ".join(map(str, self.running()))
         starting = ", ".join(
             variation.name for variation, template in list(self.templates.items()) if not template.ready
         )
-        said = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
-        return "; ".join(filter(None, said)) or "nothing runs"
+        states = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
+        return "; ".join(filter(None, states)) or "nothing runs"
 
-    # What follows runs in the sweep's thread.
+    # The methods below run in the sweep's thread.
 
     def _run(self) -> None:
         try:
@@ -245,7 +245,7 @@ class Sweep:
                 template.end(PATIENCE)
 
     def _take_stored(self) -> None:
-        """Deliver what the store has; what is left is exported, and no template is started for what is not."""
+        """Deliver stored exports; the rest is exported, and templates are started only for those."""
         reuse = self.settings.reuse
         jobs = self.schedule.empty() if reuse is not None else []
         if reuse is None or not jobs:
@@ -265,7 +265,7 @@ class Sweep:
 
     def _warmed(self, cells: Collection[Cell]) -> set[str]:
         """Return the targets that templates export before they serve `cells`."""
-        # What may come of a sweep that lasts nobody knows.
+        # The future of a sweep that lasts is unknown.
         return {cell.target for cell in cells} if self.lasting else worth_warming(cells)
 
     def _wanted(self, job: Job) -> Wanted:
@@ -308,7 +308,7 @@ class Sweep:
                 break
 
     def _may_take(self, template: TemplateProcess) -> bool:
-        """Whether a template may make its next export beside those that it makes: what killed another is made alone."""
+        """Return whether a template may start its next export now; a job that killed a template runs alone."""
         following = self.schedule.first(template.variation)
         again = following is not None and following.again
         return not template.running or not (again or any(job.again for job in template.running.values()))
@@ -459,7 +459,7 @@ class Sweep:
             self.changed.notify_all()
 
     def _outcome(self, job: Job, answer: Mapping[str, Any], casualty: Casualty | None) -> Outcome:
-        """Return what became of an export; the file that it left is deleted."""
+        """Return the outcome of an export, and delete its file."""
         result: Artifact | Casualty | None = casualty
         if result is None:
             result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
@@ -481,7 +481,7 @@ class Sweep:
         return outcome
 
     def _require_environment(self) -> None:
-        """Raise SweepError where what exports is no more: that an export fails then says nothing about its cell."""
+        """Raise SweepError where the environment is gone: a failing export then says nothing about its cell."""
         if not absolute(self.settings.interpreter).exists():
             raise SweepError(
                 f"{self.settings.interpreter} was deleted while its exports were made: make its environment again, "
@@ -519,7 +519,7 @@ class Sweep:
         return Casualty("crashed", f"{how}\n{tail}".rstrip())
 
     def _harness_failed(self, job: Job, status: int, log: Path) -> Casualty:
-        """Return what an error of the harness's own makes of a cell; raise SweepError for one that concerns the run."""
+        """Return the verdict for an error of the harness's own; raise SweepError for one that concerns the run."""
         self._require_environment()
         lines = _lines(log)
         if not lines:
@@ -545,7 +545,7 @@ class Sweep:
         return f"it needs more than {shown} of data (--export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
-        """Make again, once, what a template that has died was exporting: somebody else may have killed it."""
+        """Export again, once, the jobs of a template that died: somebody else may have killed it."""
         status = template.end(PATIENCE)
         del self.templates[template.variation]
         if template.finished:
@@ -580,7 +580,7 @@ class Sweep:
                 )
 
     def _is_overdue(self, template: TemplateProcess, number: int, now: float) -> bool:
-        """Whether a template should have answered of a job, and could have."""
+        """Return whether a template should have answered for a job, and could have."""
         if template.expected[number] > now:
             return False
         overdue = template.owes(number, now) and not template.is_starved()
@@ -594,13 +594,13 @@ class Sweep:
         for job in template.running.values():
             if job.again:
                 raise SweepError(
-                    f"{job}: two templates of {self.settings.interpreter} hung, that is, said nothing for "
+                    f"{job}: two templates of {self.settings.interpreter} hung: no output for "
                     f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1 or --isolation fresh"
                 )
         self._export_again(list(template.running.values()))
 
     def _export_again(self, jobs: Sequence[Job]) -> None:
-        """Let `jobs`, whose template is no more, come next; nothing of what they left is there."""
+        """Let `jobs`, whose template is gone, come next; their files are deleted."""
         for job in jobs:
             for folder in (self._working_directory(job), self._scratch(job)):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -626,7 +626,7 @@ def worth_warming(cells: Collection[Cell]) -> set[str]:
 
 
 def _too_long(template: TemplateProcess, seconds: float) -> bool:
-    """Whether a template has taken more than `TEMPLATE_LIMIT` lets it in so many seconds of wall time."""
+    """Return whether a template has used more wall time than `TEMPLATE_LIMIT` allows."""
     if seconds <= TEMPLATE_LIMIT:
         return False
     return seconds > WALL * TEMPLATE_LIMIT or processor_seconds(template.process.pid) > TEMPLATE_LIMIT
@@ -647,7 +647,7 @@ def exit_reason(status: int) -> str:
 
 
 def not_started(interpreter: Path, status: int, lines: str) -> str:
-    r"""Return what is said of a template that died before it was ready; `lines` are the last of its log.
+    r"""Return the message for a template that died before it was ready; `lines` are the last of its log.
 
     >>> print(not_started(Path("python"), 1, "Traceback:\nModuleNotFoundError: No module named 'torch'"))
     python lacks something (ModuleNotFoundError: No module named 'torch'): make its environment again, and run again

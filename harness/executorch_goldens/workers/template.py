@@ -71,7 +71,7 @@ class TemplateProcess:
             self.process.stdin.flush()
 
     def owes(self, number: int, now: float) -> bool:
-        """Whether an answer of a job is due: it has not started, is past its end, or had ended at the last look."""
+        """Return whether an answer is due: the job is not started, is past its limit, or was ended at the last look."""
         if number not in self.children or now > self.ends[number] or number in self.over:
             return True
         if state_of(self.children[number]) in ENDED:
@@ -79,11 +79,11 @@ class TemplateProcess:
         return False
 
     def is_starved(self) -> bool:
-        """Whether it wants to run, or waits for a disk, and the machine does not let it."""
+        """Return whether the process is ready to run, or waits for a disk, and the machine does not let it."""
         return state_of(self.process.pid) in ("R", "D")
 
     def read(self) -> bytes:
-        """Return what it has answered since, nothing at the end of its answers."""
+        """Return new answers; empty at the end of its answers."""
         return os.read(self.answers.fileno(), 1 << 16)
 
     def finish(self) -> None:
@@ -110,7 +110,7 @@ class TemplateProcess:
         return status
 
     def _kill_children(self) -> None:
-        """Kill what a template that is no more has left running; each child leads a process group."""
+        """Kill the processes that a dead template has left running; each child leads a process group."""
         for process in self.children.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process, signal.SIGKILL)

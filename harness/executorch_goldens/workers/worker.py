@@ -81,7 +81,7 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
 RECORDER: Recorder | None = None
 BEFORE: str | None = None
 
-#: What a template or a fresh child runs.
+#: Code that a template or a fresh child runs.
 MAIN = "from executorch_goldens.workers.worker import main; main()"
 
 
@@ -147,7 +147,7 @@ def warm_up(targets: Sequence[str]) -> None:
         return Example(model, (data.tensor("x", 1, 2, 6, 6),))
 
     case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
-    # What is there stays: with it out of the way, what an export leaves is collected at little cost.
+    # Existing objects stay: with them out of the way, collecting after an export costs little.
     gc.freeze()
     for target in targets:
         # Where the release cannot lower even this, the cells say so.
@@ -202,7 +202,7 @@ def run_request(request: dict[str, Any]) -> None:
         return run_twins(request)
     recorder = RECORDER
     if recorder is not None and request["record"] is not None:
-        # What is in these folders this run has made.
+        # This run has made everything in these folders.
         own = (request["cwd"], Path(request["result"]).parent)
         recorder.begin(Path(f"{request['record']}.forked"), map(str, own), afresh=BEFORE is not None)
     os.chdir(request["cwd"])
@@ -303,7 +303,7 @@ def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambd
 
 
 def tell(error: BaseException) -> None:
-    """Leave in the log what was raised, the words in its last line, as far as there is memory and room for it."""
+    """Write the exception to the log, the message in its last line, if memory and disk allow it."""
     with contextlib.suppress(MemoryError, OSError):
         import traceback
 
@@ -397,7 +397,7 @@ def serve(options: argparse.Namespace, variation: Variation) -> NoReturn:
         serve_group(
             options, variation, options.targets, 0, functools.partial(template.answer, {"ready": True})
         )
-    # What all of them need.
+    # Imports that all of them need.
     from executorch_goldens.exporting import compat  # noqa: F401
 
     router = Groups(0, options.answers, lambda request: group_of(request["target"]))
@@ -427,8 +427,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--heap-seed", type=int, default=0, help="how to perturb the heap before the first import"
     )
     parser.add_argument("--listings-seed", type=int, help="how to shuffle listings (default: as the heap)")
-    parser.add_argument("--history-seed", type=int, help="what to export before (default: as the heap)")
-    parser.add_argument("--surroundings", nargs="*", default=[], help="what of them is seen otherwise")
+    parser.add_argument("--history-seed", type=int, help="seed of the exports before (default: the heap's)")
+    parser.add_argument("--surroundings", nargs="*", default=[], help="surroundings to change")
     parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
     options = parser.parse_args(arguments)
     if options.records is not None:
@@ -439,9 +439,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
     sys.path[:0] = options.paths
     take_on(options.surroundings)
-    # What an import makes of a listing stays as well. Children inherit the shuffle, or are given the same seed.
+    # Effects of listings on imports stay as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)
-    # What torch and ExecuTorch allocate when they are imported, operators for instance, never moves again.
+    # Objects that torch and ExecuTorch allocate at import, operators for instance, never move again.
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
         request = json.loads(options.once)

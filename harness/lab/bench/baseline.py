@@ -1,4 +1,4 @@
-"""What an export costs against an older revision of this project, cell by cell and side by side."""
+"""Cost of exports against an older revision of this project, cell by cell and side by side."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REVISION = "20268a8"
 #: Cells of each target that are exported, drawn at random.
 PER_TARGET = 6
 
-#: Runs in both trees, of which the older has the package `harness`: exports the cells that are named on standard input,
+#: Runs in both trees (the older one has the package `harness`): exports the cells that are named on standard input,
 #: one at a time, and prints seconds of each.
 EXPORTER = """
 import json, sys

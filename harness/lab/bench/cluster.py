@@ -1,4 +1,4 @@
-"""How much sooner a run ends when a second worker takes part."""
+"""Time saved when a second worker takes part in a run."""
 
 from __future__ import annotations
 

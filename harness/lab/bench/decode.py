@@ -1,4 +1,4 @@
-"""How fast and how lean decoding is: against ``flatc --json`` and against SHA-256 over the constants."""
+"""Time and memory of decoding: against ``flatc --json`` and against SHA-256 over the constants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MEGABYTES = 16
 #: Constants of a payload: as many as a small network has.
 CONSTANTS = 16
 REPEATS = 5
-#: What text costs however small the payload is: lines, summaries' set-up. Milliseconds.
+#: Fixed cost of text, however small the payload is: lines, summaries' set-up. Milliseconds.
 FIXED_PART = 25.0
 
 
@@ -79,7 +79,7 @@ def milliseconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def flatc_and_json(path: Path, schema: Path, folder: Path) -> None:
-    """Do with flatc what decoding to the object form does."""
+    """Do with flatc the equivalent of decoding to the object form."""
     command = [
         "flatc",
         "--json",

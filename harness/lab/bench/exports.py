@@ -1,4 +1,4 @@
-"""How fast a sweep is against other ways to export the same cells under the same seeds; and what tracing costs."""
+"""Speed of a sweep against other ways to export the same cells under the same seeds; and the cost of tracing."""
 
 from __future__ import annotations
 

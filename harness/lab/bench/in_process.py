@@ -1,4 +1,4 @@
-"""What `lab.bench.exports` runs in a pytest process per seed: each cell exported in it, as a plain test would."""
+"""The pytest process of `lab.bench.exports`, one per seed: it exports each cell as a plain test would."""
 
 from __future__ import annotations
 

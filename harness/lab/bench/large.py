@@ -1,4 +1,4 @@
-"""What a model of 500 MB of weights costs, command by command, beside one of a tenth of that."""
+"""Cost of a model with 500 MB of weights, command by command, beside one a tenth as large."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMES = 10
 
 #: Widths of ten linear layers that have 50 and 500 million bytes of float32 weights together.
 WIDTHS = {50: 1118, 500: 3536}
-#: Where the model has another weight, the run is red.
+#: Variable that gives the model another weight, so that the run is red.
 CHANGED = "LARGE_CHANGED"
 ZOO = f"""
     import os
@@ -60,7 +60,7 @@ code = subprocess.run(sys.argv[1:], stderr=subprocess.STDOUT).returncode
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(code, used.ru_utime + used.ru_stime, used.ru_maxrss)
 """
-#: What the page shows, and where `measure` leaves it until it is kept.
+#: Figures of the page, and the file in which `measure` leaves them until they are kept.
 FIGURES = Path(__file__).with_name("large.tsv")
 MEASURED = REPOSITORY / "build" / "large.tsv"
 COLUMNS = ("command", "MB", "processor s", "wall s", "peak MiB")
@@ -68,7 +68,7 @@ COLUMNS = ("command", "MB", "processor s", "wall s", "peak MiB")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command cost.
+    """The cost of a command.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Cost:
 
 
 def cost(command: Sequence[str], folder: Path, expected: int, extra: Mapping[str, str]) -> Cost:
-    """Run a command of the package; exit with what it printed if it ends otherwise than expected."""
+    """Run a command of the package; exit with its output if it ends otherwise than expected."""
     environment = os.environ | extra | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
     words = [str(default_interpreter()), "-m", "executorch_goldens", *command]
     started = time.perf_counter()
@@ -105,7 +105,7 @@ def cost(command: Sequence[str], folder: Path, expected: int, extra: Mapping[str
 
 
 def costs(megabytes: int) -> tuple[dict[str, Cost], int]:
-    """Return what each command costs for a model of so many MB of weights, and the bytes of its golden."""
+    """Return the cost of each command for a model of so many MB of weights, and the bytes of its golden."""
     found = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -152,12 +152,12 @@ def measure() -> Mapping[str, float]:
 
 
 def keep() -> None:
-    """Take what was measured last for the page."""
+    """Keep the last measurement for the page."""
     FIGURES.write_text(MEASURED.read_text())
 
 
 def figures() -> Iterator[str]:
-    """Yield what docs/lab/benchmarks.md shows of it."""
+    """Yield the figures of docs/lab/benchmarks.md."""
     *rows, where = tables.read(FIGURES, COLUMNS)
     yield from markdown.head(COLUMNS)
     yield from (markdown.row([*row.values()]) for row in rows)

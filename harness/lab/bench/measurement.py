@@ -1,4 +1,4 @@
-"""What is measured, how often, and what is kept of it."""
+"""Measured quantities, repetitions, and their records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab import REPOSITORY
 from lab.bench import large
 from lab.pages import Part
 
-#: What was measured, the newest of each ratio on each release first.
+#: Measurements, the newest of each ratio on each release first.
 HISTORY = Path(__file__).with_name("history.tsv")
 COLUMNS = ("ratio", "release", "minimum", "median", "maximum", "goal", "when", "where")
 #: Rows of a measured ratio that the history keeps, the newest first.
@@ -30,12 +30,12 @@ SHORT = 12
 
 @dataclass(frozen=True)
 class Goal:
-    """A ratio, both of whose sides are measured in one run, and what it should be.
+    """A ratio of two measurements in one run, and its expected value.
 
     Attributes
     ----------
     name
-        What it is the ratio of.
+        Its two quantities.
     limit
         The goal; None for a ratio without one.
     at_most
@@ -60,7 +60,7 @@ class Measurement:
     Attributes
     ----------
     name
-        What the command line calls it.
+        Its name on the command line.
     goals
         The ratios that one call of `measure` gives, in the order of its result's values.
     measure
@@ -77,7 +77,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the repetitions of a run gave for one ratio."""
+    """All repetitions of one ratio in a run."""
 
     measurement: str
     goal: Goal
@@ -119,7 +119,7 @@ def apart(module: str) -> float:
 
 
 def state() -> dict[str, str]:
-    """Return what the figures were measured on."""
+    """Return the machine and revision of the figures."""
     # Only now: it imports torch, which the history does without.
     from executorch_goldens.exporting.compat import installed_release
 
@@ -140,7 +140,7 @@ def write_json(path: Path, measured: Iterable[Measured], on: Mapping[str, str]) 
 
 
 def keep(measured: Sequence[Measured], on: Mapping[str, str], date: str, path: Path = HISTORY) -> None:
-    """Put a row for each ratio into the history, above its older ones on this release, of which `KEPT` stay in all."""
+    """Put a row for each ratio into the history, above its older ones on this release; `KEPT` stay in all."""
     new = [
         {
             "ratio": one.goal.name,

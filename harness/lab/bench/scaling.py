@@ -1,4 +1,4 @@
-"""What a run costs by the number of its cells, and whether its memory grows."""
+"""Cost of a run by its number of cells, and growth of its memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs to measure how far rounding alone moves a model's outputs."""
+"""Cost of measuring how far rounding alone moves a model's outputs."""
 
 from __future__ import annotations
 

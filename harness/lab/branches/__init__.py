@@ -1,4 +1,4 @@
-"""Which branches of a release's own sources exports take.
+"""Branches of a release's own sources that exports take.
 
 A branch is a jump that a line of a function may make, where there are several. coverage.py finds and follows them;
 no other export needs it. `recorder` writes down, in the process that exports, what one export takes. `records` keeps
@@ -21,5 +21,5 @@ BACKENDS = ("backends/arm", "backends/xnnpack")
 
 #: Environment variable: the folder that exporting processes write their records to.
 RECORDS = "GOLDENS_BRANCHES"
-#: What writes records, in the processes that export.
+#: The module that writes records, in exporting processes.
 RECORDER = "lab.branches.recorder:Recorder"

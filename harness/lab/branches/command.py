@@ -45,13 +45,13 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = subparsers.add_parser(
         "branches",
         description="Export cells that have no record yet, each once, and record which branches they take; then print "
-        "what all records say. A run goes on where an earlier one was stopped.",
+        "the results of all records. A run continues where an earlier one was stopped.",
     )
     parser.add_argument("--zoo", choices=tuple(MODULES), help="in place of the repository's own")
     parser.add_argument("--tier", choices=TIERS, default=CORE, help="of its own zoo (default: %(default)s)")
     share(parser.add_argument, "--cell")
     parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
-    parser.add_argument("--anew", action="store_true", help="export also what has a record")
+    parser.add_argument("--again", action="store_true", help="also export cells that have a record")
     parser.add_argument("--so-far", action="store_true", help="export nothing")
     parser.add_argument("--update", action="store_true", help="write the tables and the page")
     parser.add_argument(
@@ -69,7 +69,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def run(options: argparse.Namespace) -> int:
-    """Record what is asked for, then print or write what all records say."""
+    """Record the chosen cells, then print or write the results of all records."""
     require_coverage()
     environment = here()
     release = environment.release
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         tier = FULL if options.zoo else options.tier
         wanted = core.chosen(cells, options.cell, tier, folder)
         records = Records((options.records / release.version / (options.zoo or OWN)).absolute())
-        if not options.anew:
+        if not options.again:
             known = records.cells()
             wanted = [cell for cell in wanted if cell not in known]
         settings = environment.settings(
@@ -121,7 +121,7 @@ def zoos(further: str | None, repository: Config) -> tuple[str, ...]:
 def record(
     wanted: Sequence[Cell], settings: Settings, records: Records, deadline: float
 ) -> Iterator[Outcome]:
-    """Export cells until a time by `time.monotonic`, and yield what comes of each; the exports write the records."""
+    """Export cells until a time by `time.monotonic`, and yield the result of each; the exports write the records."""
     os.environ[branches.RECORDS] = str(records.folder)
     with Sweep(wanted, variations((0,)), settings) as sweep:
         for cell in wanted:
@@ -134,10 +134,10 @@ def record(
 def groups(
     options: argparse.Namespace, release: Release, repository: Config, sources: Sources
 ) -> dict[str, page.Taken]:
-    """Return what the records say of each group of exports; of one without records, what was written before."""
+    """Return the records of each group of exports; of one without records, the earlier table's."""
     folder = options.records / release.version
     own = Records(folder / OWN)
-    # What has no records may not be there, or have no cells.
+    # A group without records may be missing, or have no cells.
     further = {name: Records(folder / name) for name in MODULES if (folder / name).exists()}
     drawn = Records(options.drawn / release.version / "branches")
     of_core = core.read(repository.goldens / release.version / core.FILE)
@@ -155,7 +155,7 @@ def groups(
         known = sum(len(of_further[name]) for name in there)
         return taken([(further[name], of_further[name]) for name in there], known)
 
-    # The situations stand within the repository's own zoo, once they are loaded.
+    # Once loaded, the situations are part of the repository's own zoo.
     own_cells = load_cells(repository.zoos(None), release)
     of_zoo = [cell for cell in own_cells if cell not in of_further.get(page.SITUATIONS, ())]
     found = {

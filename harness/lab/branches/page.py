@@ -15,9 +15,9 @@ from lab.branches.sources import Branch
 from lab.coverage.page import share
 from lab.pages import Part
 
-#: What exports are of, in the order of the columns.
+#: Groups of exports, in the order of the columns.
 CORE, ZOO, SITUATIONS, GUESTS, DRAWN = GROUPS = ("core", "zoo", "situations", "guests", "generator")
-#: The groups of which a branch counts as taken by a cell.
+#: The groups whose branches count as taken by a cell.
 OF_CELLS = (CORE, ZOO, SITUATIONS, GUESTS)
 #: Of the owners with the most branches that nothing takes, this many are listed with these.
 LISTED = 20
@@ -35,7 +35,7 @@ CELL_COLUMNS = ("exports of", "cells", "known")
 
 @dataclass(frozen=True)
 class Taken:
-    """What the exports of one group take.
+    """Branches that the exports of one group take.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ def texts(branches: Iterable[Branch], taken: Mapping[str, Taken]) -> tuple[str, 
 
 
 def read(release: str) -> tuple[list[Branch], dict[str, Taken]]:
-    """Return the branches of a release, and what each group takes, as the tables say; empty where there are none."""
+    """Return the branches of a release, and those that each group takes, from the tables; may be empty."""
     branches = []
     found: dict[str, set[Branch]] = {group: set() for group in GROUPS}
     for row in tables.read(branches_of(release), COLUMNS):
@@ -121,8 +121,8 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
     yield from (
         f"# Branches that exports of ExecuTorch {release} take",
         "",
-        f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from what was recorded by then. What a',
-        "branch is, and how it is recorded: [instruments](../instruments.md#branches). Each, with what takes it:",
+        f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from the records of that day. What a',
+        "branch is, and how it is recorded: [instruments](../instruments.md#branches). Each, with its exports:",
         f"`harness/lab/branches/taken/{release}.tsv`. Passes that neither backend imports are not counted.",
         "",
         "| exports of | cells recorded | branches taken |",
@@ -174,7 +174,7 @@ def _longest(
 
 
 def _named(branches: Iterable[Branch]) -> Iterator[str]:
-    """Yield what branches are called, those of a function behind its name."""
+    """Yield the names of branches, those of a function after its name."""
     function = ""
     for branch in branches:
         head = "" if branch.function == function else f"`{branch.function.rpartition('.')[2]}` "

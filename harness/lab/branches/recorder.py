@@ -1,4 +1,4 @@
-"""Has the process that exports write down what it takes of the sources."""
+"""Makes the exporting process record the branches it takes."""
 
 from __future__ import annotations
 

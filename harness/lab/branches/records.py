@@ -1,4 +1,4 @@
-"""What single exports took of the sources, a file each: stopped and gone on with at will."""
+"""Branches taken by single exports, one file each, so that a stopped measurement can continue."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Records:
         return found
 
     def of(self, cells: Iterable[Cell]) -> dict[str, set[tuple[int, int]]]:
-        """Return what any export of some cells took; a cell without a record took nothing."""
+        """Return the branches that any export of some cells took; a cell without a record took none."""
         found: dict[str, set[tuple[int, int]]] = {}
         for file in (file for cell in cells for file in sorted(self._of_cell(cell).glob("*.json"))):
             for name, jumps in json.loads(file.read_text(encoding="utf-8")).items():

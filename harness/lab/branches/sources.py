@@ -92,7 +92,7 @@ class Sources:
             yield from file.branches.values()
 
     def taken(self, jumps: Jumps) -> set[Branch]:
-        """Return the branches among what was recorded."""
+        """Return the recorded branches."""
         return {
             branch
             for name, of_file in jumps.items()

@@ -1,4 +1,4 @@
-"""``python -m lab core``: the core of the zoo on each release, against what is committed beside its goldens."""
+"""``python -m lab core``: the core of the zoo on each release, compared with the committed one."""
 
 from __future__ import annotations
 

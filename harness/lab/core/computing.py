@@ -33,7 +33,7 @@ DEFECTS = {
 
 
 def cover(wanted: Reached, first: Sequence[Cell], seconds: Seconds) -> dict[Cell, list[str]]:
-    """Return `first` and few further cells that reach all of `wanted`, each with what it was taken for.
+    """Return `first` and few further cells that reach all of `wanted`, each with the reason it was chosen for.
 
     Greedy: the cells that alone reach something, then always the one that takes least seconds for each thing that it
     reaches of what is left. What the others reach as well goes again, the dearest first. Ties go by name, and so the
@@ -47,7 +47,7 @@ def cover(wanted: Reached, first: Sequence[Cell], seconds: Seconds) -> dict[Cell
 
 
 def _greedy(wanted: Reached, needed: AbstractSet[Cell], price: Mapping[Cell, float]) -> list[Cell]:
-    """Return cells that reach what the `needed` do not, in the order in which they are the best bargain."""
+    """Return cells that reach what `needed` ones do not, the best bargain first."""
     taken = []
     left = {what: cells for what, cells in wanted.items() if needed.isdisjoint(cells)}
     while left:
@@ -61,7 +61,7 @@ def _greedy(wanted: Reached, needed: AbstractSet[Cell], price: Mapping[Cell, flo
 def _not_needless(
     wanted: Reached, needed: Collection[Cell], taken: Sequence[Cell], price: Mapping[Cell, float]
 ) -> list[Cell]:
-    """Return those of the cells `taken` that are left when what all others reach as well is dropped, dearest first."""
+    """Return the cells of `taken` that remain after dropping redundant ones, dearest first."""
     chosen = {*needed, *taken}
     for cell in sorted(taken, key=lambda cell: (-price[cell], cell)):
         others = chosen - {cell}
@@ -71,7 +71,7 @@ def _not_needless(
 
 
 def _shared_out(wanted: Reached, chosen: Iterable[Cell]) -> dict[Cell, list[str]]:
-    """Return each of the cells with what it reaches and none before it does."""
+    """Return each of the cells with the part that none before it reaches."""
     left = dict(wanted)
     shares = {}
     for cell in chosen:

@@ -1,4 +1,4 @@
-"""What the cells of a zoo reach, as far as their goldens and the files of coverage tell.
+"""Coverage of a zoo's cells, from their goldens and the coverage files.
 
 What a cell reaches is read from its golden: its target, the passes and partitioners that changed its graph, with their
 pipelines, and the operators of its delegates with their attributes. No golden tells which node visitors ran:
@@ -30,14 +30,14 @@ _CONSTANT = re.compile(r"(\w+\[[\d,]*\]) ")
 #: Of a zoo whose exports nobody has watched.
 NO_COVERAGE = visits.Reached((), {}, {}, {})
 
-#: What is reached, in words, to the cells that reach it.
+#: Reached features, as text, with the cells that reach them.
 Reached = Mapping[str, Collection[Cell]]
 
 
 def reached(
     folder: Path, cells: Collection[Cell], coverage: visits.Reached = NO_COVERAGE
 ) -> dict[str, set[Cell]]:
-    """Return what `cells` reach, as far as the goldens in a release's folder and its tables of coverage tell.
+    """Return the coverage of `cells`, by the goldens in a release's folder and its tables of coverage.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def reached(
 
 
 def _of_golden(folder: Path, cell: Cell) -> Iterator[tuple[str, str | None]]:
-    """Yield what the golden of a cell says that it reaches; with a value, that is an attribute."""
+    """Yield the features that the golden of a cell shows; with a value, that is an attribute."""
     yield f"target {cell.target}", None
     for file in sorted(golden.directory(folder, cell).iterdir()):
         text = file.read_text(encoding="utf-8")

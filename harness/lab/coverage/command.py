@@ -1,4 +1,4 @@
-"""``python -m lab coverage``: what the zoo reaches of the installed release, against what is committed."""
+"""``python -m lab coverage``: the zoo's coverage of the installed release, compared with the committed tables."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "coverage",
-        description="Export every cell once, and compare what was reached with the committed files.",
+        description="Export every cell once, and compare the coverage with the committed tables.",
     )
     share(
         parser.add_argument,
         "--cell",
-        help="only these: prints, compares nothing; with --update, adds what they reach",
+        help="only these: prints, compares nothing; with --update, adds their coverage",
     )
     parser.add_argument(
         "--update", action="store_true", help="write the tables, the page, and the core that rests on them"
@@ -113,7 +113,7 @@ def all_visitors() -> Mapping[str, Iterable[str]]:
 
 
 def _is_committed(path: Path, text: str) -> bool:
-    """Print what a committed file lacks of `text`, and return whether it is that."""
+    """Print the lines of `text` that a committed file lacks, and return whether they are equal."""
     committed = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     difference = list(difflib.unified_diff(committed, text.splitlines(keepends=True), str(path), "now", n=0))
     sys.stdout.writelines(difference or [f"{path}: as committed\n"])

@@ -1,4 +1,4 @@
-"""Makes docs/lab/coverage/<release>.md of the tables of what the zoo reaches."""
+"""Makes docs/lab/coverage/<release>.md from the tables of the zoo's coverage."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lab.pages import Part
 
 #: Why a pass or a visitor is reached on no release, by its name.
 UNREACHED = Path(__file__).resolve().parent / "unreached.toml"
-#: What `lines` fills in.
+#: Template for `lines`.
 TEMPLATE = Path(__file__).resolve().parent / "coverage.md.jinja"
-#: Where no reason is known.
+#: Text for an unknown reason.
 NO_REASON = "-"
 
 
@@ -38,7 +38,7 @@ class Section:
 
     @property
     def reached(self) -> str:
-        """How many of the rows are reached."""
+        """Return the number of rows that are reached."""
         return share([row for row in self.rows if row[2]], self.rows)
 
     @property

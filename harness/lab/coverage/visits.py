@@ -1,4 +1,4 @@
-"""What a zoo reaches of a release: which passes change a graph, which node visitors serialize, with what attributes.
+"""Coverage of a release by a zoo: passes that change a graph, node visitors that serialize, and their attributes.
 
 ``python -m lab coverage`` exports every cell of the installed release once and compares what it saw with two
 committed tables in ``reached/``: ``<release>.tsv`` has the passes, visitors and operators, and ``<release>-cells.tsv``
@@ -45,7 +45,7 @@ def cells_of(version: str) -> Path:
 
 @dataclass
 class Coverage:
-    """What some exports reached.
+    """The coverage of some exports.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Coverage:
     )
 
     def add(self, outcome: Outcome) -> None:
-        """Count what one export reached; a crash reports nothing that it reached."""
+        """Count the coverage of one export; a crash reports none."""
         artifact = outcome.result
         if not isinstance(artifact, Artifact) or artifact.watched is None:
             return
@@ -104,7 +104,7 @@ class PassRow:
 
 @dataclass(frozen=True)
 class Reached:
-    """What a zoo reaches of a release, as the two tables have it.
+    """The coverage of a release by a zoo, as the two tables have it.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Reached:
 
     @classmethod
     def of(cls, coverage: Coverage, visitors: Mapping[str, Iterable[str]]) -> Reached:
-        """Return what exports reached.
+        """Return the coverage of exports.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Reached:
 
     @classmethod
     def read(cls, version: str) -> Reached:
-        """Return what the committed tables of a release say; raise TableError."""
+        """Return the committed tables of a release; raise TableError."""
         file = table_of(version)
         passes = []
         visitors: dict[str, list[str]] = defaultdict(list)
@@ -186,9 +186,9 @@ class Reached:
         )
 
     def joined(self, further: Reached) -> Reached:
-        """Return what both reached, `further` by cells that are not counted here.
+        """Return the union of both, `further` by cells that are not counted here.
 
-        What is only a number of values stays one: it is the least that there are, until all cells are exported again.
+        A mere number of values stays one: it is the least that there are, until all cells are exported again.
         """
         passes = {(each.pipeline, each.name): each for each in self.passes}
         for new in further.passes:

@@ -62,7 +62,7 @@ def table(root: Path, declared: Mapping[str, Mapping[str, KnownDefect]]) -> Iter
     Parameters
     ----------
     declared
-        What the repository of these goldens says is wrong, by release and cell.
+        The known defects in the repository of these goldens, by release and cell.
     """
     found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for version in releases.load().releases:

@@ -1,1 +1,1 @@
-"""Faults that are made for real while runs go on, and what must hold afterwards; `nox -s lab -- faults`."""
+"""Faults made for real during runs, and the invariants that must hold afterwards; `nox -s lab -- faults`."""

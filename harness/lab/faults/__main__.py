@@ -1,4 +1,4 @@
-"""``python -m lab faults [--only NAME]``: what is lost by faults that are made on purpose."""
+"""``python -m lab faults [--only NAME]``: losses through deliberate faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lab.faults.place import LostError, Place
 from lab.faults.updating import Update
 from lab.pages import Part
 
-#: What was lost by each fault that was made.
+#: Losses by each fault that was made.
 TABLE = Path(__file__).with_name("faults.tsv")
 
 #: Random moments at which an update is killed.
@@ -104,7 +104,7 @@ def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespac
                 lambda: hindered("signal"),
             ),
             "failing calls": ("a system call fails: no space, input/output error", lambda: hindered("error")),
-            "power cut": ("its recorded writes, as far as they are on the disk for certain", cut),
+            "power cut": ("its recorded writes that are certainly on disk", cut),
         }
         for how, (made, make_it) in ways.items():
             if options.wanted(f"{name}: {how}"):
@@ -120,7 +120,7 @@ def updates(sound: Callable[[], Place], folder: Path, options: argparse.Namespac
 
 
 WAYS = ("killed at random", "killed at calls", "failing calls", "power cut")
-#: What there are rows of, in their order.
+#: Groups of rows, in their order.
 NAMES = (*FAULTS, *(f"{name}: {how}" for name in ("recording", "accepting") for how in WAYS))
 
 
@@ -144,7 +144,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make faults and print what was lost; return 1 if anything was."""
+    """Make faults and print the losses; return 1 if there are any."""
     options.wanted = lambda name: not options.only or any(part in name for part in options.only)
     if options.list:
         print("\n".join(NAMES))

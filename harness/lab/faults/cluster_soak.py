@@ -1,4 +1,4 @@
-"""``python -m lab cluster-soak``: what grows while runs on a Dask cluster repeat and workers are killed at random.
+"""``python -m lab cluster-soak``: growth while runs on a Dask cluster repeat and workers are killed at random.
 
 A scheduler and two workers are processes of their own on the loopback address. In
 each turn every cell is exported again by the workers, and judged against the goldens of the first run; what is drawn is
@@ -42,9 +42,9 @@ TABLE = Path(__file__).with_name("cluster-soak.tsv")
 CURVES = REPOSITORY / "build" / "cluster-soak.tsv"
 
 WORKERS = 2
-#: A worker with its nanny and its exporter; the worker alone, of which the nanny starts another; the scheduler.
+#: A worker with its nanny and its exporter; the worker alone, which the nanny replaces; the scheduler.
 WHOLE, ALONE, SCHEDULER = "worker killed", "worker killed below its nanny", "scheduler killed"
-#: What goes wrong in a turn, and how often out of five turns. The scheduler is killed once, after half of the time.
+#: Faults of a turn, and how often in five turns. The scheduler is killed once, after half of the time.
 TURNS = ("none", WHOLE, WHOLE, ALONE, ALONE)
 #: Turns that count as the beginning, and as the end: which connections a scheduler has open differs by the moment.
 FEW = 3
@@ -58,7 +58,7 @@ SHORT_LOGS = {"DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "10"}
 
 @dataclass
 class Member:
-    """The scheduler or a worker: a process that leads a group, with what it says in a file."""
+    """The scheduler or a worker: a process that leads a group, with its output in a file."""
 
     process: subprocess.Popen[str]
     log: Path
@@ -113,7 +113,7 @@ class Cluster:
             until(functools.partial(worker.says, "Registered to"), "a worker does not register")
 
     def forget(self) -> None:
-        """Empty the stores: what they hold would not be exported again."""
+        """Empty the stores: cached exports would not be made again."""
         for store in self.place.folder.glob("store*"):
             for entry in store.glob("artifacts/*/*"):
                 entry.unlink(missing_ok=True)
@@ -154,7 +154,7 @@ def parent(process: int) -> int:
 
 
 def abandoned(temporary: Path) -> list[str]:
-    """Return temporary files of nobody: those in folders that a living sweep holds aside, and what Dask has there."""
+    """Return abandoned temporary files: those not in folders of a living sweep, nor Dask's."""
 
     def is_held(path: Path) -> bool:
         lock = filelock.FileLock(path / folder.LOCK)
@@ -179,9 +179,9 @@ class ClusterSoak:
     Attributes
     ----------
     first
-        What the first run says of each cell, but for its costs.
+        The first run's result of each cell, without its costs.
     seconds
-        What an undisturbed run takes.
+        The duration of an undisturbed run.
     """
 
     def __init__(self, place: Place, cluster: Cluster, seed: int, minutes: float) -> None:
@@ -213,7 +213,7 @@ class ClusterSoak:
         return ended
 
     def one(self) -> State:
-        """Take a turn; raise `LostError` for anything else than a green run like the first, and for what is left."""
+        """Take a turn; raise `LostError` unless the run is green like the first and leaves nothing."""
         self.turn += 1
         fault = self.drawn.choice(TURNS)
         if time.monotonic() > self.half and not self.lost_scheduler:
@@ -241,7 +241,7 @@ class ClusterSoak:
         return self.state(fault)
 
     def _disturb(self, fault: str, run: subprocess.Popen[str]) -> None:
-        """Kill what was drawn at a random moment of a run."""
+        """Kill the drawn process at a random moment of a run."""
         if fault == "none":
             return
         time.sleep(self.drawn.uniform(0.0, self.seconds))
@@ -274,9 +274,9 @@ class ClusterSoak:
         until(gone, f"{said}: workers do not end without a scheduler", DEATH_TIMEOUT + LEAVING)
 
     def state(self, fault: str) -> State:
-        """Return what there is after a turn: memory and descriptors are the scheduler's."""
+        """Return the state after a turn: memory and descriptors are the scheduler's."""
         process = self.cluster.scheduler.process.pid
-        # What a killed worker leaves, the next run deletes.
+        # The next run deletes leftovers of a killed worker.
         before, self.left = self.left, set(abandoned(self.place.temporary))
         return State(
             minutes=round((time.monotonic() - self.began) / 60, 2),
@@ -297,7 +297,7 @@ class ClusterSoak:
         return seen[-1]
 
     def end(self) -> None:
-        """Stop the cluster in order; raise `LostError` if anything of it is left but what a later sweep deletes."""
+        """Stop the cluster in order; raise `LostError` for leftovers that no later sweep deletes."""
         for member in (*self.cluster.workers, self.cluster.scheduler):
             member.process.terminate()
             member.process.wait()
@@ -307,9 +307,9 @@ class ClusterSoak:
 
 
 def grown(states: Sequence[State]) -> list[str]:
-    """Return what there is more of in each of the last turns than in any of the first."""
+    """Return quantities that are larger in each of the last turns than in any of the first."""
     if len(states) < 2 * FEW:
-        return [f"{len(states)} turns are too few to tell what grows"]
+        return [f"{len(states)} turns are too few to measure growth"]
     names = ("memory_mb", "descriptors", "files", "processes")
     most = {name: max(getattr(state, name) for state in states[:FEW]) for name in names}
     least = {name: min(getattr(state, name) for state in states[-FEW:]) for name in names}
@@ -317,7 +317,7 @@ def grown(states: Sequence[State]) -> list[str]:
 
 
 def soaked(place: Place, seed: int, minutes: float) -> tuple[list[State], str]:
-    """Soak for so long; return the state after each turn, and what was lost."""
+    """Soak for a time; return the state after each turn, and the losses."""
     states: list[State] = []
     cluster = Cluster(place)
     try:
@@ -343,7 +343,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("cluster-soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0, help="how long (default: %(default)g)")
-    parser.add_argument("--seed", type=int, default=0, help="of what is killed, and when")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults and their moments")
     parser.add_argument(
         "--update", action="store_true", help="write the table and the page; build/ gets all states"
     )

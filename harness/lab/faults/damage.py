@@ -1,4 +1,4 @@
-"""Damaged state: what a run finds of earlier ones is noticed, named, and made again or refused."""
+"""Damaged state of earlier runs: it is noticed, named, and made again or refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.faults.writing import TWO
 
 
 def spoil(path: Path) -> Iterator[bytes]:
-    """Damage a file in several ways, one after the other; give what it was, and leave it like that."""
+    """Damage a file in several ways, one after the other; yield its earlier content, and leave it damaged."""
     before = path.read_bytes()
     flipped = bytes(byte ^ 0x20 if place == len(before) // 2 else byte for place, byte in enumerate(before))
     for damaged in (b"", before[: len(before) // 2], flipped, b"\0" * len(before), b"\xff\xfe" + before):
@@ -86,11 +86,11 @@ def proposals(place: Place) -> None:
             named = (str(proposed.parent), "no group is called")
             demand(any(words in refused.output for words in named), refused.output)
             demand(place.goldens_by_digest() == place.old, f"something was recorded:\n{refused.output}")
-    demand(place.command(*accept).code == 0, "what was brought back cannot be accepted")
+    demand(place.command(*accept).code == 0, "the restored golden cannot be accepted")
 
 
 def environments(place: Place) -> None:
-    """Run with environments of which something is missing, as where making one was interrupted."""
+    """Run with incomplete environments, as after an interrupted installation."""
     place.go_on()
     for number, missing in enumerate(
         ("bin/flatc", "torch", "executorch", "executorch-*", "torch-*", "tosa_serializer*", "lib")

@@ -1,4 +1,4 @@
-"""A fault: how it is made, what must hold of the run that it meets with, and what must hold afterwards of every one."""
+"""A fault: how it is made, and the conditions that its run, and every later one, must meet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from executorch_goldens.judging.updating import UPDATE
 from lab.faults.place import SOUND, LostError, Place, demand, kill, until
 
-#: Seconds that processes may take to end behind their run: a template that is warming up sees it when it is done.
+#: Seconds that processes may take to end after their run: a template that is warming up sees it when it is done.
 LEAVING = 240.0
 
 
@@ -25,9 +25,9 @@ class Fault:
     name
         In a few words; unique.
     made
-        How it is made.
+        Its description.
     holds
-        What becomes of the run: verdicts, words, exit code.
+        The expected end of the run: verdicts, words, exit code.
     make
         Makes it in a place and demands that; raises `LostError`.
     updates
@@ -49,7 +49,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Tried:
-    """A fault that was made, and what was lost by it."""
+    """A fault that was made, and its losses."""
 
     fault: Fault
     lost: str
@@ -69,7 +69,7 @@ def baseline(folder: Path) -> Place:
 
 
 def tried(fault: Fault, sound: Place, folder: Path | None = None) -> Tried:
-    """Make a fault in a new place that begins like `sound`; say what was lost."""
+    """Make a fault in a new place that begins like `sound`; return the losses."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fault-", dir=folder) as made:
         place = Place(Path(made)).like(sound)

@@ -1,4 +1,4 @@
-"""Where a fault is made: a folder with goldens, results, a store and temporary files of its own, and runs in it."""
+"""A folder to make a fault in: with its own goldens, results, store and temporary files, and runs in it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TARGET = "xnnpack-fp32"
 SOUND = ("sound", "sound-as-well", "waits")
 
 ZOO = ("--models", "lab.faults.zoo")
-#: What a fault has nothing to do with is left out.
+#: Options that turn off whatever is unrelated to faults.
 PLAIN = ("--explain", "off", "--jobs", "2")
 
 
 class LostError(AssertionError):
-    """What a fault has cost that it should not; the message says what."""
+    """A fault lost something that it should not; the message names it."""
 
 
 def demand(held: object, lost: str) -> None:
@@ -54,7 +54,7 @@ class Ended:
     code
         Its exit status; the negative of a signal's number where it died of one.
     output
-        What it printed, standard error included.
+        Its output, standard error included.
     rows
         The lines of results.jsonl that can be read, by case.
     """
@@ -110,7 +110,7 @@ class Place:
 
     @property
     def signals(self) -> Path:
-        """Where ``waits`` says that it waits."""
+        """The folder in which ``waits`` reports that it waits."""
         return self.folder / "signals"
 
     @property
@@ -218,10 +218,10 @@ class Place:
         """Let ``waits`` go on, in this run and in later ones."""
         (self.signals / GO).touch()
 
-    # What is left
+    # Leftovers
 
     def processes(self) -> dict[int, str]:
-        """Return the living processes that commands in this place have started, with what they are (man 5 proc)."""
+        """Return the living processes that commands in this place have started, with their state (man 5 proc)."""
         mark = f"{FOLDER}={self.signals}\0".encode()
         found = {}
         for process in Path("/proc").glob("[0-9]*"):
@@ -241,7 +241,7 @@ class Place:
         ]
 
     def temporary_files(self) -> list[str]:
-        """Return what is left in the directory for temporary files.
+        """Return the leftovers in the directory for temporary files.
 
         Whoever imports ``torch._dynamo`` makes torch's own cache there, one for each person; it is empty.
         """
@@ -265,18 +265,18 @@ class Place:
         return found
 
     def unfinished(self) -> list[str]:
-        """Return what writers leave that are interrupted."""
+        """Return the leftovers of interrupted writers."""
         return sorted(str(path.relative_to(self.folder)) for path in self.goldens.rglob("*~"))
 
 
 def heed_signals() -> None:
-    """Take back what a shell's background jobs and nohup hand on: to ignore SIGINT, and SIGHUP."""
+    """Undo the settings that background jobs and nohup inherit: ignored SIGINT and SIGHUP."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
 def status(process: int | str, what: str) -> str:
-    """Return what the kernel says of a process (man 5 proc, status)."""
+    """Return the kernel's status of a process (man 5 proc, status)."""
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     words: str = re.findall(rf"^{what}:\s+(.+)", lines, re.MULTILINE)[0]
     return words

@@ -1,4 +1,4 @@
-"""A power cut at any moment of an update: what it wrote is recorded, and every disk that there may be is made of it.
+"""A power cut at any moment of an update: its writes are recorded, and every possible disk is made from them.
 
 What counts is what POSIX promises, not what one file system does beyond it. The bytes of a file are on the disk once
 it is synced; before that there may be none of them, or a part. Names are in a folder: made, renamed and deleted in
@@ -52,7 +52,7 @@ class Operation:
 
 
 def recorded(update: Update, folder: Path) -> list[Operation]:
-    """Carry the command out under strace, and return what it did below `folder`."""
+    """Run the command under strace, and return its operations below `folder`."""
     with update.begun(folder) as place:
         log = place.folder.with_name("operations")
         calls = "openat,write,fsync,fdatasync,rename,renameat,renameat2,mkdir,mkdirat,unlink,unlinkat,rmdir"
@@ -82,7 +82,7 @@ def recorded(update: Update, folder: Path) -> list[Operation]:
 
 
 def _operation(line: str, folder: Path) -> Operation | None:
-    """Return what a line of strace's says was done below `folder`; raise `LostError` for what is not understood."""
+    """Return the operation below `folder` in a line of strace's; raise `LostError` for an unknown one."""
     match = _CALL.match(line)
     if match is None or int(match[3]) < 0:
         return None
@@ -111,7 +111,7 @@ def _operation(line: str, folder: Path) -> Operation | None:
 
 @dataclass(eq=False)
 class File:
-    """A file: what was written, and how much of it is on the disk for certain."""
+    """A file: its content, and how much of it is certainly on the disk."""
 
     data: bytes = b""
     synced: bytes = b""
@@ -119,7 +119,7 @@ class File:
 
 @dataclass(eq=False)
 class Folder:
-    """A folder: what its names were after each change; from the one that is on the disk for certain on."""
+    """A folder: its names after each change, from the last one that is certainly on the disk."""
 
     states: list[dict[str, File | Folder]] = field(default_factory=lambda: [{}])
 
@@ -134,7 +134,7 @@ class Folder:
 
 
 class Disk:
-    """What a process sees of the files below a folder, and every disk that a power cut may leave."""
+    """The files below a folder as a process sees them, and every disk that a power cut may leave."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -184,7 +184,7 @@ class Disk:
             del folder.change()[name]
 
     def after_a_cut(self) -> Iterator[Folder]:
-        """Yield what may be on the disk: the least, the most, and what is between, `MOST` in all."""
+        """Yield possible disks: the least, the most, and states between, `MOST` in all."""
         folders, files = list(_folders(self.top)), list(_files(self.top))
         unsure = [folder for folder in folders if len(folder.states) > 1]
         torn = [file for file in files if file.data != file.synced]

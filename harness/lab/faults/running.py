@@ -25,7 +25,7 @@ STABLE = {"sound": "stable", "sound-as-well": "stable"}
 
 
 def of_exports(place: Place, expected: dict[str, str], fact: str = "") -> None:
-    """Run over cases at fault, and demand their verdicts; what is beside them is as it should be."""
+    """Run over failing cases, and demand their verdicts; their neighbours must be as they should be."""
     ended = place.run(*ONE, *LIMITS, cells=(*expected, *STABLE))
     demand(ended.code == 1, f"it ends with {ended.code}:\n{ended.output}")
     demand(ended.verdicts() == {**expected, **STABLE}, f"{ended.verdicts()}:\n{ended.output}")
@@ -118,7 +118,7 @@ def ended_by(place: Place, *numbers: int, codes: tuple[int, ...]) -> None:
 
 
 def its_output_is_closed(place: Place, words: tuple[str, ...]) -> None:
-    """Let nobody read what a run prints, as ``head`` does when it has seen enough."""
+    """Close a run's output, as ``head`` does when it has seen enough."""
     place.go_on()
     reader, writer = os.pipe()
     process = place.start(place.run_command(*words), stdout=writer, stderr=writer)
@@ -246,7 +246,7 @@ def faults() -> Iterator[Fault]:
     )
     yield Fault(
         "export: memory",
-        "`--export-memory 3GiB`; torch, Python, C++ and behind another exception",
+        "`--export-memory 3GiB`; torch, Python, C++ and inside a different exception",
         "`out-of-memory`; others `stable`; 1",
         wanting_memory,
     )

@@ -21,7 +21,7 @@ from executorch_goldens.cli import MODULES, main
 from lab import REPOSITORY
 from lab.faults.place import status, until
 
-#: What commands import when they are asked for it.
+#: Modules that commands import on demand.
 LATER = (
     "pytest",
     "syrupy",
@@ -124,7 +124,7 @@ class Server:
         self._ask("")
         code = int(self._answer())
         if self._strace is not None:
-            # What it writes is there when it has ended.
+            # Its output is complete when it has ended.
             self._strace.wait()
             self._strace = None
         return code

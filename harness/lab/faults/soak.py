@@ -1,4 +1,4 @@
-"""``python -m lab soak``: what grows while exports go on for hours and faults are thrown in at random.
+"""``python -m lab soak``: growth while exports go on for hours with random faults.
 
 One process keeps its templates all the time. In each turn it exports a case under both variations, and what is drawn
 goes wrong with it: the case itself, its processes or a template. Nothing may grow by it: neither the memory and the
@@ -46,7 +46,7 @@ ENDS = {
     "much-in-torch": "out-of-memory",
     "much-in-cpp": "out-of-memory",
 }
-#: What else goes wrong in a turn, and how often out of ten turns.
+#: Further faults of a turn, and how often in ten turns.
 TURNS = ("none",) * 4 + ("case",) * 4 + ("export killed", "template killed")
 
 #: Seconds and bytes of an export: on a machine that does much else, a sound one takes more than twenty.
@@ -55,13 +55,13 @@ LIMIT, MEMORY = 60.0, 3 << 30
 SHOWN = 12
 #: Turns after which what is there counts as the beginning: caches have been filled by then.
 SETTLED = 10
-#: What this process may take more in the end than when it had settled, in 2**20 bytes: the collector's arenas differ.
+#: Growth allowed to this process after it has settled, in 2**20 bytes: the collector's arenas differ.
 SLACK_MB = 16.0
 
 
 @dataclass(frozen=True)
 class State:
-    """What there is after a turn.
+    """The state after a turn.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Soak:
         )
 
     def one(self) -> State:
-        """Take a turn; raise `LostError` for another end than the fault has, or for what it has left."""
+        """Take a turn; raise `LostError` for an end other than the fault's, or for leftovers."""
         self.turn += 1
         fault = self.drawn.choice(TURNS)
         case = self.drawn.choice(list(ENDS) if fault == "case" else list(SOUND))
@@ -163,7 +163,7 @@ class Soak:
 
 
 def grown(states: Sequence[State], turns: int = SETTLED) -> list[str]:
-    """Return what there is more of in the end than when the process had settled, after so many turns."""
+    """Return quantities that are larger at the end than after the first turns."""
     settled, last = states[min(turns, len(states) - 1)], states[-1]
     lines = [
         f"{name}: {before} at turn {settled.turn}, {after} at turn {last.turn}"
@@ -175,7 +175,7 @@ def grown(states: Sequence[State], turns: int = SETTLED) -> list[str]:
     return lines
 
 
-#: What the page shows of a state: the head of a column, and how a field is written.
+#: Columns of a state on the page: the heading, and the format of the field.
 SHOWN_AS = {
     "minutes": ("minutes", "{:.0f}"),
     "turn": ("turns", "{}"),
@@ -215,7 +215,7 @@ def concluded(
     instrument: str,
     files: tuple[Path, Path],
 ) -> int:
-    """Print what a soak has shown, write its table, all states and its page if asked; return its exit code."""
+    """Print the results of a soak, write its table, all states and its page if asked; return its exit code."""
     print("\n".join([lost or "nothing lost", *(more or ["nothing has grown"])]))
     if update and states:
         for file, of_file in zip(files, (some(states), states), strict=True):
@@ -228,7 +228,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=120.0, help="how long (default: %(default)g)")
-    parser.add_argument("--seed", type=int, default=0, help="of what goes wrong")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults")
     parser.add_argument(
         "--update", action="store_true", help="write the table and the page; build/ gets all states"
     )

@@ -45,7 +45,7 @@ def two_recordings(place: Place) -> None:
 
 
 def run_and_review(place: Place) -> None:
-    """Accept what was proposed while a run goes on that may propose something else."""
+    """Accept proposals during a run that may propose something else."""
     age(place)
     proposed = place.run(*place.reusing(), *TWO)
     demand(set(proposed.verdicts().values()) == {"changed"}, proposed.output)

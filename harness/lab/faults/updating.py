@@ -28,12 +28,12 @@ from lab.faults.server import Server
 #: Goldens that a review is asked to accept.
 PROPOSED = 5
 
-#: What writes, renames, deletes, or puts on the disk (man 2 syscalls).
+#: System calls that write, rename, delete, or sync (man 2 syscalls).
 CALLS = (
     *("openat", "write", "fsync", "rename", "renameat", "renameat2", "mkdir", "mkdirat"),
     *("unlink", "unlinkat", "rmdir", "ftruncate"),
 )
-#: How a system call fails on a full or dying disk.
+#: Errors of system calls on a full or dying disk.
 ERRORS = {"fsync": "EIO", "unlink": "EIO", "unlinkat": "EIO", "rmdir": "EIO"}
 FULL = "ENOSPC"
 
@@ -94,7 +94,7 @@ class Update:
         return found not in (dict(self.new), dict(self.before.old))
 
     def demand_new(self, place: Place, when: str, output: str) -> None:
-        """Demand that the command, carried out once more, has written what was left to write."""
+        """Demand that the command, run once more, has written the rest."""
         demand(
             place.goldens_by_digest() == self.new and not place.unfinished(),
             f"{self.name}, {when}, and again: {place.unfinished() or 'not all are new'}:\n{output}",
@@ -113,7 +113,7 @@ def recording(sound: Place, folder: Path) -> Update:
 
 
 def accepting(folder: Path, count: int = PROPOSED) -> Update:
-    """Return a review that accepts what some cells propose: committed goldens, where older ones stand now."""
+    """Return a review that accepts the proposals of some cells: committed goldens, in place of older ones."""
     place = Place(folder).make()
     place.go_on()
     shutil.copy(GOLDENS / roots.ZOO, place.goldens)
@@ -169,13 +169,13 @@ def again(update: Update, place: Place, server: Server, when: str) -> None:
 def accept_all(place: Place) -> list[str]:
     """Return the command that accepts whatever is proposed now; nothing where nothing is.
 
-    What was accepted is no proposal any more, and what is left may have another name.
+    Accepted proposals are gone, and the remaining ones may have another name.
     """
     goldens = place.goldens.resolve()
     standing = Standing(config.load(place.folder), goldens)
     groups = grouped(proposals.find(place.sweeps), goldens, standing)
     wrong = [member.objection for group in groups if group.state != PENDING for member in group.members]
-    demand(not wrong, f"what is left cannot be accepted: {wrong}")
+    demand(not wrong, f"the remaining goldens cannot be accepted: {wrong}")
     return (
         ["review", *(word for group in groups for word in ("--accept", group.name)), *folders(place)]
         if groups
@@ -263,7 +263,7 @@ def at_calls(update: Update, how: str, most: int, folder: Path) -> tuple[int, in
 
 
 def calls_of(update: Update, server: Server, folder: Path) -> list[Call]:
-    """Return the calls of the command that change something in its place, what it prints aside."""
+    """Return the calls of the command that change something in its place, output aside."""
     with update.begun(folder) as place:
         calls, log = place.folder / "calls", place.folder / "log"
         known = ",".join(f"?{name}" for name in CALLS)
@@ -287,7 +287,7 @@ def calls_of(update: Update, server: Server, folder: Path) -> list[Call]:
 
 
 def hindered(update: Update, server: Server, call: Call, how: str, folder: Path) -> None:
-    """Let a call fail, or the command be killed at it; demand what must hold."""
+    """Let a call fail, or kill the command at it; demand the invariants."""
     error = ERRORS.get(call.name, FULL)
     fault = f"error={error}" if how == "error" else "signal=SIGKILL"
     inject = f"inject={call.name}:{fault}:when={call.number}"

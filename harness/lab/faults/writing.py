@@ -1,4 +1,4 @@
-"""Faults of what a run writes to: full disks, a root that cannot be written, links that lead elsewhere."""
+"""Faults of a run's output: full disks, a root that cannot be written, links that lead elsewhere."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def full_goldens(place: Place) -> None:
 
 
 def full_results(place: Place) -> None:
-    """Let results of changed cells, of which files are kept, meet with a full disk."""
+    """Fill the disk while results of changed cells, with their files, are written."""
     place.go_on()
     age(place)
     failed = 0
@@ -74,7 +74,7 @@ def full_temporary(place: Place) -> None:
 
 
 def full_store(place: Place) -> None:
-    """Let a store meet with a full disk: what is exported is judged all the same."""
+    """Fill the store's disk: exports are judged all the same."""
     place.go_on()
     shutil.rmtree(place.store)
     place.store.mkdir()
@@ -103,7 +103,7 @@ def read_only_goldens(place: Place) -> None:
 
 
 def links(place: Place) -> None:
-    """Put links to somewhere else in the place of each file and folder of a golden, and of what is above it."""
+    """Replace each file and folder of a golden, and their parents, by links to somewhere else."""
     place.go_on()
     cell = place.goldens / place.release / TARGET / SOUND[0]
     outside = place.folder / "outside"

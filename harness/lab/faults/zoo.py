@@ -1,7 +1,7 @@
 """A zoo in which exports meet with faults: ``--models lab.faults.zoo``, on ``xnnpack-fp32``, whose programs run.
 
 Two cases are sound, and are there for what becomes of them beside the others. ``waits`` says that its export is going
-on, and goes on when it is told to: what is to happen to a run then happens in the middle of an export.
+on, and continues on a signal: the fault then happens in the middle of an export.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def sound_as_well(data: Data) -> Example:
     return Example(torch.nn.ReLU(), (data.tensor("x", 2, 4),))
 
 
-@case(guards="an export in the middle of which something happens to the run")
+@case(guards="an export during which a fault hits the run")
 def waits(data: Data) -> Example:
     if folder := os.environ.get(FOLDER):
         Path(folder, f"{WAITING}-{os.getpid()}").touch()
@@ -106,7 +106,7 @@ def leaves_a_session(data: Data) -> Example:
     return linear(data)
 
 
-@case(guards="an export that dies and leaves a process behind")
+@case(guards="an export that dies and leaves a process running")
 def dies_and_leaves_a_process(data: Data) -> Example:
     lasting(session=True)
     lasting(session=False)

@@ -1,4 +1,4 @@
-"""Whether a program that one release made still runs in another release's runtime.
+"""Runs programs of one release in the runtimes of others.
 
 `recorder` has an ordinary export write down its program with what it was run on, `programs` makes and keeps these for
 the cells of a release, in the form of `corpus`. `running` has `programs.running` run them in a release's
@@ -7,5 +7,5 @@ environment, `judging` says what came of each, `goldens` holds what was reviewed
 
 #: Environment variable: the folder that exporting processes write their programs to.
 RECORDS = "GOLDENS_FIELDED"
-#: What writes programs, in the processes that export.
+#: The module that writes programs, in exporting processes.
 RECORDER = "lab.fielded.recorder:Recorder"

@@ -35,7 +35,7 @@ from lab.fielded.goldens import Change, Pair
 from lab.fielded.judging import Outcome, is_clean, judge
 from lab.fielded.programs import Programs
 
-#: How the command is called again, in messages.
+#: The command, as messages print it.
 CALLED = "nox -s lab -- fielded --"
 
 
@@ -53,7 +53,7 @@ def add_to(subparsers: Any) -> None:
         "--tier", choices=TIERS, help="of the zoo of each release (default: core; full with --cell)"
     )
     share(parser.add_argument, "--cell")
-    parser.add_argument(UPDATE, action="store_true", help="accept what is found as goldens")
+    parser.add_argument(UPDATE, action="store_true", help="accept the results as goldens")
     share(parser.add_argument, "--goldens")
     parser.add_argument(
         "--programs",
@@ -68,7 +68,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what came of each pair, and the table; return 0 if all is as it was reviewed or is accepted, else 1."""
+    """Print the outcome of each pair, and the table; return 0 if all are as reviewed or accepted, else 1."""
     require_a_person(options.snapshot_update)
     repository = config.load()
     root = options.goldens or repository.goldens
@@ -172,7 +172,7 @@ def run_all(
     jobs: int,
     outcomes: Mapping[Pair, dict[Cell, Outcome]],
 ) -> None:
-    """Run the programs of `rows` in an environment, and put what came of them into `outcomes`."""
+    """Run the programs of `rows` in an environment, and put their results into `outcomes`."""
     of_release = {pair.made: pair for pair in rows}
     files = [file for pair in rows for file in made[pair.made]]
     for shipped, ran in running.run(environment.python, files, jobs):
@@ -188,7 +188,7 @@ def pair_compared(
     repository: Config,
     matrix: Sequence[str],
 ) -> list[Change]:
-    """Print what came of a pair; return what differs from its golden, which is written if that is accepted."""
+    """Print the outcome of a pair; return its differences from the golden, which is written if accepted."""
     promised = goldens.promise(pair, matrix)
     print(f"{pair.made} on {pair.run} ({promised}): {summary(outcomes)}")
     for cell, outcome in sorted(outcomes.items()):

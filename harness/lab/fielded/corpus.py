@@ -31,7 +31,7 @@ RIGHT, WRONG, REFUSED, CRASHED = "right", "wrong", "refused", "crashed"
 OWN = (RIGHT, WRONG, REFUSED, CRASHED)
 
 
-#: What to do about a program that cannot be read.
+#: Way out for a program that cannot be read.
 AGAIN = "Delete it: the next run makes it again"
 
 
@@ -40,7 +40,7 @@ class CorpusError(FileError):
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """What a release made of a cell, with all that it is run on.
+    """A program that a release made of a cell, with all its inputs.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def write(path: Path, content: Shipped) -> None:
 
 
 def read(path: Path) -> Shipped:
-    """Return what was shipped; raise `CorpusError`."""
+    """Return the shipped programs; raise `CorpusError`."""
     try:
         whole = untrusted.contents(path, LARGEST)
         head, content = whole[: len(MAGIC) + DIGEST_BYTES], whole[len(MAGIC) + DIGEST_BYTES :]

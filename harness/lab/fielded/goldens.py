@@ -1,4 +1,4 @@
-"""What was reviewed of programs in other releases' runtimes: ``<goldens>/fielded/<N>-<M>.txt``, a line a program."""
+"""Reviewed results of programs in other releases' runtimes: ``<goldens>/fielded/<N>-<M>.txt``, a line a program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Change:
-    """A program of which something else comes than was reviewed; None for nothing, and for a cell that is no more."""
+    """A program whose result differs from the reviewed one; None for no result, and for a removed cell."""
 
     pair: Pair
     cell: Cell
@@ -45,7 +45,7 @@ class Change:
     after: str | None
 
     def line(self) -> str:
-        """Return what a person reads."""
+        """Return the line for a person."""
         if self.before is None:
             return f"new: {self.cell} of {self.pair.made} on {self.pair.run}: {self.after}"
         if self.after is None:
@@ -58,7 +58,7 @@ class Change:
 
 
 def promise(pair: Pair, versions: Collection[str]) -> str:
-    """Return what is promised of a pair, of all `versions` there are.
+    """Return upstream's promise for a pair, given all `versions`.
 
     >>> known = ["1.1.0", "1.2.0", "1.2.1", "1.3.1"]
     >>> [promise(Pair("1.1.0", other), known) for other in known]
@@ -81,7 +81,7 @@ def _minor(version: str) -> tuple[int, int]:
 
 
 def read(pair: Pair, root: Path) -> dict[Cell, str] | None:
-    """Return what was reviewed of each program of a pair; None where nothing was; raise GoldenError."""
+    """Return the reviewed result of each program of a pair; None without a review; raise GoldenError."""
     path = pair.file(root)
     again = f"Bring it back with 'git checkout -- {path}'."
     try:
@@ -105,12 +105,12 @@ def read(pair: Pair, root: Path) -> dict[Cell, str] | None:
 def compared(
     pair: Pair, reviewed: Mapping[Cell, str], found: Mapping[Cell, str], known: Collection[Cell]
 ) -> list[Change]:
-    """Return what differs, in the order of the cells.
+    """Return the differences, in the order of the cells.
 
     Parameters
     ----------
     found
-        What came of the programs that were run.
+        The results of the programs that were run.
     known
         All cells of the release that makes programs: what was reviewed of others is stale.
     """
@@ -122,7 +122,7 @@ def compared(
 def accepted(
     reviewed: Mapping[Cell, str], found: Mapping[Cell, str], known: Collection[Cell]
 ) -> dict[Cell, str]:
-    """Return what is reviewed once `found` is accepted: what was not run stays."""
+    """Return the golden once `found` is accepted: programs that were not run keep their lines."""
     return {**{cell: text for cell, text in reviewed.items() if cell in known}, **found}
 
 

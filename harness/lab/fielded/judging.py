@@ -1,4 +1,4 @@
-"""What came of a program in a runtime that did not make it, against what it gave on its own release."""
+"""Judges a program in another release's runtime, against its results in its own."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lab.fielded.corpus import CRASHED, REFUSED, RIGHT, WHOLE, WRONG, Shipped
 #: no release, or not on this one, has the words of `lab.fielded.corpus`.
 SAME, ROUNDING = "same", "within rounding"
 
-#: What `Outcome.text` ends with where a program is not right on its own release.
+#: Ending of `Outcome.text` where a program is not right on its own release.
 _OWN = re.compile(rf"; ({WRONG}|{REFUSED}|{CRASHED}) on [^ ;]+$")
 
-#: What differs from run to run, or from build to build.
+#: Parts that differ between runs or builds.
 _PASSING = ((re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"), (re.compile(r"(/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"))
 #: Characters of a reason that a line has.
 SHOWN = 200
@@ -30,20 +30,20 @@ SHOWN = 200
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a program.
+    """The result of a program.
 
     Attributes
     ----------
     kind
         `SAME`, `ROUNDING`, or ``wrong``, ``refused``, ``crashed``.
     reason
-        Which outputs are wrong; the runtime's error; how the process died. Empty for the first two kinds.
+        The wrong outputs; the runtime's error; how the process died. Empty for the first two kinds.
     own
-        What the program did on its own release, one of `lab.fielded.corpus.OWN`.
+        The state of the program on its own release, one of `lab.fielded.corpus.OWN`.
     release
         That made it.
     furthest
-        How far an output is from that of its own release, at most, as a part of its largest value.
+        The largest distance of an output from that of its own release, as a part of its largest value.
     """
 
     kind: str
@@ -54,18 +54,18 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """What a golden says."""
+        """The text of the golden."""
         reason = f": {self.reason}" if self.reason else ""
         return self.kind + reason + ("" if self.own == RIGHT else f"; {self.own} on {self.release}")
 
 
 def is_clean(text: str) -> bool:
-    """Whether a program is right, by the line of a golden."""
+    """Return whether a program is right, by the line of a golden."""
     return text in (SAME, ROUNDING)
 
 
 def is_break(text: str) -> bool:
-    """Whether a program that is right on its own release is not, by the line of a golden.
+    """Return whether a program is right in its own release and wrong here, by the line of a golden.
 
     >>> is_break("wrong: output 0"), is_break("wrong: output 0; wrong on 1.1.0")
     (True, False)
@@ -74,7 +74,7 @@ def is_break(text: str) -> bool:
 
 
 def judge(shipped: Shipped, ran: Sequence[Ran]) -> Outcome:
-    """Return what came of what was shipped, of which `ran` has what came of each program."""
+    """Return the outcome of shipped programs, given the result of each in `ran`."""
     kind, reason, furthest = _found(shipped, ran)
     return Outcome(kind, lasting(reason), shipped.own, shipped.release, furthest)
 
@@ -104,7 +104,7 @@ def _found(shipped: Shipped, ran: Sequence[Ran]) -> tuple[str, str, float]:
 
 @dataclass(frozen=True)
 class _Run:
-    """What a program gave on a sample, on its own release and after, in dtypes that numpy has."""
+    """Outputs of a program for a sample, on its own release and later, in dtypes that numpy has."""
 
     program: Program
     sample: FrozenSample
@@ -126,7 +126,7 @@ class _Run:
                 yield f"output {index}{of}"
 
     def furthest(self) -> float:
-        """Return how far any output is from that of its own release; where there was none, from what it should be."""
+        """Return how far any output is from that of its own release, or from the expected one where there was none."""
         found = [0.0]
         for before, after in zip(self.before or _tensors(self.sample.expected), self.after, strict=False):
             largest = np.abs(before.wide()[np.isfinite(before.wide())]).max(initial=0.0)
@@ -140,7 +140,7 @@ def _tensors(values: Sequence[Value]) -> tuple[Tensor, ...]:
 
 
 def lasting(reason: str) -> str:
-    """Return a reason without what differs from run to run, cut to what a line has.
+    """Return a reason without parts that differ between runs, cut to the length of a line.
 
     >>> lasting("RuntimeError: no; at 0x7fffdeadbeef in /home/me/x.cpp")
     'RuntimeError: no; at 0x… in …/x.cpp'

@@ -1,4 +1,4 @@
-"""The tables of docs/lab/fielded.md: which releases may be mixed, and what breaks, made from the goldens."""
+"""The tables of docs/lab/fielded.md: releases that may be mixed, and programs that break, from the goldens."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def table(lines: Lines, versions: Sequence[str]) -> Iterator[str]:
 
 
 def broken(lines: Lines, versions: Sequence[str]) -> Iterator[str]:
-    """Yield what breaks, as Markdown: by what comes of it, then which programs on which pairs."""
+    """Yield broken programs as Markdown: by outcome, then by pair."""
     causes: dict[str, dict[Pair, list[Cell]]] = defaultdict(lambda: defaultdict(list))
     for pair, of_pair in lines.items():
         for cell, text in of_pair.items():
@@ -69,7 +69,7 @@ def broken(lines: Lines, versions: Sequence[str]) -> Iterator[str]:
 
 
 def cause(text: str) -> str:
-    """Return what the outcomes of one cause have in common.
+    """Return the common part of the outcomes of one cause.
 
     >>> cause("wrong: output 0, output 1"), cause("refused: error 0x23; too short")
     ('wrong outputs', 'refused: error 0x23; too short')
@@ -89,7 +89,7 @@ def _committed() -> Iterator[str]:
 
 
 def reviewed(root: Path, versions: Sequence[str]) -> dict[Pair, dict[Cell, str]]:
-    """Return what was reviewed of every pair that has a golden."""
+    """Return the reviewed results of every pair that has a golden."""
     every = (Pair(made, run) for made in versions for run in versions)
     read = ((pair, goldens.read(pair, root)) for pair in every)
     return {pair: lines for pair, lines in read if lines is not None}

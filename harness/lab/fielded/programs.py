@@ -33,7 +33,7 @@ class Programs:
     Parameters
     ----------
     settings
-        How they are exported: the release's interpreter, zoo and patches.
+        Settings of exports: the release's interpreter, zoo and patches.
     folder
         Where they are kept.
     reuse
@@ -91,7 +91,7 @@ class Programs:
 
 
 def own_state(outcome: Outcome) -> str:
-    """Return what a program did on its own release, one of `lab.fielded.corpus.OWN`."""
+    """Return the state of a program on its own release, one of `lab.fielded.corpus.OWN`."""
     if isinstance(outcome.result, Casualty):
         return CRASHED
     assert isinstance(outcome.result, Artifact)

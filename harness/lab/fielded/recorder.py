@@ -1,4 +1,4 @@
-"""Has the process that exports write down its program with what it is run on.
+"""Makes the exporting process write its program with all its inputs.
 
 What is written before a program is run stays when the run ends the process, or is refused: such programs have no place
 in an artifact.
@@ -27,14 +27,14 @@ from lab.fielded.corpus import WHOLE, Shipped
 
 
 class Recorder(Observer):
-    """Writes what one export is seen to run, before each run and at the end.
+    """Writes the runs of one export, before each run and at the end.
 
     Attributes
     ----------
     attempt
         The `executorch_goldens.exporting.export.Export`.
     payloads
-        What each payload was run on; one that leaves sizes open has those that it was run at.
+        Inputs of each payload; one that leaves sizes open has those of its runs.
     """
 
     attempt: Any
@@ -68,12 +68,12 @@ class Recorder(Observer):
             self.write()
 
     def ran(self, sample: str, outputs: Sequence[Tensor]) -> None:
-        """Note what the runtime gave."""
+        """Record the runtime's outputs."""
         if self.pte:
             self.outputs[sample] = tuple(outputs)
 
     def calls(self, payload: bytes, arrays: Sequence[Any]) -> None:
-        """Write the payload with what it is about to be run on."""
+        """Write the payload with its inputs."""
         self.numbers += 1
         name, inputs = f"{self.sample}, call {self.numbers}", tuple(map(Value.of_array, arrays))
         self.payload = of_sizes(payload, arrays)
@@ -81,14 +81,14 @@ class Recorder(Observer):
         self.write()
 
     def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Note what the payload gave."""
+        """Record the payload's outputs."""
         samples = self.payloads[self.payload]
         (inputs,) = samples[-1].steps
         gave = tuple(map(Value.of_array, outputs))
         samples[-1] = of_call(samples[-1].name, inputs, gave, self.attempt.bound)
 
     def write(self) -> None:
-        """Write what is known by now."""
+        """Write the records so far."""
         corpus.write(self.path, Shipped(self.cell, self.release, tuple(self._programs())))
 
     def _programs(self) -> Iterator[Program]:

@@ -18,7 +18,7 @@ LIMITS = Limits(seconds=120.0)
 
 
 def run(interpreter: Path, files: Sequence[Path], jobs: int) -> Iterator[tuple[Shipped, list[Ran]]]:
-    """Run what was shipped in the release that `interpreter` has; yield each with what came of its programs.
+    """Run shipped programs in the release of `interpreter`; yield each with its results.
 
     Raises
     ------

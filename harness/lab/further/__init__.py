@@ -1,4 +1,4 @@
-"""Sources of cases that have no goldens: what is measured with them is compared with an export of the same session.
+"""Sources of cases without goldens: measurements with them compare exports of the same session.
 
 `lab.mutants.history` takes fixes of upstream's back over them. Each is held out by time: of a pair of releases, it has
 the cases and the targets that the older one ships (`is_held_out`). Which target a case is exported for follows from a
@@ -12,7 +12,9 @@ rule, and the rule from no fix:
 - ``unit-tests``: upstream's tests of passes and quantizers, which no guest zoo has, for the common targets and, taking
   turns, some others;
 - ``torch-ops-further``: each of the samples of PyTorch's database of operators alone, taking turns in all targets;
-- ``torch-modules``: each of those of its database of modules, for some of all targets, which take turns as well.
+  those of float32 come in bfloat16 as well;
+- ``torch-modules``: each of those of its database of modules, for some of all targets, which take turns as well;
+- ``drawn``: models of the generator (`lab.fuzz`), each for some of all targets, which take turns as well.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Source:
 
     @property
     def folder(self) -> Path:
-        """Where what is found is kept."""
+        """The folder of the results."""
         return Path("further", self.name)
 
 
@@ -63,6 +65,7 @@ SOURCES = {
         Source("unit-tests", f"{__name__}.unit_tests"),
         Source("torch-ops-further", f"{__name__}.torch_ops"),
         Source("torch-modules", f"{__name__}.torch_modules"),
+        Source("drawn", f"{__name__}.drawn"),
     )
 }
 
@@ -88,6 +91,6 @@ def turns(cases: Sequence[T], targets: Sequence[str]) -> Iterator[tuple[T, str]]
 
 
 def is_held_out(cell: Cell, case: Case, before: str) -> bool:
-    """Whether the release `before` ships what a cell is made of: the target, and upstream's test, where it is one."""
+    """Return whether the release `before` has the source of a cell: its target, and its upstream test if it has one."""
     known = releases.load().release(before).targets
     return cell.target in known and (not case.releases or before in case.releases)

@@ -1,10 +1,14 @@
-"""The samples of PyTorch's database of operators, each alone, for one target of all those that take its dtype."""
+"""The samples of PyTorch's database of operators, each alone, for one target of all those that take its dtype.
+
+Those of float32 come in bfloat16 as well.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case
@@ -18,15 +22,31 @@ if TYPE_CHECKING:
     from executorch_goldens.exporting.data import Data, Example
 
 ZOO = "torch-ops"
+#: Targets that take bfloat16 take turns twice as often as those that leave it to portable kernels.
+BFLOAT16 = ("tosa-bf16", "tosa-fp", "tosa-bf16", "xnnpack-fp32")
 
 
-def build(number: int, data: Data) -> Example:
+def build(sample: sheets.Sample, data: Data) -> Example:
     """Build the model of a sample."""
-    return sheets.built(ZOO, str(number))
+    return sheets.example([sample])
 
 
-def assigned() -> Iterator[tuple[int, str]]:
-    """Yield the number of each sample with its target; those of one operator and dtype take turns, from a next one on.
+def in_bfloat16(sample: sheets.Sample) -> sheets.Sample:
+    """Return a sample of float32 with bfloat16 in its place, in its tensors and in its call."""
+    call = sample.call.replace("torch.float32", "torch.bfloat16")
+    tensors = [
+        replace(each, dtype="bfloat16") if each.dtype == "float32" else each for each in sample.tensors
+    ]
+    return sheets.Sample(sample.name.replace("-float32-", "-bfloat16-"), call, tuple(tensors))
+
+
+def bfloat16() -> Iterator[tuple[sheets.Sample, str]]:
+    """Yield each sample of float32 in bfloat16, with its target."""
+    yield from turns([in_bfloat16(each) for each in sheets.samples(ZOO) if each.group == "float32"], BFLOAT16)
+
+
+def assigned() -> Iterator[tuple[sheets.Sample, str]]:
+    """Yield each sample with its target; those of one operator and dtype take turns, from a next one on.
 
     Of float32 these are all targets, of half of its digits those that do not quantize, of integers those of TOSA.
     """
@@ -36,13 +56,11 @@ def assigned() -> Iterator[tuple[int, str]]:
         "integers": tuple(name for name in TARGETS if name.startswith("tosa")),
     }
     for group, targets in groups.items():
-        numbers = [n for n, sample in enumerate(sheets.samples(ZOO)) if sample.group == group]
-        yield from turns(numbers, targets)
+        yield from turns([sample for sample in sheets.samples(ZOO) if sample.group == group], targets)
 
 
-for _number, _target in assigned():
-    _sample = sheets.samples(ZOO)[_number]
-    _builder = functools.update_wrapper(functools.partial(build, _number), build)
+for _sample, _target in (*assigned(), *bfloat16()):
+    _builder = functools.update_wrapper(functools.partial(build, _sample), build)
     CASES.add(
         Case(
             name=cut(_sample.name, hashlib.sha256(_sample.name.encode()).hexdigest()),

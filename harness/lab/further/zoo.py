@@ -31,7 +31,7 @@ def assigned() -> dict[str, tuple[str, ...]]:
 
 
 def here(case: Case, targets: tuple[str, ...]) -> Case:
-    """Return a case of the zoo as one of this module, for other targets; what it guards names its source as well."""
+    """Return a case of the zoo as one of this module, for other targets; its `guards` names its source as well."""
     builder = functools.update_wrapper(functools.partial(case.build), case.build)
     builder.__module__ = __name__
     source = hashlib.sha256(inspect.getsource(inspect.unwrap(case.build)).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Why a drawn model is not right or not the same every time, without what differs from model to model."""
+"""The reason why a drawn model is wrong or not reproducible, without parts that differ between models."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.repro.defect import signature
 
-#: Verdicts that only drawn models have. ``not-run``: right as far as is known, but what runs it lacks something.
+#: Verdicts that only drawn models have. ``not-run``: nothing wrong is known, but the runtime lacks something to run it.
 #: ``ill-formed``: the model itself does not run; ``refused``: torch.export does not take it. Neither says anything of
 #: ExecuTorch.
 STABLE, NOT_RUN, ILL_FORMED, REFUSED = "stable", "not-run", "ill-formed", "refused"
-#: How `judge` is told that values of an output are wrong.
+#: Key under which `judge` finds that values of an output are wrong.
 DIFFER = re.compile(r"\b\d+ of \d+ values differ\b")
 #: Verdicts with nothing to look into. What is ``imprecise`` is right within rounding: the model is one that cannot be
 #: judged.
@@ -26,7 +26,7 @@ IN_ORDER = (STABLE, NOT_RUN, ILL_FORMED, REFUSED, "imprecise")
 
 @dataclass(frozen=True, order=True)
 class Cause:
-    """What failures of different models have in common.
+    """The common cause of failures of different models.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ def _of_failure(verdict: str, failure: Failure) -> tuple[Cause, str]:
 
 
 def _of_outputs(reason: str) -> str:
-    """Return what is wrong with outputs: which, how many values and by how much follow the model.
+    """Return the defect of outputs; their index, the number of values and the distance depend on the model.
 
     >>> _of_outputs("output 0 float32[1, 2]: 20 of 40 values differ, max 0.75 (tolerance 0.006)")
     'values differ'

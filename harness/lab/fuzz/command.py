@@ -67,15 +67,13 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--guided",
         action="store_true",
-        help="draw rather what takes branches that no cell takes; records them",
+        help="prefer models that take branches which no cell takes; records them",
     )
     parser.add_argument("--no-shrinking", action="store_true", help="only export and judge")
     parser.add_argument(
         "--results", type=Path, default=Path("build/fuzz"), metavar="DIR", help="default: %(default)s"
     )
-    parser.add_argument(
-        "--update", action="store_true", help="write what the results say to docs/lab/generator.md"
-    )
+    parser.add_argument("--update", action="store_true", help="write the results to docs/lab/generator.md")
     parser.add_argument("--show", metavar="NAME", help="print a model as Python; exports nothing")
     share(parser.add_argument, "--jobs", default=cores())
     share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
@@ -83,7 +81,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Search, print what was found, write it to the page if asked."""
+    """Search, print the findings, write them to the page if asked."""
     if arguments.show is not None:
         print(names.drawn(arguments.show).source(), end="")
         return SAME
@@ -108,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     if searching.settings.observer:
         taken = searching.taken({row.model for row in found.rows})
         print(
-            f"branches: {len(taken)}, of which no cell takes {len(taken - of_cells(searching.release.version))}"
+            f"branches: {len(taken)}, not taken by any cell: {len(taken - of_cells(searching.release.version))}"
         )
     if arguments.update:
         page.keep(searching.release.version, found, table)
@@ -127,7 +125,7 @@ def chosen(arguments: argparse.Namespace) -> range:
 
 
 def guided(arguments: argparse.Namespace, searching: Search) -> Guide | None:
-    """Return what chooses the models, if branches are to guide that."""
+    """Return the chooser of models, if branches guide the search."""
     if not arguments.guided:
         return None
     known = of_cells(searching.release.version)
@@ -170,7 +168,7 @@ def search(arguments: argparse.Namespace) -> Search:
         (ZOO,), arguments.jobs, arguments.export_timeout, observer=RECORDER if recording else None
     )
     return Search(
-        # What is known to be wrong is so of the cells of this project's zoo.
+        # Known defects are those of this project's zoo.
         replace(release, known={}),
         settings,
         variations.variations(variations.named("quick")),
@@ -182,7 +180,7 @@ def search(arguments: argparse.Namespace) -> Search:
 
 
 def guidance(arguments: argparse.Namespace, targets: Sequence[str], release: str) -> dict[str, object]:
-    """Return all that decides which models a guided run draws, beside what exports take."""
+    """Return everything that decides the models of a guided run, besides the exports' branches."""
     return {
         "seed": arguments.seed,
         "first": arguments.first,
@@ -198,7 +196,7 @@ def line(row: Judged, finding: str) -> str:
 
 
 def right_later(results: Path, release: str) -> frozenset[Key]:
-    """Return what is in order on a later release, as far as the same models were exported there."""
+    """Return the failures that a later release does not show, for models exported in both."""
     versions = list(releases.load().releases)
     later = versions[versions.index(release) + 1 :]
     same = {"drawing": names.digest()}
@@ -211,7 +209,7 @@ def summary(found: page.Found, table: Sequence[Explanation]) -> Iterator[str]:
     for verdict, count in sorted(Counter(row.cause.verdict for row in found.rows).items()):
         alike = [row for row in found.rows if row.cause.verdict == verdict and row.wrong]
         known = sum(bool(explained.finding(row, table)) for row in alike)
-        yield f"{verdict}: {count}" + (f", of which a finding explains {known}" if known else "")
+        yield f"{verdict}: {count}" + (f", {known} explained by a finding" if known else "")
     for cause, members in found.left(table):
         cells = ", ".join(f"{row.target}/{row.model}" for row in members[:3])
         yield f"{len(members)} x {cause.verdict}: {cause.where}: {cause.what} ({cells})"

@@ -85,7 +85,7 @@ def unary(text: str, sketch: Sketch) -> bool:
 
 
 def second(sketch: Sketch, first: Value) -> Value:
-    """Return what `first` can be combined with: a value or a constant, of its shape or one that is broadcast."""
+    """Return a second operand for `first`: a value or a constant, of its shape or broadcast."""
     chance = sketch.chance
     if chance.happens(0.5):
         return sketch.like(first)

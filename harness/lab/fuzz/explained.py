@@ -1,4 +1,4 @@
-"""Which findings (docs/lab/findings) explain what is wrong with drawn models: the table ``explained.toml``."""
+"""Failures of drawn models that findings (docs/lab/findings) explain: the table ``explained.toml``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLE = Path(__file__).with_name("explained.toml")
 
 @dataclass(frozen=True)
 class Explanation:
-    """What failures a finding explains.
+    """A finding, with the failures that it explains.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Explanation:
     verdict, where, what
         Of the cause; the last two are regular expressions for a part of it.
     operators
-        Names of drawn operators of which the model has one; any model for none.
+        Drawn operators: the model has at least one of them; any model if empty.
     witness
         A drawn model that shows it, on a target: ``tosa-fp/drawn-1-000012``.
     release

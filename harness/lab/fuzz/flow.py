@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from lab.fuzz.sketch import Sketch, operator
 
-#: What the branches of a condition compute; none may return its argument as it is.
+#: Computations in the branches of a condition; none may return its argument unchanged.
 BRANCHES = ("x * 2", "x.sin()", "x - 1", "torch.relu(x) + 1", "-x")
 
 
 @operator(weight=0.8)
 def accumulate(sketch: Sketch) -> bool:
-    """Add to a buffer and go on with what it holds then."""
+    """Add to a buffer and go on with its new value."""
     given = sketch.floats()
     if given is None:
         return False

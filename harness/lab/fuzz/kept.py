@@ -1,4 +1,4 @@
-"""What was found of drawn models, line by line, so that a stopped run goes on where it was."""
+"""Results of drawn models, line by line, so that a stopped run can continue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Judged:
     Attributes
     ----------
     reason
-        What was said of it; empty where nothing is wrong.
+        The defect; empty where nothing is wrong.
     seconds
         Core seconds of all its exports.
     """
@@ -39,7 +39,7 @@ class Judged:
 
     @property
     def wrong(self) -> bool:
-        """Whether there is something to look into."""
+        """True if there is a failure to look into."""
         return self.cause.verdict not in IN_ORDER
 
 
@@ -58,7 +58,7 @@ class Minimal:
     tried
         How many models were exported for it.
     script
-        What the script said when it ran by itself; empty where there is no script.
+        The output of the script by itself; empty where there is no script.
     why_not
         Why there is no script; empty where there is one.
     """
@@ -77,7 +77,7 @@ Row = TypeVar("Row", bound=Judged | Minimal)
 
 
 class Lines(Generic[Row]):
-    """A file of lines of one kind of row; the first line says what all of them rest on.
+    """A file of lines of one kind of row; the first line names the settings of all.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Lines(Generic[Row]):
         self.head = dict(head)
 
     def open(self) -> list[Row]:
-        """Return what the file has, for more to be added; a line that a stop has cut is cut off. Raise UsageError."""
+        """Return the content of the file, open for appending; a line cut by a stop is removed. Raise UsageError."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             text, whole = self._text()
@@ -108,7 +108,7 @@ class Lines(Generic[Row]):
         return [self._row(row) for row in rows]
 
     def there(self) -> list[Row]:
-        """Return what a file has that some run may be writing; nothing if its head says other than `head` does."""
+        """Return the content of a file that a run may be writing; empty if its head is not `head`."""
         head, *rows = list(self._parsed(self._text()[1])) or [{}]
         return [self._row(row) for row in rows] if self.head.items() <= head.items() else []
 
@@ -117,7 +117,7 @@ class Lines(Generic[Row]):
             file.write(json.dumps(asdict(row)) + "\n")
 
     def _text(self) -> tuple[str, str]:
-        """Return what the file has, and its whole lines; empty if there is none."""
+        """Return the content of the file, and its complete lines; empty if there is none."""
         try:
             text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
         except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""A drawn model: what it holds, what it computes step by step, and the same as Python."""
+"""A drawn model: its parameters, its steps, and the same as Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-#: Where tensors come from, and what their names begin with.
+#: Sources of tensors, with the prefixes of their names.
 INPUT, PARAMETER, BUFFER, COMPUTED = "x", "p", "b", "v"
 
 #: Sizes that a symbolic first dimension may have.
@@ -39,7 +39,7 @@ class Value:
 
     @property
     def expression(self) -> str:
-        """How ``forward`` names it."""
+        """Its name in ``forward``."""
         return f"self.{self.name}" if self.kind in (PARAMETER, BUFFER) else self.name
 
     @property
@@ -60,7 +60,7 @@ class Source:
     expression
         Its value in Python, contiguous.
     layout
-        What follows that for memory in another order; empty for none.
+        The code after that for memory in another order; empty for none.
     """
 
     value: Value
@@ -81,7 +81,7 @@ class Step:
     arguments
         Numbers of values.
     made
-        What it makes; several values for an operator that returns a tuple.
+        Its output; several values for an operator that returns a tuple.
     writes
         Whether it changes a buffer: then it counts even if nothing reads what it makes.
     """
@@ -125,7 +125,7 @@ class Model:
         return (len(self.steps), len(self.outputs), len(self.sources), self.symbolic, laid_out)
 
     def alive(self) -> Model:
-        """Return the model without what no output and no written buffer needs; one input stays."""
+        """Return the model without steps that no output and no written buffer needs; one input stays."""
         needed = set(self.outputs)
         steps: list[Step] = []
         for step in reversed(self.steps):

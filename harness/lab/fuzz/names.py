@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from executorch_goldens.errors import HarnessError
 
-# What there is to draw from; the order in which these are imported is part of what a name means.
+# The operators to draw from; the order in which these are imported is part of what a name means.
 from lab.fuzz import elementwise, flow, layers, reductions, shapes
 from lab.fuzz.model import Model
 from lab.fuzz.sketch import draw
@@ -21,7 +21,7 @@ from lab.fuzz.sketch import draw
 TABLES = (elementwise, shapes, reductions, layers, flow)
 
 PATTERN = re.compile(r"(?P<drawn>drawn-(?P<seed>\d+)-(?P<number>\d{6}))(?P<changes>(?:-\d{6})*)")
-#: How often a model may be changed: names of cases have 64 characters at most.
+#: Number of changes a model may have: names of cases have 64 characters at most.
 MOST_CHANGES = 4
 #: Numbers that a seed has.
 END = 10**6
@@ -30,7 +30,7 @@ LOOKED_AT = 50
 
 
 class DrawnNameError(HarnessError, ValueError):
-    """What is no name of a drawn model."""
+    """The name is not that of a drawn model."""
 
 
 def name(seed: int, number: int) -> str:
@@ -72,12 +72,12 @@ def _parts(named: str) -> re.Match[str]:
 
 
 def digest() -> str:
-    """Return a digest of what the first models of seed 0 are: another one means that names mean other models."""
+    """Return a digest of the first models of seed 0: another one means that names mean other models."""
     return _digest(name(0, number) for number in range(LOOKED_AT))
 
 
 def digest_of_changes() -> str:
-    """Return the same of what the first changes of these models are."""
+    """Return the same for the first changes of these models."""
     return _digest(changed(name(0, number), number) for number in range(LOOKED_AT))
 
 

@@ -1,4 +1,4 @@
-"""The figures of docs/lab/generator.md: what was found of drawn models, by release."""
+"""The figures of docs/lab/generator.md: findings of drawn models, by release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.fuzz.explained import Explanation, finding
 from lab.fuzz.kept import Judged, Key
 from lab.pages import Part
 
-#: What was found on each release, and the causes that are left.
+#: Findings on each release, and unexplained causes.
 FIGURES_FILE = Path(__file__).with_name("figures.tsv")
 CAUSES_FILE = Path(__file__).with_name("causes.tsv")
 #: Verdicts that have a column of their own, and what that is called; others share one.
@@ -37,7 +37,7 @@ SHOWN_CAUSES = 40
 
 @dataclass(frozen=True)
 class Found:
-    """What was found on a release.
+    """Findings on a release.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Found:
     later: frozenset[Key] = frozenset()
 
     def left(self, table: Sequence[Explanation]) -> Iterator[tuple[Cause, list[Judged]]]:
-        """Yield the causes to look into, with what has them, the most frequent first.
+        """Yield the causes to look into, with their models, the most frequent first.
 
         These are the ones that no finding explains, and that a later release still has.
         """
@@ -87,7 +87,7 @@ def _committed(file: Path, columns: Sequence[str]) -> Iterator[str]:
 
 
 def keep(version: str, found: Found, table: Sequence[Explanation]) -> None:
-    """Write what was found on a release into the two tables; rows of other releases stay."""
+    """Write the findings of a release into the two tables; rows of other releases stay."""
     causes = (
         _cause(version, cause, members)
         for cause, members in itertools.islice(found.left(table), SHOWN_CAUSES)

@@ -1,4 +1,4 @@
-"""Smaller models: what delta debugging tries, one change at a time."""
+"""Smaller models: the changes that delta debugging tries, one at a time."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def reductions(model: Model) -> Iterator[Model]:
 
 
 def cut(model: Model, step: Step) -> Model:
-    """Return the model with inputs in place of what `step` makes."""
+    """Return the model with inputs in place of the outputs of `step`."""
     steps = tuple(each for each in model.steps if each is not step)
     inputs = tuple(Source(replace(value, kind=INPUT), _expression(value)) for value in step.made)
     return replace(model, steps=steps, sources=(*model.sources, *inputs))
 
 
 def bypassed(model: Model, step: Step) -> Model | None:
-    """Return the model with an argument of `step` in place of what it makes; None if none is like that."""
+    """Return the model with an argument of `step` in place of its output; None if none is alike."""
     values = model.values
     given = [
         values[number]
@@ -93,7 +93,7 @@ def renamed(model: Model, instead: dict[int, int]) -> Model:
 
 
 def _expression(value: Value) -> str:
-    """Return what an input has that takes the place of a computed value: sixteenths, small integers, or booleans."""
+    """Return the values of an input that replaces a computed value: sixteenths, small integers, or booleans."""
     arguments = ", ".join(map(str, value.shape)) if value.shape else "()"
     numbers = f"torch.arange({value.size}) * 7"
     if value.dtype == "bool":

@@ -34,7 +34,7 @@ BATCH = 100
 #: Seconds between two looks at the clock while an export is waited for.
 LOOK = 1.0
 
-#: What ``repro`` prints before what the script says.
+#: Line that ``repro`` prints before the script's output.
 SAID = "the script by itself: "
 
 #: The zoo of a folder of drawn models.
@@ -52,7 +52,7 @@ class Search:
     batch
         Models of one sweep.
     guidance
-        What chooses the models, if anything does; results of another are not mixed with these.
+        The chooser of the models, if any; results of another are not mixed with these.
     """
 
     release: Release
@@ -70,7 +70,7 @@ class Search:
 
     @property
     def records(self) -> Records:
-        """What exports took of the release's sources."""
+        """Branches of the release's sources that exports took."""
         return Records(self.folder / "branches")
 
     @functools.cached_property
@@ -102,7 +102,7 @@ class Search:
     # Exporting
 
     def export(self, wanted: Iterable[str], deadline: float) -> Iterator[Judged]:
-        """Yield what is found of the models named on each target, and keep it; what is known is not made again.
+        """Yield and keep the results of the named models on each target; known ones are not made again.
 
         Parameters
         ----------
@@ -163,7 +163,7 @@ class Search:
         os.environ[FOLDER] = str(folder)
         write(folder, row.model, names.drawn(row.model))
         cell = Cell(row.target, row.model)
-        # Where all agree on what is wrong, one export shows it.
+        # Where all agree on the defect, one export shows it.
         needed = self.variations if row.cause.verdict in DISAGREEING else self.variations[:1]
         with Sweep([cell], needed, self.settings, lasting=True) as sweep:
             sweep.outcomes(cell)
@@ -180,7 +180,7 @@ class Search:
         )
 
     def _script(self, cell: Cell, folder: Path) -> tuple[str, str]:
-        """Have ``repro`` write a script for the minimal model; return what the script says, or why there is none."""
+        """Have ``repro`` write a script for the minimal model; return the script's output, or why there is none."""
         folder.mkdir(parents=True, exist_ok=True)
         output = folder / f"{cell.case}.py"
         output.unlink(missing_ok=True)
@@ -201,7 +201,7 @@ class Search:
 
 
 def results_of(folder: Path, release: str) -> Path:
-    """Return the file of what was judged on a release, in the folder that ``--results`` names."""
+    """Return the file of results on a release, in the folder that ``--results`` names."""
     return folder / release / "results.jsonl"
 
 

@@ -26,7 +26,7 @@ def factors(sketch: Sketch, size: int) -> tuple[int, ...]:
 
 @operator(weight=2.0)
 def reshape(sketch: Sketch) -> bool:
-    """Reshape; now and then with a size left open, or as a view of what is contiguous, or to a scalar."""
+    """Reshape; sometimes with an open size, or as a view of a contiguous tensor, or to a scalar."""
     given = _anything(sketch)
     if given is None:
         return False
@@ -167,7 +167,7 @@ def select(sketch: Sketch) -> bool:
 
 @operator(weight=1.5, symbolic=True)
 def split(sketch: Sketch) -> bool:
-    """Split into parts of one size, the last of which may be smaller."""
+    """Split into parts of one size; the last may be smaller."""
     given = _anything(sketch, 1)
     place = sketch.dimension(given) if given is not None else None
     if given is None or place is None:
@@ -265,7 +265,7 @@ def roll(sketch: Sketch) -> bool:
 
 @operator(weight=2.0, symbolic=True)
 def pad(sketch: Sketch) -> bool:
-    """Pad the last one or two dimensions, by nothing, unequally, or by what crops."""
+    """Pad the last one or two dimensions: by nothing, unequally, or negatively."""
     given = sketch.floats(2, 3, 4)
     if given is None:
         return False

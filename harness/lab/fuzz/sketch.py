@@ -34,7 +34,7 @@ class Operator:
     draw
         Adds steps to a sketch and returns whether it did.
     weight
-        How often it is tried, against the others.
+        Its weight against the others.
     symbolic
         Whether it leaves the first dimension alone, so that a symbolic one stays.
     """
@@ -68,7 +68,7 @@ def register(name: str, draw: Callable[[Sketch], bool], weight: float, symbolic:
 
 @dataclass
 class Sketch:
-    """A model as far as it is drawn.
+    """A partly drawn model.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Sketch:
     values: dict[int, Value] = field(default_factory=dict)
     running: str = ""
 
-    # What there is
+    # Queries
 
     def pick(self, suits: Callable[[Value], bool], also: str = "") -> Value | None:
         """Return an input or a computed value, or one of the kinds `also`; biased towards recent values.
@@ -119,7 +119,7 @@ class Sketch:
         start = int(self.symbolic)
         return self.chance.between(start, len(value.shape) - 1) if len(value.shape) > start else None
 
-    # What is added
+    # Additions
 
     def input(self, shape: Sequence[int], dtype: str = FLOAT) -> Value:
         return self._source(INPUT, shape, dtype, _filled(self.chance, shape, dtype, 16))
@@ -236,7 +236,7 @@ def draw(name: str, changes: Sequence[str] = ()) -> Model:
 
 
 def _layout(chance: Chance, value: Value) -> str:
-    """Return what gives an input memory in another order, now and then: the runtime takes no further ones."""
+    """Return a layout for an input with memory in another order, sometimes: the runtime takes no further ones."""
     if value.kind != INPUT or not chance.happens(0.15):
         return ""
     if len(value.shape) == 4:
@@ -247,7 +247,7 @@ def _layout(chance: Chance, value: Value) -> str:
 
 
 def outputs(sketch: Sketch) -> tuple[int, ...]:
-    """Return what nothing reads, sometimes a value that something reads, sometimes one of them twice, or an input."""
+    """Return unused values as outputs, sometimes a used value, sometimes one of them twice, or an input."""
     chance = sketch.chance
     read = {number for step in sketch.steps for number in step.arguments}
     computed = [value.number for value in sketch.values.values() if value.kind == COMPUTED]

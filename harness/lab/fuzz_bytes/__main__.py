@@ -1,4 +1,4 @@
-"""``python -m lab fuzz-bytes [READER...]``: what readers of files do with mutations of real ones.
+"""``python -m lab fuzz-bytes [READER...]``: behaviour of file readers on mutations of real files.
 
 The work is cut into pieces, each in a process of its own (`lab.fuzz_bytes.piece`), and what a piece found is noted
 when it ends: a session that is stopped goes on where it was, as long as the harness is the same.
@@ -25,7 +25,7 @@ from lab.fuzz_bytes.readers import READERS
 from lab.pages import Part
 
 FOLDER = REPOSITORY / "build" / "fuzz-bytes"
-#: What the pieces of each reader found in the last full run.
+#: Findings of each reader's pieces in the last full run.
 TABLE = Path(__file__).with_name("read.tsv")
 COLUMNS = ("reader", "mutations", "core seconds", "slowest", "findings")
 
@@ -38,7 +38,7 @@ PIECE = 1000
 
 @dataclass(frozen=True)
 class Pieces:
-    """What pieces found, in a file with a line for each."""
+    """Results of several pieces, in a file with a line for each."""
 
     file: Path
     harness: str
@@ -68,7 +68,7 @@ def seed_of(run: int, reader: str, number: int) -> int:
 
 
 def fuzz(reader: str, count: int, run: int, number: int, aside: Path) -> dict[str, Any]:
-    """Run one piece in a process of its own, and return what it found."""
+    """Run one piece in a process of its own, and return its findings."""
     words = (reader, str(count), str(seed_of(run, reader, number)), str(aside))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
@@ -93,7 +93,7 @@ def fuzz(reader: str, count: int, run: int, number: int, aside: Path) -> dict[st
 
 
 def sums(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Yield what the pieces of each reader found, by `COLUMNS`."""
+    """Yield the findings of each reader's pieces, by `COLUMNS`."""
     for reader in READERS:
         own = [row for row in rows if row["reader"] == reader]
         if own:

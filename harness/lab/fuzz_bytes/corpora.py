@@ -1,4 +1,4 @@
-"""Readers of frozen programs: corpora of both formats, what a program says it gives, and what was shipped."""
+"""Readers of frozen programs: corpora of both formats, a program's outputs, and shipped programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_corpus(data: bytes, folder: Path) -> None:
 
 
 def read_whole_corpus(data: bytes, folder: Path) -> None:
-    """Read a corpus of which the manifest, its digest or a program is mutated; the first line says which."""
+    """Read a corpus with a mutated manifest, digest or program; the first line names it."""
     copied = corpus_in(folder)
     name, _, content = data.partition(b"\n")
     files = {MANIFEST: copied / MANIFEST, SEAL: copied / SEAL}
@@ -56,7 +56,7 @@ def manifests() -> list[bytes]:
 
 
 def use_corpus(folder: Path) -> None:
-    """Do what thaw does before it runs a program."""
+    """Do the steps of thaw before it runs a program."""
     corpus = Corpus.read(folder)
     corpus.check()
     for entry in corpus.manifest.cells:
@@ -78,7 +78,7 @@ def first_object(folder: Path) -> Path:
 
 
 def read_outputs(data: bytes, folder: Path) -> None:
-    """Read what a program says it gives: one that was made for harm may say anything."""
+    """Read a program's list of outputs: a malicious one may list anything."""
     corpus = Corpus.read(CORPUS)
     frozen = corpus.program(corpus.manifest.cells[0].programs[0])
     written(folder / "out-0.json", data)
@@ -88,14 +88,14 @@ def read_outputs(data: bytes, folder: Path) -> None:
     comparing.compare(frozen, ran)
 
 
-def said_outputs() -> list[bytes]:
+def output_lists() -> list[bytes]:
     corpus = Corpus.read(CORPUS)
     outputs = corpus.manifest.cells[0].programs[0].samples[0].outputs
     return [json.dumps([{"dtype": output.dtype, "shape": list(output.shape)} for output in outputs]).encode()]
 
 
 def read_program(data: bytes, folder: Path) -> None:
-    """Read what was shipped, with a digest that fits; what comes of it is judged."""
+    """Read a shipped program with a matching digest, and judge the result."""
     head = shipped.MAGIC + hashlib.sha256(data).digest()
     found = shipped.read(written(folder / "x.program", head + data))
     ran = [
@@ -106,7 +106,7 @@ def read_program(data: bytes, folder: Path) -> None:
 
 
 def programs() -> list[bytes]:
-    """Return what was shipped, without the head."""
+    """Return the shipped programs, without the head."""
     head = len(shipped.MAGIC) + shipped.DIGEST_BYTES
     return [data[head:] for data in files("*.program", under=DATA / "payloads")]
 
@@ -116,5 +116,5 @@ READERS = (
     Reader("whole-corpus", corpus_files, read_whole_corpus, (CorpusError,)),
     Reader("program", programs, read_program, (shipped.CorpusError,), is_text=False),
     # Whatever it is, it is a result.
-    Reader("outputs", said_outputs, read_outputs, ()),
+    Reader("outputs", output_lists, read_outputs, ()),
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 #: Numbers that lengths and offsets overflow at.
 EXTREMES = (0, 1, 4, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFC, 0xFFFFFFFF)
 
-#: What is in the place of a word: other types, numbers out of range, names that leave their folder, controls.
+#: Replacements of a word: other types, numbers out of range, names that leave their folder, controls.
 WORDS = (
     *(b"null", b"true", b"-1", b"0", b"1e999", b"NaN", b"1.5", b"99999999999999999999", b"1" * 5000),
     *(b'""', b"[]", b"{}", b"[[1]]", b'{"a": 1}', b"''", b"[1, 2]", b'"seed0-heap0"', b"2026-01-01", b'"a"'),
@@ -35,7 +35,7 @@ Edit = tuple[int, int, int]
 
 
 def mutants(seeds: int) -> st.SearchStrategy[tuple[int, list[Edit]]]:
-    """Return what draws the number of a seed and the edits that are made to it."""
+    """Return a mutator that draws a seed file and its edits."""
     return st.tuples(st.integers(0, seeds - 1), EDITS)
 
 

@@ -32,7 +32,7 @@ PATIENCE = 60.0
 
 #: The mutation that is being read: what a process that was killed leaves.
 CURRENT = "current"
-#: Where an error comes from.
+#: Paths that mark the origin of an error.
 OWN = ("/harness/", "/harness/lab/fuzz_bytes/readers.py")
 
 
@@ -62,7 +62,7 @@ class Bounds:
 
 
 def attempt(reader: Reader, data: bytes, folder: Path) -> str:
-    """Read `data`; return what was wrong with how that ended, empty where it was read or refused as declared."""
+    """Read `data`; return the defect, empty where it was read or refused as declared."""
     try:
         with Bounds():
             reader.read(data, folder)
@@ -77,7 +77,7 @@ def attempt(reader: Reader, data: bytes, folder: Path) -> str:
 
 
 def run(reader: Reader, count: int, number: int, aside: Path) -> dict[str, object]:
-    """Read `count` mutations, and say what came of them.
+    """Read `count` mutations, and return the results.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def run(reader: Reader, count: int, number: int, aside: Path) -> dict[str, objec
 
 
 def main() -> None:
-    """Entry point: the reader's name, how many mutations, the seed, and the folder for what is found."""
+    """Entry point: the reader's name, the number of mutations, the seed, and the folder for findings."""
     name, count, number, aside = sys.argv[1:]
     print(json.dumps(run(READERS[name], int(count), int(number), Path(aside))))
 

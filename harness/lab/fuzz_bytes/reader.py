@@ -1,4 +1,4 @@
-"""What a reader of files of strangers is, and where the real files are that mutations are made of."""
+"""Readers of untrusted files, and the real files that mutations start from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reader:
     read
         Reads one file, given by its bytes, in a folder that it may use.
     declared
-        What it may raise.
+        Its declared exceptions.
     is_text
         Whether what it reads is text.
     """

@@ -65,7 +65,7 @@ def read_payload(data: bytes, folder: Path) -> None:
     decoded.constants()
     text = decoded.text()
     outline(text)
-    # What it begins as, and what it may differ from.
+    # Its original, and the allowed differences.
     compare(text, text)
 
 
@@ -100,7 +100,7 @@ def golden_files(*names: str) -> list[bytes]:
 
 
 def read_golden(data: bytes, folder: Path) -> None:
-    """Read a golden one file of which is mutated, with a digest that fits, as a person can write one."""
+    """Read a golden with one mutated file and a matching digest, as a person can write one."""
     head, _, content = data.partition(b"\n")
     cell, _, name = head.decode(errors="replace").rpartition("/")
     if cell not in GOLDENS or name not in golden_texts(cell):
@@ -121,7 +121,7 @@ def read_golden(data: bytes, folder: Path) -> None:
 
 
 def use_golden(texts: golden.Texts, reviewed: golden.Texts) -> None:
-    """Do what runs, reviews and reports do with a golden that was read."""
+    """Use a golden as runs, reviews and reports do."""
     equality.compared(texts)
     golden.digest(texts)
     golden.is_compact(texts)
@@ -302,7 +302,7 @@ KEY = "0" * 64
 
 
 def store_entries() -> list[bytes]:
-    """Return what entries hold, not compressed."""
+    """Return the content of entries, decompressed."""
     return files("entry-*", under=HERE / "seeds")
 
 
@@ -321,7 +321,7 @@ def read_whole_entry(data: bytes, folder: Path) -> None:
 
 
 def use_artifact(result: Lowered | Failure) -> None:
-    """Do what judging does with an artifact before it decodes it."""
+    """Use an artifact as judging does before it decodes it."""
     if isinstance(result, Failure):
         result.facts()
         return
@@ -341,7 +341,7 @@ def shard_files() -> list[bytes]:
 
 
 def read_shard(data: bytes, folder: Path) -> None:
-    """Merge a shard one file of which is mutated."""
+    """Merge a shard with one mutated file."""
     part, target = folder / "part", folder / "merged"
     for each in (part, target):
         shutil.rmtree(each, ignore_errors=True)
@@ -380,7 +380,7 @@ def read_zoo(data: bytes, folder: Path) -> None:
 
 
 def read_expectations(data: bytes, folder: Path) -> None:
-    """Read what is expected of goldens, and do with it what a run and ``goldens review --expect`` do."""
+    """Read expectations of goldens, and use them as a run and ``goldens review --expect`` do."""
     written(folder / expectations.FILE, data)
     stated = expectations.read(folder)
     for release in {version for each in stated for version in each.releases}:

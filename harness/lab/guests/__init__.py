@@ -29,12 +29,12 @@ class GuestZoo:
     floats, quantized
         The targets that a model is exported for which upstream's tests lower as it is, or quantize.
     core
-        What the core has: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``; of
+        The rule of the core: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``; of
         sheets those whose place among all of their group is a multiple of `lab.guests.listing.PART`.
     export_timeout
         Seconds that one export may take where nothing is said of it; None for as long as any.
     run_on
-        Which samples its programs are run on: see `executorch_goldens.registry.Case`.
+        The samples that its programs run on: see `executorch_goldens.registry.Case`.
     sheets
         Whether its cases are sheets; these name their targets themselves.
     layered
@@ -58,7 +58,7 @@ class GuestZoo:
 
     @property
     def folder(self) -> Path:
-        """Where it is kept among goldens, or among results: relative to the root of these."""
+        """Its folder among goldens or results, relative to the root."""
         return Path("guests", self.name)
 
 

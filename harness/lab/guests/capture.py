@@ -32,7 +32,7 @@ from executorch_goldens.targets import DTYPES
 from lab.guests import GuestZoo
 from lab.guests.tests import Test, tests_of
 
-#: What upstream's tests are in: modules whose imports may draw random numbers.
+#: Packages of upstream's tests, whose imports may draw random numbers.
 TEST_PACKAGES = re.compile(r"executorch\.backends\.(\w+\.)?test\b")
 #: The fixture of the suite's tests, and the method of it that they call.
 RUNNER = "test_runner"
@@ -43,12 +43,12 @@ class CaptureError(ZooError):
 
 
 class _Ended(BaseException):
-    """Ends a test that has handed over what was wanted, or never will; no handler of a test's own takes it."""
+    """Ends a test that has passed on its model, or never will; no handler of the test's own catches it."""
 
 
 @dataclass
 class HandedOver:
-    """What a test hands to a tester.
+    """The arguments that a test passes to a tester.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class HandedOver:
 
 @dataclass
 class Recorder:
-    """Takes what one test hands over.
+    """Captures the arguments of one test.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Recorder:
 
 
 class Idle:
-    """Stands in for a tester that has been given its model: each of its stages does nothing."""
+    """Replaces a tester that has received its model: each of its stages does nothing."""
 
     _handed_over: HandedOver
 
@@ -115,7 +115,7 @@ class Idle:
 
 
 class Runner:
-    """Stands in for the suite's fixture: takes the model in place of lowering it."""
+    """Replaces the suite's fixture: captures the model instead of lowering it."""
 
     _flow = SimpleNamespace(quantize=False)
 
@@ -143,7 +143,7 @@ def recording(recorder: Recorder) -> Iterator[None]:
         training: bool = False,
     ) -> None:
         self._handed_over = recorder.take(module, example_inputs, dynamic_shapes, training)
-        # What subclasses set up further.
+        # Further setup of subclasses.
         self.original_module, self.example_inputs = module, example_inputs
         self.stages, self.pipeline, self.cur = {}, {}, None
         self.__class__ = Idle
@@ -158,7 +158,7 @@ def recording(recorder: Recorder) -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded(text: str) -> Iterator[None]:
-    """Let what is drawn inside follow `text` alone, and what is drawn afterwards not follow this.
+    """Seed random numbers inside by `text` alone, and restore the state afterwards.
 
     Memory that nobody writes to is filled: some tests hand over ``torch.IntTensor(5)``.
     """
@@ -275,7 +275,7 @@ def files_of(zoo: GuestZoo) -> list[str]:
 def import_file(zoo: GuestZoo, file: str) -> ModuleType:
     """Import a file of a zoo; raise `CaptureError` where it cannot be imported."""
     name = f"executorch/{zoo.tests}/{file}".removesuffix(".py").replace("/", ".")
-    # What Arm's conftest.py sets, and 1.1.0's tests ask.
+    # Settings of Arm's conftest.py, which 1.1.0's tests query.
     if not hasattr(pytest, "_test_options"):
         pytest._test_options = {"tosa_version": "1.0"}  # type: ignore[attr-defined]
     if not any(isinstance(finder, _SeededImports) for finder in sys.meta_path):
@@ -290,7 +290,7 @@ def import_file(zoo: GuestZoo, file: str) -> ModuleType:
 
 
 def run(test: Test, recorder: Recorder, seed: str) -> None:
-    """Run `test`, drawing by `seed`, until it ends or has handed over what is wanted.
+    """Run `test`, seeded by `seed`, until it ends or has passed on its model.
 
     Raises
     ------
@@ -316,7 +316,7 @@ def run(test: Test, recorder: Recorder, seed: str) -> None:
 
 
 def example(zoo: GuestZoo, file: str, node: str, number: int, name: str) -> Example:
-    """Return what a test hands over, with weights and inputs that are seeded by `name`, the case's.
+    """Return a test's model and inputs, seeded by `name`, the case's.
 
     Raises
     ------
@@ -347,7 +347,7 @@ def draw_unwritten(module: torch.nn.Module) -> None:
 
 
 def not_running(given: HandedOver) -> str:
-    """Return why a model does not run on the inputs that its test hands over, or gives what no case may; else empty."""
+    """Return why a model does not run on its test's inputs, or has outputs that no case may have; else empty."""
     try:
         example = as_example(given)
     except CaptureError as error:
@@ -385,7 +385,7 @@ class Held(torch.nn.Module):
 
 
 def _parts(value: Any, tensors: list[torch.Tensor]) -> tuple[str, Any]:
-    """Return what a value is made of, tensors by their number: plain tuples, which `torch.export` traces through."""
+    """Return the parts of a value, tensors by their number: plain tuples, which `torch.export` traces through."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return "tensor", len(tensors) - 1
@@ -411,7 +411,7 @@ def _filled(part: tuple[str, Any], tensors: Sequence[torch.Tensor]) -> Any:
 
 
 def as_example(given: HandedOver) -> Example:
-    """Return what a test handed over in the form of a case's; parameters are the module's own."""
+    """Return a test's model as a case's example; parameters are the module's own."""
     tensors: list[torch.Tensor] = []
     _parts(given.inputs, tensors)
     module = given.module
@@ -426,7 +426,7 @@ def as_example(given: HandedOver) -> Example:
 
 
 def digest_of(module: torch.nn.Module, inputs: Sequence[Any], dynamic_shapes: Any) -> str:
-    """Return a digest of a model and its inputs that follows what they compute, not where in memory they are."""
+    """Return a digest of a model and its inputs that follows the computation, not memory addresses."""
     digest = hashlib.sha256()
     for fact in _facts(module, inputs, dynamic_shapes):
         digest.update(fact if isinstance(fact, bytes) else f"{fact}\n".encode())
@@ -489,7 +489,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def narrow_dtype(given: HandedOver) -> str:
-    """Return the dtype of what a model holds or takes, as `targets.DTYPES` names it, if there is one such."""
+    """Return the dtype of a model's tensors or inputs, as `targets.DTYPES` names it, if there is one."""
     leaves = [*given.module.state_dict().values(), *pytree.tree_leaves(given.inputs)]
     found = {str(x.dtype).removeprefix("torch.") for x in leaves if isinstance(x, torch.Tensor)}
     narrow = sorted(found.intersection(DTYPES))

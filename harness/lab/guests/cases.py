@@ -1,4 +1,4 @@
-"""Registers the cases of a guest zoo from its listing; what builds one is imported where it is exported."""
+"""Registers the cases of a guest zoo from its listing; the code that builds one is imported for its export."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ SHOWN = 40
 def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
     parser = subparsers.add_parser(
         "guests",
-        description="Run the tests that ExecuTorch ships up to where they hand their models over, and compare what "
-        "they hand over with the listings in harness/lab/guests/listings.",
+        description="Run ExecuTorch's own tests up to the point where they pass on their models, and compare these "
+        "models with the listings in harness/lab/guests/listings.",
     )
     parser.add_argument("--zoo", action="append", choices=tuple(ALL), help="only this one; repeatable")
     parser.add_argument("--update", action="store_true", help="write the listings")

@@ -1,4 +1,4 @@
-"""Finds the cases of a guest zoo in the installed release: what `lab.guests.listing` lists."""
+"""Finds the cases of a guest zoo in the installed release, for `lab.guests.listing`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lab.guests.tests import tests_of
 #: While cases are sought every test draws by this seed: two that make the same model are one case.
 SEED = "listing"
 
-#: What a test of the suite is lowered with is up to its flow: both.
+#: Lowerings of a test of the suite, which depend on its flow: both.
 KINDS: Mapping[bool | None, tuple[str, ...]] = {
     False: (FLOAT,),
     True: (QUANTIZED,),
@@ -69,7 +69,7 @@ def listing_of(zoo: GuestZoo, release: str, progress: bool = False) -> Listing:
 
 
 def _tests_of(zoo: GuestZoo, file: str) -> Iterator[tuple[str, list[HandedOver] | CaptureError]]:
-    """Yield each test of a file with what it hands over, or with why it hands nothing over."""
+    """Yield each test of a file with its model, or with the reason why it has none."""
     for test in tests_of(import_file(zoo, file)):
         if REPEATING.search(test.node.partition("[")[0]):
             continue
@@ -77,7 +77,7 @@ def _tests_of(zoo: GuestZoo, file: str) -> Iterator[tuple[str, list[HandedOver] 
         try:
             run(test, recorder, SEED)
         except CaptureError as error:
-            # What an idle tester cannot answer ends a test that has handed its model over.
+            # A test may fail on an idle tester after it has passed on its model.
             if not recorder.taken:
                 yield test.node, error
                 continue

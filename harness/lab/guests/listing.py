@@ -1,7 +1,7 @@
 """The listing of a guest zoo: which cases it has on which release, and which tests are left out, with the reason.
 
 ``harness/lab/guests/listings/<zoo>.txt`` is reviewed like a golden. ``python -m lab guests --update`` writes it, by
-running upstream's tests as far as `lab.guests.capture` does. A line is a case::
+running upstream's tests up to the point of `lab.guests.capture`. A line is a case::
 
     abs-randn-1d  test_abs.py::test_abs_tosa_FP[randn_1d]  float quantized  1.3.1 1.4.1
 
@@ -9,7 +9,7 @@ or a test that is left out::
 
     -  test_resnet18.py  needs the package torchvision  1.3.1 1.4.1
 
-Names of cases follow the tests'. A test's further models have ``#1``, ``#2`` behind it.
+Names of cases follow the tests'. A test's further models end with ``#1``, ``#2``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LARGE = FOLDER / "large.toml"
 UPDATE = "nox -s lab -- guests --update"
 #: In the place of a case's name.
 LEFT_OUT = "-"
-#: How upstream lowers a case: as it is, quantized.
+#: Upstream's lowerings of a case: float, quantized.
 FLOAT, QUANTIZED = "float", "quantized"
 #: Longest name of a case, `executorch_goldens.registry.NAME_PATTERN`.
 LONGEST = 64
@@ -43,7 +43,7 @@ PART = 6
 #: Characters of the digest in the place of what is cut off a name.
 DIGEST = 6
 
-#: What names of tests have of the ways in which upstream lowers one model: it is one case.
+#: Suffixes of tests' names for upstream's lowerings of one model: it is one case.
 FLOWS = re.compile(r"[_-](?:tosa|vgf|u55|u65|u85|no[_-]quant|quant|fp|int)(?=[_\-\[#]|$)", re.IGNORECASE)
 
 
@@ -113,7 +113,7 @@ class Listing:
         return "".join(f"{line}\n" for line in lines)
 
     def without(self, release: str) -> Listing:
-        """Return what it says of other releases."""
+        """Return the entries of other releases."""
         entries = [replace(each, releases=_less(each.releases, release)) for each in self.entries]
         omitted = [replace(each, releases=_less(each.releases, release)) for each in self.omitted]
         return Listing(
@@ -121,14 +121,14 @@ class Listing:
         )
 
     def of(self, release: str) -> Listing:
-        """Return what it says of one release."""
+        """Return the entries of one release."""
         return Listing(
             tuple(replace(each, releases=(release,)) for each in self.entries if release in each.releases),
             tuple(replace(each, releases=(release,)) for each in self.omitted if release in each.releases),
         )
 
     def joined(self, other: Listing, releases: Sequence[str]) -> Listing:
-        """Return what both say, sorted; releases in the order of `releases`."""
+        """Return the entries of both, sorted; releases in the order of `releases`."""
         entries: dict[Entry, set[str]] = {}
         for each in (*self.entries, *other.entries):
             entries.setdefault(replace(each, releases=()), set()).update(each.releases)
@@ -184,12 +184,12 @@ def read(zoo: str) -> Listing:
 
 
 def core(zoo: str, release: str) -> frozenset[str]:
-    """Return the names of the cases that stand for a guest zoo on a release; see `cores`."""
+    """Return the names of a guest zoo's core cases on a release; see `cores`."""
     return cores(zoo).get(release, frozenset())
 
 
 def cores(zoo: str) -> dict[str, frozenset[str]]:
-    """Return the names of the cases that stand for a guest zoo, by release, as `lab.guests.GuestZoo.core` says.
+    """Return the names of a guest zoo's core cases, by release; see `lab.guests.GuestZoo.core`.
 
     Of a test or a file it is the first by name. Those of `LARGE` are in no core.
     """
@@ -210,7 +210,7 @@ def cores(zoo: str) -> dict[str, frozenset[str]]:
 
 @functools.cache
 def large() -> Mapping[str, Mapping[str, str]]:
-    """Return what `LARGE` holds: by zoo, a pattern of names and the reason."""
+    """Return the content of `LARGE`: by zoo, a pattern of names and the reason."""
     table: dict[str, dict[str, str]] = tomllib.loads(LARGE.read_text(encoding="utf-8"))
     return table
 
@@ -272,7 +272,7 @@ def _without_common(words: str, others: str) -> str:
 
 
 def cut(name: str, digest: str, always: bool = False) -> str:
-    """Return a name that is short enough, with `DIGEST` characters of `digest` in the place of what is too long."""
+    """Return a name that is short enough, with `DIGEST` characters of `digest` in place of the rest."""
     digest = digest[:DIGEST]
     if len(name) <= LONGEST and not always:
         return name

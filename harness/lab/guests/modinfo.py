@@ -1,6 +1,6 @@
 """Draws samples from PyTorch's own database of modules, ``module_db``, in the installed torch.
 
-The rule is that of `lab.guests.opinfo`, as far as a module has something of it:
+The rule is that of `lab.guests.opinfo`, where it applies to a module:
 
 - A module is taken that is made of numbers, strings, dtypes, None and lists of these, and called with such and tensors;
   no lazy one, which has no weights before it is called.
@@ -30,7 +30,7 @@ CHOSEN = 4
 
 
 def calls_of(entry: Any) -> list[tuple[str, Call]]:
-    """Return what makes each sample of a module, as Python, and its call."""
+    """Return the construction of each sample of a module, as Python, and its call."""
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -45,7 +45,7 @@ def calls_of(entry: Any) -> list[tuple[str, Call]]:
 
 
 def read(made: type, sample: Any) -> tuple[str, Call]:
-    """Return what makes a sample and its call; raise `NotTakenError`."""
+    """Return the construction of a sample and its call; raise `NotTakenError`."""
     if sample.forward_input is None:
         raise NotTakenError("no call")
     reader = Reader()

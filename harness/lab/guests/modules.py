@@ -53,7 +53,7 @@ def samples() -> tuple[ModuleSample, ...]:
 
 
 def digest() -> str:
-    """Return the digest of the samples: what is frozen."""
+    """Return the digest of the frozen samples."""
     return hashlib.sha256(FILE.read_bytes()).hexdigest()
 
 

@@ -15,7 +15,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
 from lab.guests import ZOOS, GuestZoo, layer
 
-#: What names these is nobody else's business: a guest zoo has its own.
+#: Options that a guest zoo sets itself.
 TAKEN = ("--models", "--goldens", "--sweeps")
 
 
@@ -25,11 +25,11 @@ class _Refused(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Call ``goldens run`` with what the zoo says; return its exit code."""
+    """Call ``goldens run`` with the zoo's options; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m lab guest",
-        description="Export the cells of a guest zoo and compare them with its goldens. What goldens run takes is "
-        f"taken here, but for {', '.join(TAKEN)}.",
+        description="Export the cells of a guest zoo and compare them with its goldens. Options are those of "
+        f"goldens run, except {', '.join(TAKEN)}.",
         allow_abbrev=False,
     )
     parser.add_argument("zoo", choices=tuple(ZOOS))
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def names_a_toolchain(words: Sequence[str]) -> bool:
-    """Whether words of ``goldens run`` name the toolchain: ``-t NAME``, ``-tNAME``, ``--toolchain=NAME``."""
+    """Return whether words of ``goldens run`` name the toolchain: ``-t NAME``, ``-tNAME``, ``--toolchain=NAME``."""
     return invocation.value(words, "-t", "--toolchain") is not None
 
 
@@ -53,9 +53,9 @@ def layered(zoo: GuestZoo) -> list[str]:
 
 
 def of(zoo: GuestZoo) -> list[str]:
-    """Return the options of a run over `zoo`; those that are said behind them go before."""
+    """Return the options of a run over `zoo`; later ones win."""
     repository = config.load()
-    # Many models, of which little is expected: two variations show what most of four would.
+    # Many models, few findings: two variations show most of what four would.
     words = ["--models", zoo.module, "--variations", repository.variations or "quick"]
     words += [
         "--goldens",

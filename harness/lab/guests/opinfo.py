@@ -155,7 +155,7 @@ def chosen(calls: Sequence[Call], most: int) -> list[Call]:
 
 
 def calls_of(entry: Any, dtype: torch.dtype) -> list[Call]:
-    """Return what the samples of an entry of ``op_db`` call; none where they need a device or a package."""
+    """Return the calls of the samples of an entry of ``op_db``; none where they need a device or a package."""
     found = []
     torch.manual_seed(0)
     try:
@@ -238,7 +238,7 @@ def samples_of(entry: Any, tables: frozenset[str]) -> Iterator[Sample]:
 
 
 def words(entry: Any) -> str:
-    """Return the name of an entry as names of cases are; what Python's operators call begins with ``operator``."""
+    """Return the name of an entry in the form of cases; those of Python's operators begin with ``operator``."""
     name = f"{entry.name}-{entry.variant_test_name}" if entry.variant_test_name else entry.name
     kind = "operator " if name.startswith("__") else "private " if name.startswith("_") else ""
     return "-".join("".join(c if c.isalnum() else " " for c in kind + name.lower()).split())
@@ -268,7 +268,7 @@ def is_plain(output: object) -> bool:
 
 
 def is_known(program: torch.export.ExportedProgram, tables: frozenset[str]) -> bool:
-    """Whether a partitioner's table has an operator of a program, and no operator draws at random."""
+    """Return whether a partitioner's table has an operator of a program, and no operator draws at random."""
     try:
         nodes = program.run_decompositions().graph.nodes
     except Exception:
@@ -303,5 +303,5 @@ def drawn() -> Iterator[Sample]:
     tables = tables_of_release()
     for entry in op_db:
         yield from samples_of(entry, tables)
-        # What Dynamo keeps of calls that it has traced makes it slower.
+        # Dynamo's cache of traced calls makes it slower.
         torch._dynamo.reset()

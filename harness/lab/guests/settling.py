@@ -99,7 +99,7 @@ def numbers_of(entry: Entry) -> tuple[int, ...]:
 
 
 def masked(text: str) -> str:
-    """Return the first line of a message without what differs from sample to sample, in one line without two blanks.
+    """Return the first line of a message without parts that differ between samples, blanks joined.
 
     Dtypes stay: a result of another shape is one defect, and one of another dtype is a different one.
 
@@ -162,7 +162,7 @@ class Settler:
         return Listing(tuple(entries), tuple(omitted))
 
     def cause(self, numbers: Sequence[int]) -> str:
-        """Return why the sheet of the samples of these numbers is wrong, without what differs from sample to sample."""
+        """Return why the sheet of the samples of these numbers is wrong, without parts that differ between samples."""
         there = sheets.samples(self.zoo.name)
         artifact = self.export([there[number] for number in numbers])
         if artifact is None:

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 #: The release with whose torch and tables samples are drawn: the oldest, which knows no later fix.
 DRAWN_FROM = "1.1.0"
-#: Where a tensor of a sample comes from.
+#: Sources of a sample's tensors.
 INPUT, HELD = "input", "held"
 #: Samples in a sheet, unless one operator has more: docs/lab/guests.md has what they cost in sheets of other sizes.
 SIZE = 10
-#: Samples of which dtypes share a sheet.
+#: Dtypes whose samples share a sheet.
 GROUPS = {
     "float32": ("float32",),
     "float16": ("float16",),
@@ -81,7 +81,7 @@ class Tensor:
 
     @classmethod
     def of(cls, text: str) -> Tensor:
-        """Return what `text` wrote.
+        """Return the sheet that `text` wrote.
 
         >>> Tensor.of("float32 2,3 -9 9 held").shape
         (2, 3)
@@ -136,7 +136,7 @@ def samples(zoo: str) -> tuple[Sample, ...]:
 
 
 def digest(zoo: str) -> str:
-    """Return the digest of the samples of a zoo: what is frozen."""
+    """Return the digest of the frozen samples of a zoo."""
     return hashlib.sha256(path_of(zoo).read_bytes()).hexdigest()
 
 
@@ -251,7 +251,7 @@ def filled(sample: Sample, place: int) -> torch.Tensor:
 
 
 def floats(generator: np.random.Generator, low: float, high: float, size: int) -> np.ndarray[Any, Any]:
-    """Return floats between two bounds, different ones as far as there are as many."""
+    """Return floats between two bounds, distinct where there are enough."""
     import numpy as np
 
     step = STEP

@@ -132,7 +132,7 @@ class _Choice:
 
 
 def _choices(mark: Any) -> Iterator[_Choice]:
-    """Yield what a mark ``parametrize`` lets its arguments be, named as pytest names it."""
+    """Yield the arguments of a mark ``parametrize``, named as pytest names them."""
     names, values = mark.args[:2]
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     ids = mark.kwargs.get("ids")
@@ -159,7 +159,7 @@ def _name_of(value: object) -> str | None:
 
 
 def _skipped(function: object, marks: Sequence[Any]) -> str:
-    """Return why upstream skips a test wherever it runs; not what the machine lacks, which the model does not need."""
+    """Return why upstream skips a test on every machine; a reason of this machine does not concern the model."""
     if getattr(function, "__unittest_skip__", False):
         return f"skipped upstream: {getattr(function, '__unittest_skip_why__', '')}".removesuffix(": ")
     for mark in marks:

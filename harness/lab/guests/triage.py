@@ -1,4 +1,4 @@
-"""What guests show, from their goldens alone: how many cells are right, and why the others are not.
+"""Results of guests, from their goldens alone: how many cells are right, and why the others are not.
 
 ``explained.toml`` says why: a finding, a thread of upstream's tracker, or a limit in words. What it does not explain is
 a finding that nobody has looked into, or a false alarm of ours.
@@ -31,7 +31,7 @@ TABLE = Path(__file__).with_name("explained.toml")
 FAILED = "failed"
 #: Verdicts in the table of cells; others share a column.
 NAMED = ("corrupt", "imprecise", "unstable")
-#: What nothing explains.
+#: Unexplained cells.
 UNEXPLAINED = "not looked into"
 
 
@@ -85,7 +85,7 @@ def why(wrong: Wrong, table: Sequence[Explanation]) -> str:
 
 
 def recorded(root: Path) -> Iterator[tuple[str, str, int, list[Wrong]]]:
-    """Yield zoo, release, number of right cells, and the others, for what is recorded under a root of goldens."""
+    """Yield zoo, release, number of right cells, and the others, for the results under a root of goldens."""
     for zoo in ZOOS.values():
         for version in releases.load().releases:
             folder = root / zoo.folder / version
@@ -115,7 +115,7 @@ def parts() -> Iterator[Part]:
 
 
 def tables(root: Path) -> Iterator[str]:
-    """Yield the lines of the tables of docs/lab/guests.md: cells, what is wrong with them, drift, what is too large."""
+    """Yield the lines of the tables of docs/lab/guests.md: cells, their defects, drift, too large ones."""
     found = list(recorded(root))
     columns = ("zoo", "release", "cells", "right", FAILED, *NAMED, "other", UNEXPLAINED)
     yield from markdown.head(columns)

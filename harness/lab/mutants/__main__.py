@@ -1,4 +1,4 @@
-"""``python -m lab mutants``: what the harness says of deliberate defects.
+"""``python -m lab mutants``: verdicts of the harness on deliberate defects.
 
 All of them are compared with what is committed; ``--update`` writes it, and docs/lab/mutants.md. With names, only those
 mutants are tried and nothing is compared. ``--tier core`` runs them over the core of the zoo instead, which has a table
@@ -29,7 +29,7 @@ from lab.mutants.mechanical import command as mechanical
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import HEAD, Judged, is_enough, judge, summary
 
-#: What ``--tier core`` has found so far.
+#: Results of ``--tier core`` so far.
 KEPT = Path("build/mutants/core.jsonl")
 
 
@@ -37,14 +37,14 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants; wildcards")
-    parser.add_argument("--update", action="store_true", help="write what was found, and docs/lab/mutants.md")
+    parser.add_argument("--update", action="store_true", help="write the results, and docs/lab/mutants.md")
     parser.add_argument(
         "--tier", choices=TIERS, default=FULL, help="core: over its cells, not each on a cell of its own"
     )
     parser.add_argument(
         "--so-far",
         action="store_true",
-        help="with --tier core or --mechanical: only what earlier sessions found; exports nothing",
+        help="with --tier core or --mechanical: only the results of earlier sessions; exports nothing",
     )
     parser.add_argument("--variations", default="0,4", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
@@ -95,7 +95,7 @@ def over_the_core(planned: Plan, mutants: Sequence[Mutant], options: argparse.Na
 
 
 def settle(file: Path, text: str, update: bool) -> bool:
-    """Compare a table with what was found, or write it and its page; return whether it is the same."""
+    """Compare a table with the results, or write it and its page; return whether it is the same."""
     if update:
         durable.replace(file, text)
         pages.update(["mutants"])
@@ -161,7 +161,7 @@ def prepare(
 
 
 def verdicts(planned: Plan, mutants: Sequence[Mutant]) -> Iterator[Judged | Verdict]:
-    """Yield a verdict for each cell that is not stable without a mutant, then what is said of each mutant."""
+    """Yield a verdict for each cell that is not stable without a mutant, then the result of each mutant."""
     cells = {mutant: Cell(*mutant.cell.split("/")) for mutant in mutants}
     mutated = {mutant: Mutated(cell.target, cell.case, mutant.name) for mutant, cell in cells.items()}
     controls = list(dict.fromkeys(cells.values()))

@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         name="zero-point-of-output-dropped",
         kind="fold drops a zero point",
-        does="the RESCALE behind a convolution has no output zero point",
+        does="the RESCALE after a convolution has no output zero point",
         cell="tosa-int/conv-bn-relu",
         verdict="corrupt",
         place="RewriteConvPass",

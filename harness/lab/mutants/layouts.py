@@ -74,7 +74,7 @@ MUTANTS = (
     Mutant(
         name="xnnpack-pads-of-axes-swapped",
         kind="pads swapped",
-        does="XNNPACK's convolution pads the width by what was meant for the height",
+        does="XNNPACK's convolution pads the width by the height's padding",
         cell="xnnpack-fp32/conv2d-grouped-dilated",
         verdict="corrupt",
         place="delegate_0",

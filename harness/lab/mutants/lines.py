@@ -1,4 +1,4 @@
-"""The file of what sessions over mutants found: a line of JSON each, with a key of what it was found with."""
+"""The file of results of sessions over mutants: a line of JSON each, with a key of its settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def read(file: Path, keys: Collection[tuple[str, str]], found: Callable[..., T]) -> dict[str, T]:
-    """Return what was found by the name of its mutant, as far as its name and its key are in `keys`.
+    """Return the results by mutant, for those whose name and key are in `keys`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def read(file: Path, keys: Collection[tuple[str, str]], found: Callable[..., T])
 
 
 def add(file: Path, found: Any, key: str) -> None:
-    """Append what was found, a dataclass with the name of its `mutant`."""
+    """Append a result, a dataclass with the name of its `mutant`."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps({**asdict(found), "key": key}) + "\n")

@@ -1,4 +1,4 @@
-"""What a mutant is: a small edit of the source of functions of the installed ExecuTorch, and what is to come of it.
+"""A mutant: a small edit of the source of installed functions of ExecuTorch, and its expected result.
 
 Importing this imports neither torch nor executorch; installing a mutant does.
 """
@@ -19,7 +19,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.patches import Patch
 from executorch_goldens.patches.guard import resolve
 
-#: What passes really get wrong: every kind has a mutant.
+#: Kinds of real defects of passes: every kind has a mutant.
 KINDS = (
     "iterates over a set of strings",
     "iterates over a set of nodes",
@@ -65,14 +65,14 @@ SOURCE = "__edited_source__"
 
 @dataclass(frozen=True)
 class Edit:
-    """One place of the source of one function, and what comes there instead.
+    """One place in the source of one function, and its replacement.
 
     Attributes
     ----------
     function
         ``module:qualified.name``.
     old
-        Stands in the function's source exactly once.
+        Occurs in the function's source exactly once.
     new
         Written with the same indentation.
     """
@@ -90,7 +90,7 @@ def edited(function: str, edits: Sequence[Edit]) -> str:
         raise EditError(function, "is not there") from error
     if hasattr(_written(original), "__wrapped__"):
         raise EditError(function, "is wrapped, by a patch for instance: the edit would undo that")
-    # What was edited before has no file to be read from.
+    # An edited function has no file to be read from.
     source = str(getattr(original, SOURCE, "")) or inspect.getsource(original)
     for edit in edits:
         if source.count(edit.old) != 1:
@@ -123,7 +123,7 @@ def install(function: str, edits: Sequence[Edit]) -> None:
 
 
 def _written(original: Any) -> Any:
-    """Return what a cache of Python's own holds: the source of that makes the cache as well, an empty one."""
+    """Return the content of a cache of Python's own: its source makes an empty one."""
     return original.__wrapped__ if isinstance(original, functools._lru_cache_wrapper) else original
 
 
@@ -188,7 +188,7 @@ class Edited:
         return edits
 
     def install(self, release: str) -> None:
-        """Edit what is installed in this process; raise EditError."""
+        """Edit functions installed in this process; raise EditError."""
         for function, edits in self.by_function().items():
             install(function, edits)
 
@@ -200,7 +200,7 @@ class Mutant(Edited):
     Attributes
     ----------
     name
-        What ``--patches`` calls it.
+        Its name in ``--patches``.
     kind
         One of `KINDS`.
     does
@@ -208,17 +208,17 @@ class Mutant(Edited):
     cell
         ``TARGET/CASE`` it is tried on.
     verdict
-        What the harness is to say of the cell; ``stable`` for a mutant that survives.
+        The expected verdict of the cell; ``stable`` for a mutant that survives.
     place
         Pass, partitioner, function or stage that the harness is to name; empty for a mutant that survives.
         Serialization of a delegate is the stage ``delegate_0``.
     edits
         Of installed code.
     shows
-        What the line that names the stage must tell as well: the attribute, constant or boundary that a node visitor
+        Further text of the line that names the stage: the attribute, constant or boundary that a node visitor
         serialized wrongly. Empty where the pass is enough.
     caught_by
-        What would catch a mutant that survives.
+        An idea to catch a mutant that survives.
     """
 
     name: str
@@ -233,7 +233,7 @@ class Mutant(Edited):
 
     @property
     def expected(self) -> str:
-        """What the table has for `place` and `shows`."""
+        """The table's text for `place` and `shows`."""
         return f"{self.place}: {self.shows}" if self.shows else self.place or "-"
 
     def patch(self, release: str) -> Patch:

@@ -48,7 +48,7 @@ MUTANTS = (
     Mutant(
         name="tosa-first-output-twice",
         kind="output duplicated",
-        does="a TOSA delegate's first output stands in its second slot as well",
+        does="a TOSA delegate's first output is in its second slot as well",
         cell="tosa-fp/output-order",
         verdict="corrupt",
         place="delegate_0",

@@ -22,7 +22,7 @@ from lab.mutants import lines
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import NONE, Judged, judge
 
-#: What must be detected of all mutants together.
+#: Share of all mutants that must be detected.
 DETECTED = 0.95
 
 #: Columns of the table of what was found: the fields of `Found`.
@@ -35,7 +35,7 @@ SHUFFLE = 15
 
 @dataclass(frozen=True)
 class Found:
-    """What the core says of a mutant.
+    """The core's result for a mutant.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Found:
     cell
         The cell that detects it; empty where none does.
     verdict, named
-        What is said of that cell, as in `Judged`.
+        The result for that cell, as in `Judged`.
     tried
         Number of cells that it has met.
     """
@@ -60,7 +60,7 @@ class Found:
 
 
 class Kept:
-    """The file of what earlier sessions found, with the same core, mutants and hash seeds."""
+    """The results of earlier sessions with the same core, mutants and hash seeds."""
 
     def __init__(self, file: Path, planned: Plan) -> None:
         self.file = file
@@ -70,7 +70,7 @@ class Kept:
         return hashlib.sha256(f"{self.settings}{mutant.edits!r}".encode()).hexdigest()[:12]
 
     def read(self, mutants: Sequence[Mutant]) -> dict[str, Found]:
-        """Return what is known of some of `mutants`, by name."""
+        """Return the known results of some of `mutants`, by name."""
         keys = {(mutant.name, self.key(mutant)) for mutant in mutants}
         return lines.read(self.file, keys, Found)
 
@@ -86,7 +86,7 @@ def shuffled(mutants: Sequence[Mutant]) -> list[Mutant]:
 
 
 def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str]) -> list[Cell]:
-    """Return `cells`, those first whose golden has what is edited: a pass, an operator; then those of its backend.
+    """Return `cells`, first those whose golden has the edited pass or operator; then those of its backend.
 
     Observers are in the quantized ones.
     """
@@ -107,7 +107,7 @@ def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str
     return sorted(cells, key=rank)
 
 
-def said(folder: Path, cell: Cell) -> str:
+def passes_and_operators(folder: Path, cell: Cell) -> str:
     """Return the names of the passes and operators that a golden has, in lower case."""
     texts = golden.read(golden.directory(folder, cell)) or {}
     lines = "\n".join(text for name, text in texts.items() if name.startswith(("delegate_", golden.TRACE)))
@@ -124,9 +124,9 @@ def with_golden(folder: Path) -> list[Cell]:
 
 
 def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:
-    """Yield what the core says of each mutant; raise SweepError where a cell is not stable without one."""
+    """Yield the core's result for each mutant; raise SweepError where a cell is not stable without one."""
     committed = with_golden(planned.root)
-    texts = {cell: said(planned.root, cell) for cell in committed}
+    texts = {cell: passes_and_operators(planned.root, cell) for cell in committed}
     known = kept.read(mutants)
     # One for each target warms the templates up.
     controls = list({cell.target: cell for cell in reversed(committed)}.values())
@@ -184,5 +184,5 @@ def summary(found: Sequence[Found], mutants: Sequence[Mutant]) -> str:
 
 
 def is_enough(found: Sequence[Found], mutants: Sequence[Mutant]) -> bool:
-    """Whether as many mutants are detected as must be; one that was not tried is not."""
+    """Return whether enough mutants are detected; an untried one is not."""
     return sum(bool(each.cell) for each in found) >= DETECTED * len(mutants)

@@ -1,4 +1,4 @@
-"""What was found of every mutant: the tables that keep it, and docs/lab/mutants.md."""
+"""Results of every mutant: the tables that keep them, and docs/lab/mutants.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lab.mutants.over_core import Found
 from lab.mutants.table import Judged
 from lab.pages import Part
 
-#: What was found of each mutant on its cell, and over the core.
+#: Results of each mutant on its cell, and over the core.
 ON_ITS_CELL = Path(__file__).with_name("found.tsv")
 OVER_CORE = Path(__file__).with_name("found-over-core.tsv")
 
@@ -34,7 +34,7 @@ def text_over_core(found: Sequence[Found]) -> str:
 
 
 def judged() -> list[Judged]:
-    """Return what is committed of each mutant on its cell."""
+    """Return the committed result of each mutant on its cell."""
     rows = {row["mutant"]: row for row in tables.read(ON_ITS_CELL, table.COLUMNS)}
     return [
         Judged(mutant, rows[mutant.name]["verdict"], rows[mutant.name]["named"])
@@ -44,7 +44,7 @@ def judged() -> list[Judged]:
 
 
 def found() -> list[Found]:
-    """Return what is committed of each mutant over the core."""
+    """Return the committed result of each mutant over the core."""
     rows = tables.read(OVER_CORE, over_core.COLUMNS)
     return [
         Found(row["mutant"], row["cell"], row["verdict"], row["named"], int(row["tried"])) for row in rows

@@ -1,4 +1,4 @@
-"""What is delegated, what is shared, and what one partition's lowering leaves behind for the next."""
+"""Mutants of partitioning: delegation, sharing, and state that one partition's lowering leaves for the next."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         name="lowering-skips-a-partition",
         kind="delegate silently not lowered",
-        does="exir lowers all but the last of the partitions that it was told of",
+        does="exir lowers all partitions but the last",
         cell="xnnpack-fp32/two-delegates",
         verdict="changed",
         # The function: it is no pass.

@@ -109,7 +109,7 @@ MUTANTS = (
     Mutant(
         name="observer-of-half-the-range",
         kind="range of an observer",
-        does="observers cut off what is above half of the largest value",
+        does="observers cut off values above half of the largest",
         cell="xnnpack-int8/mobilenet-v2",
         verdict="imprecise",
         place="quantized",
@@ -118,7 +118,7 @@ MUTANTS = (
     Mutant(
         name="codes-of-four-bits",
         kind="range of an observer",
-        does="observers spread what they see over 16 codes in the place of 256",
+        does="observers spread values over 16 codes instead of 256",
         cell="tosa-int/linear",
         verdict="changed",
         place="quantized",

@@ -94,7 +94,7 @@ MUTANTS = (
     Mutant(
         name="table-shifted-by-an-entry",
         kind="table entry off by one",
-        does="every entry of a table stands one place too high, the last one first",
+        does="every entry of a table is one place too high, the last one first",
         cell="tosa-int/gelu-tanh",
         verdict="corrupt",
         place="InsertTableOpsPass",

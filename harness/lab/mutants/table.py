@@ -1,4 +1,4 @@
-"""The table of what the harness says of every mutant, its totals, and what must be reached."""
+"""The table of the results of every mutant, its totals, and the bounds they must reach."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from executorch_goldens.judging.verdict import DISAGREEING, Verdict
 from executorch_goldens.running.plan import Plan
 from lab.mutants.mutant import Mutant
 
-#: What must be reached of all mutants together.
+#: Shares of all mutants that must be reached.
 VERDICTS_RIGHT = 0.95
 PASSES_RIGHT = 0.90
 
-#: Stands where no pass is expected or named.
+#: Marks that no pass is expected or named.
 NONE = "-"
 
 #: Columns of the table of what was found: `Judged.verdict` and `Judged.named` of each mutant.
@@ -30,7 +30,7 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Judged:
-    """What the harness says of a mutant.
+    """The harness's result for a mutant.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Judged:
 
     @property
     def as_declared(self) -> bool:
-        """Whether it is detected, or survives as it is said to."""
+        """True if it is detected, or survives as declared."""
         return self.detected != bool(self.mutant.caught_by)
 
     def row(self) -> str:
@@ -75,7 +75,7 @@ class Judged:
 
 
 def judge(planned: Plan, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
-    """Return what the harness says of exports of `cell`, and record nothing."""
+    """Return the verdict on exports of `cell`, and record nothing."""
     reviewed = golden.read(golden.directory(planned.root, cell))
     return compare(
         cell, outcomes, reviewed, planned.release, planned.compact, planned.options.budgets
@@ -94,10 +94,10 @@ def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:
     """Yield the lines of docs/lab/mutants.md about each mutant on its cell."""
     yield "# Mutation testing"
     yield ""
-    yield f"Deliberate defects in ExecuTorch {release}, and what the harness says about them. Written by"
+    yield f"Deliberate defects in ExecuTorch {release}, and their verdicts. Written by"
     yield "`nox -s lab -- mutants --update`; the defects are in `harness/lab/mutants`. Where no pass is at fault, a"
     yield "stage is named: `delegate_0` is the serialization of a delegate, `lowered` the program around the delegates,"
-    yield "`pte` its emission. What follows a colon is what the message shows beside it."
+    yield "`pte` its emission. After a colon is the detail that the message shows."
     yield ""
     yield from HEAD
     yield from (found.row() for found in judged)
@@ -106,7 +106,7 @@ def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:
 
 
 def summary(judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield what is not as expected, the survivors with what would catch them, and the totals in the last line."""
+    """Yield unexpected results, the survivors with ideas to catch them, and the totals in the last line."""
     wrong = [found for found in judged if found.detected and not (found.verdict_right and found.pass_right)]
     if wrong:
         names = ", ".join(found.mutant.name for found in wrong)
@@ -133,7 +133,7 @@ def summary(judged: Sequence[Judged]) -> Iterator[str]:
 
 
 def is_enough(judged: Sequence[Judged]) -> bool:
-    """Whether all are detected but the declared survivors, and verdicts and passes are right often enough."""
+    """Return whether all but declared survivors are detected, and enough verdicts and passes are right."""
     return (
         all(found.as_declared for found in judged)
         and share([found.verdict_right for found in judged]) >= VERDICTS_RIGHT

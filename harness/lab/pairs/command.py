@@ -29,7 +29,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the arrays, show a model, or say what there is."""
+    """Draw the arrays, show a model, or list the arrays."""
     arrays = [rows.ARRAYS[name] for name in options.array or rows.ARRAYS]
     if options.update:
         for array in arrays:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def runs(row: Row) -> bool:
-    """Whether PyTorch runs a model, and what comes of it is finite; where a size is symbolic, whether it exports it."""
+    """Return whether PyTorch runs a model with finite results, and exports it where a size is symbolic."""
     import torch
 
     made: dict[str, Any] = {}

@@ -21,7 +21,7 @@ SIZES = (2, 3, 4, 6, 5)
 
 @dataclass(frozen=True)
 class Operator:
-    """What a model is about.
+    """The operator under test of a model.
 
     Attributes
     ----------
@@ -400,11 +400,11 @@ OPERATORS: Mapping[str, Operator] = {
     ),
 }
 
-#: What stands before the operator, and behind it. What no partitioner takes is a sort.
+#: Code before the operator, and after it. No partitioner takes a sort.
 NEIGHBOURS = ("nothing", "view", "permute", "clone", "slice", "cat", "clamp", "outside")
-#: What only a second operand can be.
+#: Values for a second operand only.
 OF_TWO = ("one twice", "constant", "constant of two")
-#: What becomes of the operands.
+#: Uses of the operands.
 SHARED = ("apart", "one twice", "constant", "constant of two", "output as well", "state")
 LAYOUTS = ("contiguous", "permuted", "channels last")
 USERS = ("one", "two", "output as well")

@@ -28,7 +28,7 @@ class Array:
     name
         With which those of its models begin.
     triples
-        Factors of which every three values are in some row, not every two alone.
+        Factors whose values occur in all triples, not only in all pairs.
     """
 
     name: str
@@ -61,7 +61,7 @@ def digest(array: Array = PAIRS) -> str:
 
 
 def drawn(array: Array, runs: Callable[[Row], bool]) -> list[Row]:
-    """Return rows that have every pair of values which fit each other, as far as PyTorch itself `runs` them.
+    """Return rows that have every pair of compatible values that PyTorch itself `runs`.
 
     Raises
     ------

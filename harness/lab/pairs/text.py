@@ -11,7 +11,7 @@ from lab.fuzz.model import LARGEST, LEAST
 from lab.pairs.factors import BOOLEAN, FLOATS, SIZES, Row
 from lab.pairs.wider import HALVES, NOTHING, OPERATORS, PARAMETER
 
-#: What stands before the operator: from ``given`` to ``x``, and the input's shape where that is another.
+#: Code before the operator: from ``given`` to ``x``, and the input's shape where it differs.
 BEFORE = {
     "nothing": "given",
     "view": "given.reshape(SHAPE)",
@@ -22,7 +22,7 @@ BEFORE = {
     "clamp": "given.clamp(-2, 2)",
     "outside": "given.sort(-1).values",
 }
-#: What stands behind it.
+#: Code after it.
 AFTER = {
     "nothing": "made",
     "view": "made.reshape(-1)",
@@ -34,11 +34,11 @@ AFTER = {
     "outside": "made.sort(-1).values",
 }
 
-#: What a second operand is that the model holds, and what is returned as well, by who uses what was made.
+#: Second operands that the model holds, and further outputs, by the users of its values.
 CONSTANT = ("constant", "constant of two", "scalar")
 RESULTS = {"output as well": ("made",), "computed twice": ("again",), "returned twice": ("after",)}
 FLOATING = (*FLOATS, *HALVES)
-#: What a form needs beside torch: what registers its operators.
+#: Modules besides torch that register a form's operators.
 FURTHER = {"quantized_decomposed": "torch.ao.quantization.fx._decomposed"}
 
 
@@ -87,12 +87,12 @@ def _class(row: Row, form: str, shape: Sequence[int], has_y: bool, has_w: bool) 
 
 
 def _takes_other(row: Row, has_y: bool) -> bool:
-    """Whether the second operand is an input of its own."""
+    """Return whether the second operand is an input of its own."""
     return has_y and row.shared not in (*CONSTANT, "one twice")
 
 
 def _laid_out(value: str, held: str, rank: int) -> str:
-    """Return the expression for what is held, in the layout that `held` says."""
+    """Return the expression for a held tensor, in the layout `held`."""
     if held == "permuted buffer" and rank > 1:
         return f"({value}).transpose(0, -1).contiguous().transpose(0, -1)"
     if held == "channels-last buffer" and rank == 4:
@@ -202,7 +202,7 @@ def _filled(shape: Sequence[int], dtype: str, step: int) -> str:
 
 
 def in_words(row: Row) -> str:
-    """Return what a row is, in one line."""
+    """Return the description of a row, in one line."""
     form = textwrap.shorten(OPERATORS[row.operator].forms[row.form], 60)
     around = f"before: {row.before}, after: {row.after}; {row.shared}; users: {row.users}; {row.sized}"
     if row.held != PARAMETER:

@@ -1,6 +1,6 @@
-"""The factors of the wider matrix: every target and dtype there is, and what holds, surrounds and sizes the operands.
+"""The factors of the wider matrix: every target and dtype, and what holds, surrounds and sizes the operands.
 
-No fix was read to choose a value. Targets are all of the harness's own, of which each pair of releases takes those
+No fix was read to choose a value. Targets are all of the harness's own, and each pair of releases takes those
 that the older one knows (`lab.untaught.targets`). To the operators come those that the tables of the partitioners of
 ExecuTorch 1.1.0 have and no form of the matrix is decomposed to. Dtypes are those of its samples of PyTorch's database.
 The other factors are the forms that data takes: what an operand is held by, in which layout, shared with what; what
@@ -46,7 +46,7 @@ OPERATORS: Mapping[str, Operator] = {
         ("x @ torch.eye(5, dtype=x.dtype)", "x + torch.eye(6, 5, dtype=x.dtype)"), FLOATS, (2, 3)
     ),
     "copy": Operator(("x.clone().copy_(y)", "torch.empty_like(x).copy_(x)"), ANYTHING),
-    # What the extensions of TOSA's specification are for, beside dtypes and states.
+    # The subjects of TOSA's extensions, beside dtypes and states.
     "condition": Operator(
         (
             "torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x + 1, (x,))",
@@ -79,7 +79,7 @@ ALIKE = {"bfloat16": "float16", "int8": "int32", "uint8": "int32"}
 DTYPES = (*ANYTHING, *ALIKE)
 HALVES = ("float16", "bfloat16")
 
-#: What does nothing, by name: before the operator, of ``given``; behind it, of ``made``.
+#: No-ops by name: before the operator, of ``given``; after it, of ``made``.
 NOTHING = {
     "same view": "{0}.reshape({0}.shape)",
     "same permute": "{0}.permute(tuple(range({0}.dim())))",
@@ -96,7 +96,7 @@ NOTHING = {
     "in place": "{0}.clone().mul_(1)",
 }
 NEIGHBOURS = (*factors.NEIGHBOURS, *NOTHING)
-#: What only a second operand can be.
+#: Values for a second operand only.
 OF_TWO = (*factors.OF_TWO, "scalar", "broadcast", "another type")
 SHARED = (*factors.SHARED, "scalar", "broadcast", "another type")
 USERS = (*factors.USERS, "computed twice", "returned twice")
@@ -106,7 +106,7 @@ SYMBOLIC = SIZED[2:]
 #: Neighbours before an operator that keep the sizes, and sharing that asks for none.
 KEEPING = ("nothing", "clone", "clamp", *NOTHING)
 OF_ANY_SIZE = ("apart", "one twice", "output as well", "scalar", "broadcast", "another type")
-#: What holds weights and constants.
+#: Holders of weights and constants.
 PARAMETER = "parameter"
 HELD = (PARAMETER, "buffer", "literal", "permuted buffer", "channels-last buffer", "part of a buffer")
 
@@ -124,7 +124,7 @@ FACTORS: Mapping[str, Sequence[object]] = {
     "sized": SIZED,
     "held": HELD,
 }
-#: Factors of few values, of which every three are in some row.
+#: Factors with few values, whose triples all occur.
 TRIPLES = (("dtype", "target", "shared"), ("sized", "shared", "users"), ("held", "shared", "layout"))
 
 
@@ -134,7 +134,7 @@ def _dtype_fits(row: Mapping[str, Any]) -> bool:
 
 
 def _has_held(row: Mapping[str, Any]) -> bool:
-    """Whether the model holds weights or constants, or else nothing is said of what holds them."""
+    """Return whether the model holds weights or constants, or the holder is not specified."""
     return bool(OPERATORS[row["operator"]].weights) or row["shared"] in (
         "constant",
         "constant of two",

@@ -33,7 +33,7 @@ ELSEWHERE = {"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Pacific/Chat
 
 
 def machines(copy: Path) -> dict[str, Machine]:
-    """Return the machines by a name that says what they are.
+    """Return the machines by a descriptive name.
 
     Goldens are made with pinned kernels: torch's plainest, one thread, no oneDNN. The first machine has them as well,
     in another place; the others have whatever kernels their CPU has, so that the goldens do not rest on the pinning.
@@ -55,7 +55,7 @@ def machines(copy: Path) -> dict[str, Machine]:
 
 
 def copy_sources(models: Sequence[str], copy: Path) -> None:
-    """Copy into `copy` what its exports import: the harness and the packages, or files, that `models` are in.
+    """Copy the imports of the exports into `copy`: the harness and the packages, or files, of `models`.
 
     Modules that a zoo imports from other packages of its repository are imported from there.
     """
@@ -87,14 +87,14 @@ OF_EXPORTS = ("delegate", "pte", "failure", golden.LAYOUT)
 
 
 def texts(outcome: Outcome) -> dict[str, str]:
-    """Return what would be recorded of an export."""
+    """Return the texts that an export would record."""
     if not isinstance(outcome.result, Artifact):
         return {golden.MANIFEST: "", "casualty": outcome.result.verdict}
     return rendering.render(outcome.result, rendering.MadeWith({}, (), ""))
 
 
 def exported_texts(texts: golden.Texts, other: golden.Texts) -> dict[str, str]:
-    """Return what is compared of a golden with another, without lines on the release and numerics: nothing runs."""
+    """Return the part of a golden to compare, without lines on the release and numerics: nothing runs."""
     kept = equality.compared(texts, other)
     lines = kept[golden.MANIFEST].splitlines(keepends=True)
     kept[golden.MANIFEST] = "".join(line for line in lines if line.startswith(OF_EXPORTS))

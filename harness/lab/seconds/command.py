@@ -1,4 +1,4 @@
-"""``python -m lab seconds``: keep what exports take, as results say it, for the shards of every clone."""
+"""``python -m lab seconds``: keep the seconds of exports, from results, for the shards of every clone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "seconds",
-        description="Bring goldens/<release>/seconds.txt up to date with what the results of runs say. A cell keeps "
+        description="Update goldens/<release>/seconds.txt from the results of runs. A cell keeps "
         "its line unless it is off by more than a quarter.",
     )
     parser.add_argument(

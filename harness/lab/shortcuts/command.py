@@ -1,4 +1,4 @@
-"""``python -m lab shortcuts``: what shortcuts save, and that they change no byte: each cell with and without.
+"""``python -m lab shortcuts``: time saved by shortcuts, and proof that bytes stay equal: each cell with and without.
 
 It works on the release that is installed. The two exports of
 a cell run at the same time, one with and one without, so that whatever else the machine does meets both.
@@ -34,7 +34,7 @@ class Pair:
     Attributes
     ----------
     differing
-        What the two do not have in common.
+        The differences of the two.
     """
 
     cell: Cell
@@ -135,7 +135,7 @@ def add_to(subparsers: Any) -> None:
         "--against",
         default="none",
         metavar="none|NAME,...",
-        help="what to compare with (default: %(default)s)",
+        help="baseline (default: %(default)s)",
     )
     share(parser.add_argument, "--models")
     share(parser.add_argument, "--cell")

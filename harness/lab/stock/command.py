@@ -1,4 +1,4 @@
-"""``python -m lab stock TOOLCHAIN ...``: what the patches correct, on every release, patches off and on.
+"""``python -m lab stock TOOLCHAIN ...``: corrections of the patches, on every release, patches off and on.
 
 It drives the exports of each release's environment from one interpreter and prints
 one table: the upstream issues, compared with what releases.toml declares, and the findings that a patch corrects.
@@ -30,7 +30,7 @@ TITLES = {
     **{name: patches.PATCHES[name].summary for name in CORRECTED},
 }
 
-#: What a release shows, by row.
+#: States of a release, by row.
 States = dict[str, Finding]
 
 
@@ -106,10 +106,10 @@ def fitting_shortcuts(toolchain: Toolchain) -> tuple[str, ...]:
 
 
 def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) -> tuple[States, States]:
-    """Return what a release shows of each issue and finding with patches off, and with patches on.
+    """Return the state of each issue and finding in a release with patches off, and with patches on.
 
     An issue is shown on the release as it was published, and with the patches declared for it. A finding is shown with
-    those of issues on both sides, so that it stands alone, and with the patches of all findings on the right.
+    those of issues on both sides, to isolate it, and with the patches of all findings on the right.
     """
     issues = {
         f"#{number}": cells for number, cells in issue_cells(load_zoo(settings.models).values()).items()

@@ -1,4 +1,4 @@
-"""The upstream issues, and the findings that a patch corrects: the cases that show each, and what a release shows."""
+"""The upstream issues, and the findings that a patch corrects: the cases that show each, and their state."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ CORRECTED = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What a release shows of a issue, or of a finding.
+    """The state of an issue, or of a finding, in a release.
 
     Attributes
     ----------
     state
         ``bug``, ``fails`` or ``fixed``; see releases.toml.
     facts
-        What was measured, a line each.
+        The measurements, a line each.
     """
 
     state: str

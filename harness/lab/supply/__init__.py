@@ -1,1 +1,1 @@
-"""What environments are made of: locks, known vulnerabilities, licences; docs/lab/supply-chain.md."""
+"""Supply chain of environments: locks, known vulnerabilities, licences; docs/lab/supply-chain.md."""

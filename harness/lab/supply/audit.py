@@ -1,7 +1,7 @@
-"""``python -m lab audit``: known vulnerabilities, bills of materials and licences of what environments hold.
+"""``python -m lab audit``: known vulnerabilities, bills of materials and licences of environments.
 
 The tools are those of their field: pip-audit, cyclonedx-py and pip-licenses, from the lock `audit`. What is locked is
-asked about and listed from the locks; licences stand in what is installed.
+asked about and listed from the locks; licences are in the installed packages.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ BILLS = REPOSITORY / "build" / "bom"
 SMALLEST = "branches"
 #: Characters of a licence that are shown: some give its whole text in place of its name.
 LONGEST = 80
-#: What pip-licenses prints for none.
+#: The value of pip-licenses for none.
 NONE = "UNKNOWN"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a service of vulnerabilities said.
+    """The answer of a vulnerability service.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ def tool(name: str) -> str:
 
 
 def answer(printed: Mapping[str, Any]) -> Answer:
-    """Return what pip-audit's JSON says.
+    """Return the content of pip-audit's JSON.
 
     It ends with 0 where a distribution was skipped, for instance because the index has none of the data: that is no
     answer.
@@ -77,7 +77,7 @@ def answer(printed: Mapping[str, Any]) -> Answer:
 
 
 def asked(names: Sequence[str], service: str) -> Answer:
-    """Ask a service about what locks hold."""
+    """Ask a service about the content of locks."""
     files = (word for name in names for word in ("-r", str(locking.path(name))))
     command = [tool("pip-audit"), "--format", "json", "--vulnerability-service", service]
     command += ["--require-hashes", "--disable-pip", "--progress-spinner", "off", *files]
@@ -90,7 +90,7 @@ def asked(names: Sequence[str], service: str) -> Answer:
 
 
 def vulnerabilities(service: str) -> int:
-    """Print what is known of what is locked; return the exit code."""
+    """Print known vulnerabilities of locked packages; return the exit code."""
     if unasked := asked([SMALLEST], service).unasked:
         print(f"known vulnerabilities: nobody could be asked, {service} does not answer ({unasked[0][:200]})")
         return ERROR
@@ -155,7 +155,7 @@ def shown(licence: str) -> str:
 
 
 def table(pythons: Mapping[str, str]) -> Iterator[str]:
-    """Yield a table of the licences of what releases' environments hold; `pythons` has their interpreters."""
+    """Yield a table of the licences in releases' environments; `pythons` has their interpreters."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for version, python in pythons.items():
         for name, licence in licences(python).items():
@@ -172,7 +172,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "audit",
-        description="Write bills of materials, and ask about known vulnerabilities of what is locked: ends with 1 if "
+        description="Write bills of materials, and ask about known vulnerabilities of locked packages: exits with 1 if "
         "there are any, with 2 if nobody could be asked.",
     )
     parser.add_argument(

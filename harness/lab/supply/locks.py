@@ -32,7 +32,7 @@ from lab.guests import layer
 
 HEADER = f"# Made by `{locking.UPDATE}`: docs/lab/supply-chain.md.\n"
 
-#: What only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
+#: Packages that only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
 OF_TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
 #: Extras of pyproject.toml that have an environment of their own.
 ALONE = ("cluster", "review", "report", "explore", "docs")
@@ -40,18 +40,18 @@ ALONE = ("cluster", "review", "report", "explore", "docs")
 #: One distribution of a lock: its line, and those below it that are indented.
 ENTRY = re.compile(r"^\S.*\n(?:[ \t]+.*\n)*", re.MULTILINE)
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s)")
-#: Where environments are made: what applies to none of these is left out.
+#: Platforms of environments: packages for none of these are left out.
 MACHINES = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"))
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a lock is made from.
+    """The sources of a lock.
 
     Attributes
     ----------
     requirements
-        What is asked for.
+        The requirements.
     over
         The release beside which it is installed: what that has is not in this lock.
     torch
@@ -112,7 +112,7 @@ def wanted() -> dict[str, Wanted]:
 
 
 def entries(text: str, name: str) -> dict[str, Locked]:
-    """Return what a lock holds, by canonical name; raise `LockError` for what a lock may not have."""
+    """Return the packages of a lock, by canonical name; raise `LockError` for a forbidden entry."""
     found: dict[str, Locked] = {}
     for match in ENTRY.finditer(text):
         line = match[0].partition("\n")[0].removesuffix("\\").strip()
@@ -130,7 +130,7 @@ def entries(text: str, name: str) -> dict[str, Locked]:
             raise LockError(f"{name}: {line!r} does not pin a public version")
         canonical = canonicalize_name(requirement.name)
         if canonical in found:
-            raise LockError(f"{name}: {canonical} stands twice")
+            raise LockError(f"{name}: {canonical} occurs twice")
         hashes = len(HASH.findall(match[0]))
         if not hashes:
             raise LockError(f"{name}: {canonical} has no hash")
@@ -139,7 +139,7 @@ def entries(text: str, name: str) -> dict[str, Locked]:
 
 
 def read(folder: Path, name: str) -> dict[str, Locked]:
-    """Return what the lock of a name holds, nothing where there is no file; raise `LockError`."""
+    """Return the packages of the lock of a name, empty where there is no file; raise `LockError`."""
     file = folder / f"{name}.txt"
     return entries(file.read_text(encoding="utf-8"), file.name) if file.is_file() else {}
 
@@ -153,7 +153,7 @@ def with_what_it_is_over(folder: Path, name: str, lock: Wanted) -> dict[str, Loc
 
 
 def problems(folder: Path = locking.FOLDER) -> Iterator[str]:
-    """Yield what does not hold of the locks: a line each, with the lock and what it lacks."""
+    """Yield the defects of the locks: a line each, with the lock and what it lacks."""
     locks = wanted()
     names = {*locks, *(lock.torch for lock in locks.values() if lock.torch)}
     present = {file.stem for file in folder.glob("*.txt")}
@@ -202,12 +202,12 @@ def applies(entry: str) -> bool:
 
 
 def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str:
-    """Return what uv makes of a lock's requirements, the versions that the lock has preferred."""
+    """Return uv's resolution of a lock's requirements, preferring the lock's versions."""
     uv = shutil.which("uv")
     if uv is None:
         sys.exit("nox -s lab -- locks needs uv: pip install uv")
     python = releases.load().python
-    # What this machine alone has must not get into a lock: no settings of a person, no folder of wheels.
+    # Nothing of this machine must get into a lock: no settings of a person, no folder of wheels.
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -234,7 +234,7 @@ def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str
 def parts(
     folder: Path, name: str, lock: Wanted, words: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, Locked]]]:
-    """Yield the locks that come of one resolution, with what each holds."""
+    """Yield the locks of one resolution, with the packages of each."""
     text = "".join(entry for entry in ENTRY.findall(resolved(folder, name, lock, words)) if applies(entry))
     # The files that uv was handed are gone.
     text = re.sub(r"-[rc] /[^,\n]+(, )?", "", text)
@@ -250,7 +250,7 @@ def parts(
 
 
 def update(folder: Path, words: Sequence[str]) -> None:
-    """Write every lock, and delete what belongs to none."""
+    """Write every lock, and delete unused ones."""
     folder.mkdir(parents=True, exist_ok=True)
     written = set()
     for name, lock in wanted().items():
@@ -265,7 +265,7 @@ def update(folder: Path, words: Sequence[str]) -> None:
 
 
 def incomplete(folder: Path) -> Iterator[str]:
-    """Yield what uv finds that a lock lacks, or has in vain."""
+    """Yield packages that a lock lacks, or does not need, by uv."""
     for name, lock in wanted().items():
         for part, held in parts(folder, name, lock, ()):
             now, has = (
@@ -285,7 +285,7 @@ def add_to(subparsers: Any) -> None:
         description="Check that locks hold all that environments need, or write them.",
     )
     parser.add_argument(
-        "--update", action="store_true", help="write them; what still fits keeps its version, but for"
+        "--update", action="store_true", help="write them; versions that still fit are kept, but for"
     )
     parser.add_argument("--upgrade", action="store_true", help="everything, or")
     parser.add_argument(

@@ -12,7 +12,7 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.results import merging
 
-#: Parts of a tolerance up to which cells are counted; the last is as far as an element may be.
+#: Shares of a tolerance up to which cells are counted; the last is the whole.
 PARTS = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 
 

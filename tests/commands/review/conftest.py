@@ -1,4 +1,4 @@
-"""What runs propose: of real exports made once (`tests.conftest.exports`), in the place of the sweep (`replay`)."""
+"""Proposals of runs, from real exports made once (`tests.conftest.exports`) and replayed (`replay`)."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def proposed(proposing: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command ended with and printed."""
+class Printed:
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -92,18 +92,18 @@ class Said:
             assert fact in self.err, self.err
 
 
-Review = Callable[..., Said]
+Review = Callable[..., Printed]
 
 
 @pytest.fixture
 def review(proposed: Runner, capsys: pytest.CaptureFixture[str]) -> Review:
     """``goldens review`` over the results of `proposed`."""
 
-    def call(*words: str) -> Said:
+    def call(*words: str) -> Printed:
         folders = (f"--goldens={proposed.goldens}", f"--sweeps={proposed.folder / 'sweeps'}")
         code = cli.main(["review", *folders, *words])
         printed = capsys.readouterr()
-        return Said(code, printed.out, printed.err)
+        return Printed(code, printed.out, printed.err)
 
     return call
 
@@ -119,7 +119,7 @@ def measured_before(runner: Runner, cell: str, used: float) -> None:
 
 
 def found(runner: Runner) -> dict[str, Group]:
-    """Return the groups of what `runner` proposes, by title."""
+    """Return the groups of the proposals of `runner`, by title."""
     standing = Standing(
         Config(REPOSITORY, runner.goldens, runner.folder, patches="auto"), runner.goldens.resolve()
     )

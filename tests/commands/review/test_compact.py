@@ -1,4 +1,4 @@
-"""Compact goldens: what their cells propose, the texts on both sides, known defects by cause."""
+"""Compact goldens: proposals of their cells, the texts on both sides, known defects by cause."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import listing
 from executorch_goldens.review.groups import BARRED, PENDING, seen
 from tests import REPOSITORY
-from tests.commands.review.conftest import Said, cells, found, path_of, titled
+from tests.commands.review.conftest import Printed, cells, found, path_of, titled
 from tests.conftest import Artifacts
 from tests.support.making import wrong
 from tests.support.runner import Runner
@@ -25,7 +25,7 @@ from tests.support.runner import Runner
 RUN = ("--variations", "0,4", "--models", "zoo_two", "--tier", "full", "--explain", "off")
 UPDATE = "--snapshot-update"
 
-Reviews = Callable[..., Said]
+Reviews = Callable[..., Printed]
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def compacted(
 def reviewing(compacted: Runner, capsys: pytest.CaptureFixture[str]) -> Reviews:
     """``goldens review`` over the results of `compacted`."""
 
-    def call(*words: str) -> Said:
+    def call(*words: str) -> Printed:
         folders = (f"--goldens={compacted.goldens}", f"--sweeps={compacted.folder / 'sweeps'}")
         code = cli.main(["review", *folders, *words])
         printed = capsys.readouterr()
-        return Said(code, printed.out, printed.err)
+        return Printed(code, printed.out, printed.err)
 
     return call
 
@@ -76,7 +76,7 @@ def test_a_changed_compact_cell_is_proposed_and_accepted_with_those_of_its_cause
 
 
 def test_texts_that_only_digests_are_known_of_are_said_to_be_so(compacted: Runner) -> None:
-    """Nothing was kept: runs of `compacted` use no cache."""
+    """No run of `compacted` uses a cache, so nothing was kept."""
     (member,) = (
         member
         for group in found(compacted).values()

@@ -1,4 +1,4 @@
-"""The report after a review, in a real browser: what was accepted and rejected, without a next run."""
+"""The report after a review, in a real browser: accepted and rejected causes, without a next run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REASON = "for the <b>backend</b> (#21480)"
 def reader(
     proposed: Runner, review: Review, browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Reader]:
-    """The report of results of which a review has accepted one cause and rejected another."""
+    """The report of results after a review that accepted one cause and rejected another."""
     for name in ("grandalf", "markdown_it"):
         pytest.importorskip(name)
     for target in ("tosa-fp", "tosa-int"):

@@ -1,4 +1,4 @@
-"""What a review makes of cells that fail: accepted only with the decision, which is written beside the goldens."""
+"""Reviews of failing cells: accepted only with the decision, which is written beside the goldens."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ def test_a_cause_that_makes_cells_fail_is_a_decision_and_is_listed_so(
         "to decide: --accept GROUP --expect records these, and that they are expected: 1 cause, 2 cells"
         in listed
     )
-    assert "a FAILURE is a decision, and nothing expects it: in its @case, expects=" in listed
+    assert "a FAILURE is recorded only if it is expected: in its @case, expects=" in listed
 
 
 def test_it_is_not_accepted_without_being_expected(proposed: Runner, review: Review) -> None:
     before = proposed.files()
     refused = review("--accept", titled(proposed, "fails: ").name)
-    refused.refused("nothing was recorded", CELLS[0], "a FAILURE is a decision", "--accept GROUP --expect")
+    refused.refused(
+        "nothing was recorded", CELLS[0], "a FAILURE is recorded only if", "--accept GROUP --expect"
+    )
     assert proposed.files() == before
 
 

@@ -1,4 +1,4 @@
-"""The page of a cause in a report says what a review says: what is wrong elsewhere, and the word that it takes."""
+"""The page of a cause in a report agrees with the review: wrong cells elsewhere, and the required word."""
 
 from __future__ import annotations
 

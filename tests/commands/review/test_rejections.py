@@ -1,4 +1,4 @@
-"""What is rejected is remembered, and can be declared as a known defect."""
+"""Rejected causes are remembered, and can be declared as known defects."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_names_alone_are_one_cause_and_one_accept_whichever_pass_gave_them(
 def test_names_alone_are_accepted_by_one_key(renaming: Runner) -> None:
     session = Session([titled(renaming, "names alone")], {})
     assert pressed(session, "ay")
-    assert len(session.said.accepted) == 8
+    assert len(session.decisions.accepted) == 8
 
 
 def test_variations_that_differ_in_names_alone_are_no_such_cause(

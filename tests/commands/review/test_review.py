@@ -1,4 +1,4 @@
-"""What runs propose, how it is grouped by cause, what is recorded of it and what is refused."""
+"""Proposals of runs, their grouping by cause, and the records and refusals of a review."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Ar
     )
     more = quantities(old, new)
     assert more.operators == {"XNNAdd": 1, "XNNFullyConnected": -1}
-    # Weights of 3 x 4 and a bias of 3 are gone, float32; the 32 bytes that are added stand beside it.
+    # Weights of 3 x 4 and a bias of 3 are gone, float32; the 32 added bytes are listed beside it.
     assert more.constants == -4 * (12 + 3) + 32
     assert quantities(new, old).constants == -more.constants
     assert {str(each) for each in edits(old, new)} >= {"XNNAdd gained", "XNNFullyConnected lost"}
@@ -289,7 +289,7 @@ def test_the_list_shows_each_cause_with_one_specimen_and_exits_with_0(
     assert said.code == cli.SAME
     assert said.err == ""
     assert "to review: 2 causes, 6 cells" in said.out
-    assert "cannot be recorded: these are not right, or do not repeat: 2 causes, 3 cells" in said.out
+    assert "cannot be recorded: wrong, or not reproducible: 2 causes, 3 cells" in said.out
     for group in found(proposed).values():
         assert f"\n{group.name}  {group.head}\n" in said.out
     assert said.out.count("for example ") == 4
@@ -383,7 +383,7 @@ def test_what_is_wrong_or_disagrees_cannot_be_accepted(proposed: Runner, review:
     [
         ({"commit": "0" * 40}, ["made at commit 000000000000", "run the cell again"]),
         ({"commit": None}, ["made at commit none", "run the cell again"]),
-        ({"changes": "0" * 64}, ["other uncommitted changes than there are now (", "run the cell again"]),
+        ({"changes": "0" * 64}, ["other uncommitted changes (now: ", "run the cell again"]),
         ({"settings": {"patches": []}}, ["patches none", "--snapshot-update"]),
         ({"models": ["other_zoo"]}, ["holds the goldens of zoo_three", "other_zoo"]),
     ],
@@ -398,7 +398,7 @@ def test_a_proposal_made_otherwise_is_refused(
         edit(proposed, f"{target}/alpha", **fields)
     review("--accept", name).refused("nothing was recorded", "/alpha", *facts)
     listed = review("--list")
-    assert "out of date: run these cells again: 1 cause, 4 cells" in listed.out
+    assert "out of date: run the cells again: 1 cause, 4 cells" in listed.out
     for fact in facts:
         assert fact in listed.out
     assert proposed.files() == before
@@ -414,8 +414,8 @@ def test_a_proposal_has_to_have_the_patches_that_the_repository_sets(proposed: R
         return Standing(repository, proposed.goldens).objection(proposal)
 
     assert objection(patched, "auto") == objection(plain, "none") == ""
-    assert "patches none where a run has partition-order" in objection(plain, "auto")
-    assert "where a run has none" in objection(patched, "none")
+    assert "patches none, and now partition-order" in objection(plain, "auto")
+    assert ", and now none" in objection(patched, "none")
 
 
 def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_accepted(
@@ -579,9 +579,9 @@ def test_a_golden_to_be_that_is_not_what_was_proposed_is_one_clear_error(
     texts = golden.read(one)
     assert texts is not None
     golden.write(one, golden.sealed({**golden.unsealed(texts), "graph.txt": "another\n"}))
-    review("--list").refused(str(one), "by digest", "Run its cell again")
+    review("--list").refused(str(one), "does not have the digest in", "Run its cell again")
     shutil.rmtree(one)
-    review("--list").refused(str(one), "by digest")
+    review("--list").refused(str(one), "does not have the digest in")
 
 
 def test_a_proposal_in_the_folder_of_another_cell_or_release_is_one_clear_error(

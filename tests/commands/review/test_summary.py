@@ -1,4 +1,4 @@
-"""What runs found, in ten lines for a pull request."""
+"""Findings of runs, in ten lines for a pull request."""
 
 from __future__ import annotations
 

@@ -71,10 +71,10 @@ LEFT, RIGHT, TAB = "\x1b[D", "\x1b[C", "\t"
 def test_keys_decide_and_nothing_is_written_without_a_y(
     session: Session, keys: str, cells: int, reasons: list[str], written: bool
 ) -> None:
-    # A key that stands behind the end of a sequence would be left over: each sequence ends the review.
+    # A key after the end of a sequence would be left over: each sequence ends the review.
     assert pressed(session, keys if written or keys[-1] in "qn\x03" else f"{keys}\x03") == written
-    assert len(session.said.accepted) == cells
-    assert list(session.said.rejected.values()) == reasons
+    assert len(session.decisions.accepted) == cells
+    assert list(session.decisions.rejected.values()) == reasons
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_keys_decide_and_nothing_is_written_without_a_y(
 )
 def test_a_key_declares_only_what_cannot_be_recorded(session: Session, keys: str, known: int) -> None:
     pressed(session, keys)
-    assert len(session.said.known) == known
+    assert len(session.decisions.known) == known
     assert ("  known defect: a sign" in list(session.conclusion())) == bool(known)
 
 
@@ -98,7 +98,7 @@ def test_one_key_accepts_a_cause_and_one_writes_all(proposed: Runner, session: S
     standing = Standing(
         Config(REPOSITORY, proposed.goldens, proposed.folder, patches="auto"), proposed.goldens
     )
-    accepted = list(session.said.accepted.values())
+    accepted = list(session.decisions.accepted.values())
     written = record(accepted, proposed.sweeps.parent, proposed.goldens, standing)
     assert {path.relative_to(proposed.root) for path in written} == {
         *(Path(target, "alpha") for target in TARGETS),
@@ -173,13 +173,13 @@ def test_what_is_corrupt_elsewhere_is_accepted_by_a_typed_yes(
     doubted: Session, keys: str, accepted: int
 ) -> None:
     assert pressed(doubted, keys) == bool(accepted)
-    assert {member.proposal.verdict for member in doubted.said.accepted.values()} <= {"changed"}
-    assert len(doubted.said.accepted) == accepted
+    assert {member.proposal.verdict for member in doubted.decisions.accepted.values()} <= {"changed"}
+    assert len(doubted.decisions.accepted) == accepted
 
 
 def test_the_last_reason_is_offered_again(session: Session) -> None:
     assert pressed(session, "ra sign\rr\ry")
-    assert list(session.said.rejected.values()) == ["a sign", "a sign"]
+    assert list(session.decisions.rejected.values()) == ["a sign", "a sign"]
 
 
 def test_an_interrupt_asks_what_becomes_of_decisions(session: Session) -> None:

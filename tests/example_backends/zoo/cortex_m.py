@@ -1,4 +1,4 @@
-"""What Cortex-M's quantizer and passes do, each in a model of its own."""
+"""Cortex-M's quantizer and passes, each with a model of its own."""
 
 import torch
 from torch import nn

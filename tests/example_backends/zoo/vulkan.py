@@ -1,4 +1,4 @@
-"""What Vulkan's passes and serializer do, each in a model of its own."""
+"""Vulkan's passes and serializer, each with a model of its own."""
 
 import torch
 from torch import nn

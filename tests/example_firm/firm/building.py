@@ -1,4 +1,4 @@
-"""How the firm makes its programs; its release scripts call these functions as well."""
+"""Build functions of the firm's programs; its release scripts call them as well."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Locals = dict[str, Any]
 
 @dataclass(frozen=True)
 class Container:
-    """A container whose order is not the model's, where it stands, and the case that fills it.
+    """A container whose order is not the model's, its place, and the case that fills it.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ def test_a_case_fills_the_container_whose_order_it_guards(
     outer = sys.gettrace()
     sys.settrace(watch)
     try:
-        # Some releases lower the case and some fail behind the container.
+        # Some releases lower the case and some fail after the container.
         with contextlib.suppress(Exception):
             Export(case, Lowering.named(container.target)).lower(example_of(case))
     finally:

@@ -1,4 +1,4 @@
-"""Every case builds the same bits on every torch release, runs, exports strictly, and says what it is for."""
+"""Every case builds the same bits on every torch release, runs, exports strictly, and states its purpose."""
 
 from __future__ import annotations
 

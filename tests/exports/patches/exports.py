@@ -361,7 +361,7 @@ def convolution() -> dict[str, Any]:
 
 
 def finding(name: str) -> dict[str, Any]:
-    """Run the script of a finding, which compares with eager; return its exit code and what it prints."""
+    """Run the script of a finding, which compares with eager; return its exit code and its output."""
     printed = io.StringIO()
     code = 0
     with contextlib.redirect_stdout(printed):

@@ -1,4 +1,4 @@
-"""What each patch changes in the artifacts of the installed release, and what it leaves alone.
+"""Effects of each patch on the artifacts of the installed release, and unaffected artifacts.
 
 All jobs of ``exports.py`` that this file needs run in three interpreters, one per hash seed, each job in a forked
 child: no patch reaches the process of the tests.
@@ -61,7 +61,7 @@ SHOWN = tuple(name for name in CORRECTED if RELEASE in PATCHES[name].fits)
 
 
 def jobs(seed: int) -> list[str]:
-    """Return what is run under `seed`; everything but the order of partitions under the first only."""
+    """Return the jobs under `seed`; everything but the order of partitions under the first only."""
     wanted = ["two_delegates", *(f"{name}:partition-order" for name in ORDER)]
     if seed != SEEDS[0]:
         return wanted

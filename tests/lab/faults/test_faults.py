@@ -1,4 +1,4 @@
-"""What faults showed, each held by a test of its own; and, slowly, the faults themselves."""
+"""Regression tests of defects that faults have shown, and, slowly, the faults themselves."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ def test_a_session_in_the_background_makes_runs_that_heed_signals(tmp_path: Path
 
 # The faults themselves
 
-#: How those begin for which a file system is mounted.
+#: Beginnings of the names of faults that mount a file system.
 MOUNTED = ("disk full", "goldens read-only")
 
 

@@ -1,4 +1,4 @@
-"""What the soaks measure with: a soak that could not see growth would prove nothing."""
+"""Measurements of the soaks: a soak that cannot see growth proves nothing."""
 
 from __future__ import annotations
 

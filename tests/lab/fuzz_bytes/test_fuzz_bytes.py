@@ -1,4 +1,4 @@
-"""Readers refuse what the fuzzing found, and the fuzzing finds what is planted."""
+"""Readers refuse the findings of the fuzzing, and the fuzzing finds planted defects."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from lab.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_fi
 
 LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
 RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
-#: A cell as it stands in the list of what was asked for, and then in that of the shard.
+#: A cell in the list of requested cells, and then in that of the shard.
 SELECTED = b'  "tosa-int/cat-h-v",\n'
 MANIFEST = golden_files(golden.MANIFEST)[0]
 COMPILED = compiled_goldens()[0]
 
 
 def without_a_tolerance() -> bytes:
-    """Return a program that was shipped, of which an output has no tolerance any more."""
+    """Return a shipped program with an output whose tolerance is gone."""
     shipped = msgspec.msgpack.decode(programs()[2])
     shipped["programs"][0]["samples"][0]["tolerances"].pop()
     return msgspec.msgpack.encode(shipped)
 
 
-#: What was found, by reader: each ended in another exception than the reader declares, or took too much memory.
+#: Findings by reader: each ended in another exception than the reader declares, or took too much memory.
 KEPT = {
     "schema, not UTF-8": ("schema", b"table A {}\x8a"),
     "schema, an enum that is no number": ("schema", b"enum A : byte { B = , C }"),

@@ -1,4 +1,4 @@
-"""The mutants are what they say, edits fit what is installed, and a few of them are judged for real."""
+"""Mutants match their description, edits fit the installed release, and a few of them are judged for real."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lab.mutants.mutant import Mutated, edited, install
 from lab.mutants.table import Judged, is_enough, summary
 from tests import REPOSITORY
 
-#: What a mutant may be judged to be; ``stable`` is for those that survive.
+#: Possible verdicts of a mutant; ``stable`` is for those that survive.
 VERDICTS = {
     *(
         "order-only",

@@ -1,4 +1,4 @@
-"""The mutants over the core: the order of cells, what is kept of a stopped session, and the committed table."""
+"""The mutants over the core: the order of cells, results kept of a stopped session, and the committed table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.running import core
 from lab.mutants import MUTANTS, Edit, page
-from lab.mutants.over_core import Found, Kept, is_enough, likeliest_first, said, shuffled, summary
+from lab.mutants.over_core import (
+    Found,
+    Kept,
+    is_enough,
+    likeliest_first,
+    passes_and_operators,
+    shuffled,
+    summary,
+)
 from tests import REPOSITORY
 
 GOLDENS = REPOSITORY / "goldens" / releases.load().default
@@ -43,7 +51,7 @@ def test_cells_that_have_what_is_edited_come_first_and_none_is_left_out(
 
 
 def test_a_golden_says_its_passes_and_operators() -> None:
-    words = said(GOLDENS, LINEAR).split()
+    words = passes_and_operators(GOLDENS, LINEAR).split()
     assert {"fuseconstantargspass", "conv2d", "rescale"} <= set(words)
 
 

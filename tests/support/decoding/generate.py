@@ -20,7 +20,7 @@ from tests.support.decoding.oracle import schema_path
 
 #: Lengths of the constants: an odd number of 4-bit numbers, and one that fills no whole byte of 6-bit ones.
 SHAPE = [3, 5]
-#: Bytes of constants behind an XNNPACK graph, paddings among them.
+#: Bytes of constants after an XNNPACK graph, paddings among them.
 CONSTANT_DATA = 96
 
 

@@ -1,4 +1,4 @@
-"""Compares what is decoded with what others make of the same bytes, field by field.
+"""Compares decoded payloads with other readers of the same bytes, field by field.
 
 TOSA and XNNPACK: ``flatc --json`` with the release's own schema. ``.pte``: ExecuTorch's deserializer. Run over any
 number of payloads in the environment of a release:
@@ -28,7 +28,7 @@ from executorch_goldens.decode.numbers import Double, Float32
 from executorch_goldens.decode.pte import NOT_IN_SCHEMA
 from executorch_goldens.decode.schemas import PLACES
 
-#: flatc prints floats with six digits behind the point. Read as an unsigned integer of the same size, a float shows all
+#: flatc prints floats with six digits after the point. Read as an unsigned integer of the same size, a float shows all
 #: of its bits.
 FLOAT_TYPES = (
     (re.compile(r":\s*\[?float\b"), "float", "uint"),
@@ -41,7 +41,7 @@ NO_VALUE = 0xFFFFFFFF
 
 @dataclass
 class Tally:
-    """What was compared, and what differed."""
+    """Counts of comparisons and differences."""
 
     counts: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ def schema_path(schemas: Schemas, name: str) -> Path:
 
 
 def flatc_json(flatc: str, schema: Path, payload: bytes) -> dict[str, Any]:
-    """Return what flatc makes of a FlatBuffer, floats as their bits."""
+    """Return flatc's reading of a FlatBuffer, floats as their bits."""
     with tempfile.TemporaryDirectory() as folder:
         text = schema.read_text()
         for pattern, old, new in FLOAT_TYPES:
@@ -239,7 +239,7 @@ def _check_value_of_xnnpack(tally: Tally, value: Value, entry: dict[str, Any]) -
 
 
 def check_pte(tally: Tally, decoded: Decoded, payload: bytes) -> None:
-    """Compare a ``.pte`` with what ExecuTorch reads from it; needs ExecuTorch."""
+    """Compare a ``.pte`` with ExecuTorch's own reading; needs ExecuTorch."""
     from executorch.exir._serialize._program import deserialize_pte_binary
 
     restored = deserialize_pte_binary(payload)
@@ -273,7 +273,7 @@ def _check_constants(tally: Tally, plan: Any, graph: Graph, buffers: Sequence[An
             stored = bytes(buffers[index].storage)
             data = bytes(value.constant.data)
             tally.counts["bytes"] += len(data)
-            # The deserializer takes the padding behind a constant for a part of it.
+            # The deserializer takes the padding after a constant for a part of it.
             tally.expect(f"constant {value.name}", stored[: len(data)], data)
             tally.expect(f"padding of {value.name}", any(stored[len(data) :]), False)
 
@@ -327,7 +327,7 @@ def _check_field(tally: Tally, path: str, node: Node, expected: Any) -> None:
     elif node is None:
         tally.expect(path, not expected or is_dataclass(expected), True)
     elif isinstance(node, float):
-        # Up to 1.4.1 the deserializer itself goes through flatc's JSON, which rounds to twelve digits behind the
+        # Up to 1.4.1 the deserializer itself goes through flatc's JSON, which rounds to twelve digits after the
         # point; flatc's own reading, above, is compared bit by bit.
         tally.expect(path, math.isclose(node, expected, rel_tol=0, abs_tol=1e-12), True)
     else:

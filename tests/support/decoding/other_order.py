@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from executorch_goldens.decode.flatbuffer import Table, read
 from executorch_goldens.decode.schema import Scalar, Schema, String, Type, Vector
 
-#: Where an offset is stored, and the part that it refers to with what aligns its end.
+#: Place of an offset, and the part that it refers to, alignment included.
 Part = tuple[int, int, int]
 
 

@@ -1,4 +1,4 @@
-"""Which kind of difference a cell is, from goldens of this project's own that are edited."""
+"""Kinds of difference of a cell, from edited goldens of this project."""
 
 from __future__ import annotations
 

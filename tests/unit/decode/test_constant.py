@@ -1,4 +1,4 @@
-"""Every data type's bits become the numbers they stand for, and different bits different text."""
+"""Every data type's bits become their numbers, and different bits different text."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_code_that_occurs_once_and_late_is_seen() -> None:
 @pytest.mark.parametrize("distinct", [1, 2, COUNTED - 1, COUNTED, COUNTED + 1])
 def test_distinct_numbers_of_wide_types_are_counted_up_to_a_limit(distinct: int) -> None:
     numbers = np.zeros(PIECE + 3000, np.int32)
-    # The last number that differs stands at the very end, the others far apart.
+    # The last number that differs is at the very end, the others far apart.
     numbers[len(numbers) - 1 - 60 * np.arange(distinct - 1)] = np.arange(1, distinct)
     summary = summarize(constant("i32", numbers.shape, numbers.tobytes()))
     assert (summary.distinct, summary.exact) == (distinct, distinct <= COUNTED)

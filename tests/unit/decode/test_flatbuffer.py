@@ -1,4 +1,4 @@
-"""The reader reads what the builder wrote, keeps account of every byte, and says where bad bytes stand."""
+"""The reader reads what the builder wrote, accounts for every byte, and locates bad bytes."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_an_offset_into_the_middle_of_a_word_is_an_error(schema: Schema) -> None
         read(schema, memoryview(payload))
 
 
-#: What a table may hold where a decoder takes something else of it.
+#: Values of a table where a decoder expects another type.
 HELD = {
     "number": 3,
     "flag": True,

@@ -1,4 +1,4 @@
-"""What is decoded is what flatc, and ExecuTorch itself, read from the same bytes."""
+"""Decoded values equal those that flatc, and ExecuTorch itself, read from the same bytes."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_constants_are_views_of_the_payload() -> None:
 
 
 def test_a_flipped_byte_changes_the_text_unless_it_changes_no_field(small: bytes) -> None:
-    """Flip bytes all over the payload: what reads as the same text must be the same fields and bytes."""
+    """Flip bytes all over the payload: equal text must mean equal fields and bytes."""
     decoded = decode(small, schemas=SCHEMAS)
     text, fields = decoded.text(), _content(decoded)
     chooser = random.Random(3)
@@ -120,7 +120,7 @@ def _float32(number: float, like: Any) -> Constant:
 
 
 def _content(decoded: Decoded) -> Any:
-    """Return everything the payload holds, without where it stands; nothing, zero and empty are the same."""
+    """Return everything the payload holds, without places; nothing, zero and empty are the same."""
     return (
         _plain(decoded.tree),
         [(name, bytes(blob.data)) for name, blob in decoded.blobs.items()],

@@ -1,4 +1,4 @@
-"""Schemas are read as written, and what is not understood is refused."""
+"""Schemas are read as written, and unknown syntax is refused."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_environment_names_another_release(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_field_that_the_schema_lacks_is_an_error_not_silence(tmp_path: Path) -> None:
-    """Decode with a schema from before a field was added: what an older decoder would do to a newer payload."""
+    """Decode with a schema from before a field was added, as an older decoder would a newer payload."""
     text = schema_path(SCHEMAS, "tosa").read_text()
     start = text.index("table TransposeAttribute")
     (tmp_path / "tosa.fbs").write_text(text.replace("  perms: [int32];\n", "", 1))

@@ -24,7 +24,7 @@ ORIGIN = rendering.MadeWith({}, ["seed0-heap0"], "none")
 def release(folder: Path, name: str) -> str:
     """Write the schemas of a release that calls the attribute scale32 of a RESCALE by `name`; return its folder."""
     folder.mkdir()
-    # The program's schema includes others that stand beside it.
+    # The program's schema includes others beside it.
     for path in schema_path(SCHEMAS, "program").parent.glob("*.fbs"):
         shutil.copy(path, folder)
     text = schema_path(SCHEMAS, "tosa").read_text()

@@ -1,4 +1,4 @@
-"""How an exception is described, and whose it is."""
+"""Descriptions of exceptions, and the code that is to blame."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_messages_of_committed_goldens_are_normalised_as_they_were() -> None
 
 
 def raised_by(code: str, module: str) -> BaseException:
-    """Return what `code` raises when it runs as the module named."""
+    """Return the exception of `code` when it runs as the module named."""
     try:
         exec(code, {"__name__": module})
     except Exception as error:

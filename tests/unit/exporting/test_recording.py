@@ -1,4 +1,4 @@
-"""What a process depended on: a program of random small modules is used again only where it would print the same."""
+"""Dependencies of a process: a program of random small modules is reused only where it would print the same."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class House:
         path.write_text(dedent(text))
 
     def run(self, how: str = "whole", record: bool = True) -> str:
-        """Run it and return what it makes."""
+        """Run it and return its result."""
         self.folder.mkdir(exist_ok=True)
         command = [sys.executable, "-P", "-c", PROGRAM, str(ROOT), str(self.folder), str(self.record), how]
         done = subprocess.run(
@@ -99,7 +99,7 @@ def house(tmp_path: Path) -> House:
 
 
 def settle(folder: Path) -> None:
-    """Wait until what was just written is older than what runs next, as far as clocks of files tell."""
+    """Wait until new files are older than the next process, by the clocks of files."""
     while any(changed_since(str(path), time.time_ns()) for path in folder.rglob("*")):
         time.sleep(0.02)
 
@@ -130,7 +130,7 @@ def statement(draw: st.DrawFn, inside: bool) -> str:
 
 @st.composite
 def module(draw: st.DrawFn, inside: bool = True) -> str:
-    """Draw a module that makes a value of what it depends on, at once or in a function that it calls."""
+    """Draw a module that makes a value from its dependencies, at once or in a function that it calls."""
     text = f"value = {draw(NUMBERS)}\n"
     for _ in range(draw(st.integers(0, 2))):
         lazy = draw(st.booleans())
@@ -182,7 +182,7 @@ def apply(house: House, edits: Mapping[str, str | None]) -> None:
             house.write(name, text)
 
 
-#: How often it was used again of how often it could have been, over all examples.
+#: Reuses, and possible reuses, over all examples.
 TALLY = {"same": 0, "reused": 0}
 
 
@@ -222,7 +222,7 @@ def test_what_would_be_the_same_is_used_again_for_the_most_part() -> None:
     assert TALLY["same"] == 0 or TALLY["reused"] >= 0.3 * TALLY["same"], TALLY
 
 
-#: What a program does, what is there before, what is changed (None deletes), and whether it must be noticed.
+#: A program's action, the files before, the changes (None deletes), and whether they must be noticed.
 KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool]] = {
     "a helper after a form feed": (
         "from zoo.a import result",
@@ -266,7 +266,7 @@ KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool
         {"gone.py": "x = 1\n"},
         True,
     ),
-    "a module of which only the spec was asked for": (
+    "a module with only its spec requested": (
         "import importlib.util; result = importlib.util.find_spec('gone') is None",
         {},
         {"gone.py": "x = 1\n"},

@@ -1,4 +1,4 @@
-"""What a stranger has written runs no code, leaves no folder, takes no memory, moves no cursor: docs/security.md."""
+"""Untrusted files run no code, write nowhere else, exhaust no memory and move no cursor: docs/lab/supply-chain.md."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_a_junit_file_declares_no_entities(shard: Path, tmp_path: Path) -> None:
 
 
 class Bomb:
-    """What unpickling it would run."""
+    """Runs this when it is unpickled."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -311,35 +311,35 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
 
 # What is shown
 
-OBEYED = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x08\u202e\u2028\ud800"
+HOSTILE = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x08\u202e\u2028\ud800"
 
 
 def test_a_command_shows_what_a_terminal_would_obey_as_text(
     shard: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     proposal = shard / "tosa-int" / "cat-h-v" / "proposal.json"
-    with_fields(proposal, reason=f"reason {OBEYED}", verdict=OBEYED)
+    with_fields(proposal, reason=f"reason {HOSTILE}", verdict=HOSTILE)
     run = shard.with_name("1.2.0")
     shard.rename(run)
     words = ("--sweeps", str(run.parent), "--goldens", str(GOLDENS))
     texts = [shard.with_name(name) for name in ("one.txt", "other.txt")]
     for text in texts:
-        text.write_text(f"{text.name} {OBEYED[:-1]}\n")
+        text.write_text(f"{text.name} {HOSTILE[:-1]}\n")
     for command in (
         ["review", "--list", *words],
         ["merge", "--markdown", str(run)],
-        ["show", f"no{OBEYED[:-1]}"],
+        ["show", f"no{HOSTILE[:-1]}"],
         ["diff", *map(str, texts)],
     ):
         cli.main(command)
         printed = "".join(capsys.readouterr())
         assert printed
-        assert not untrusted.OBEYED.search(printed), command
+        assert not untrusted.CONTROLS.search(printed), command
 
 
 def test_a_failing_cell_gives_a_job_no_command() -> None:
-    said = untrusted.inert(f"corrupt: a\n  ::add-mask::x\n::error::y\nz ##[group]q {OBEYED}")
-    assert not untrusted.OBEYED.search(said)
+    said = untrusted.escape_ci(f"corrupt: a\n  ::add-mask::x\n::error::y\nz ##[group]q {HOSTILE}")
+    assert not untrusted.CONTROLS.search(said)
     assert not any(line.lstrip().startswith("::") or "##[" in line for line in said.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""How near programs are to eager and to the float model, as goldens say it."""
+"""Accuracy of programs against eager and the float model, as goldens record it."""
 
 from __future__ import annotations
 

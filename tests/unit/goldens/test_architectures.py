@@ -90,7 +90,7 @@ def _reattributed() -> Lowered:
 
 
 def _moved() -> Lowered:
-    """Another order of what the serializer leaves no choice in."""
+    """Another order of fields that the serializer leaves no choice in."""
     return lowered(other_order(SCHEMAS.load("tosa"), OTHER, of="TosaTensor"))
 
 

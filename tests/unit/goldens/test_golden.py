@@ -1,4 +1,4 @@
-"""What a golden says, what of it is compared, and that no accident loses one."""
+"""Content of a golden, its comparison, and its safety from accidents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs from the golden, and what is new: the text that a person sees."""
+"""Differences from the golden, and new goldens: the text that a person sees."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_new_failure_leads_with_it_and_shows_its_facts() -> None:
     found = new(failure("no such thing", "export"))
     assert found.reason == "FAILURE: export, SomePass: ValueError: no such thing; has no golden yet"
     assert {"stage: export", "message: no such thing"} <= set(found.detail)
-    assert found.detail[-1] == "to record it is to accept that it fails"
+    assert found.detail[-1] == "recording it accepts that it fails"
     assert verdict.kind_of_new(found.name, found.reason) == "FAILURE"
     assert found.recordable
 

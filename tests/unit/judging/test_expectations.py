@@ -1,4 +1,4 @@
-"""Which goldens are a decision, what expects them, and what is written of that."""
+"""Goldens of failures that a decision accepts, and how it is written."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def test_a_golden_is_a_decision_whole_or_compact(texts: golden.Texts, kind: str)
 @pytest.mark.parametrize(("texts", "what"), [(FAILS, "FAILURE"), (NOTHING, "NO DELEGATE")], ids=str)
 def test_what_nothing_expects_is_refused_with_the_lines_to_write(texts: golden.Texts, what: str) -> None:
     missing = of_file().missing(CELL, texts)
-    assert missing.startswith(f"a {what} is a decision, and nothing expects it: in its @case, ")
+    assert missing.startswith(f"a {what} is recorded only if it is expected: in its @case, ")
     assert f'expects={{"tosa-int": {{"1.5.1": "{what}"}}}}' in missing
     assert f'with what = "{what}", releases = ["1.5.1"], cells = ["tosa-int/gate"]' in missing
     assert "goldens review --accept GROUP --expect" in missing
     recorded = of_file().missing(CELL, texts, recorded=True)
-    assert recorded.endswith(" (goldens review --expect --goldens=goldens writes that)")
+    assert recorded.endswith(" (goldens review --expect --goldens=goldens writes it)")
     of_test = of_file(cases=False, proposes=False).missing(CELL, texts)
     assert "@case" not in of_test
     assert "goldens review" not in of_test
@@ -106,7 +106,7 @@ def test_what_is_expected_of_no_cell_is_named() -> None:
 @pytest.mark.parametrize(
     ("table", "fact"),
     [
-        ('what = "failure"\nreleases = ["1.5.1"]\ncells = ["a/b"]', "'failure' is neither 'FAILURE'"),
+        ('what = "failure"\nreleases = ["1.5.1"]\ncells = ["a/b"]', "'failure', neither 'FAILURE'"),
         (
             'what = "FAILURE"\nreleases = ["1.5.1"]\ncells = ["a/*"]',
             "'a/*' takes every failure: name their cause",

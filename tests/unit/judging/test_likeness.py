@@ -1,4 +1,4 @@
-"""Whether artifacts are the same, renamed, reordered or different: real goldens, with names edited in their texts."""
+"""Artifacts that are the same, renamed, reordered or different: real goldens, with names edited in their texts."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_every_tensor_inside_of_every_delegate_of_the_zoo_may_be_named_otherwise
 
 
 def tensors_renamed(texts: Texts, name: str, names: Mapping[str, str]) -> dict[str, str]:
-    """Return a golden of whose delegate tensors have other names, wherever one stands."""
+    """Return a golden with other names of its delegate's tensors, everywhere."""
     place = re.compile(r"^( +(?:value|input\d*|output\d*)) ([^\s:]+)", re.MULTILINE)
     text = place.sub(lambda line: f"{line[1]} {names.get(line[2], line[2])}", texts[name])
     return with_digests({**texts, name: text}, name.partition(".")[0].replace("_", " "), "pte", "layout")

@@ -1,4 +1,4 @@
-"""Whose file raised: the innermost frame of the first cause decides."""
+"""The file to blame for an exception: the innermost frame of the first cause decides."""
 
 from __future__ import annotations
 

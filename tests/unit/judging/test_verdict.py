@@ -1,4 +1,4 @@
-"""Whether artifacts agree: in all, in all but order, or not; casualties and failures."""
+"""Agreement of artifacts: in all, in all but order, or not; casualties and failures."""
 
 from __future__ import annotations
 

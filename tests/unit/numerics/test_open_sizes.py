@@ -213,7 +213,7 @@ def test_the_rules_give_the_sizes_that_goldens_state() -> None:
 
 
 def graph_of(outlined: OutlineGraph) -> Graph:
-    """Return what the text of a graph says of names and sizes."""
+    """Return the names and sizes in the text of a graph."""
     values = {name: value_of(value) for name, value in outlined.values.items()}
     operators = tuple(
         Operator(

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from torch.fx.passes.infra.partitioner import Partition  # noqa: E402
 
 from executorch_goldens.patches.list_qparams import by_input  # noqa: E402
-from executorch_goldens.patches.output_aliases import behind, circle  # noqa: E402
+from executorch_goldens.patches.output_aliases import circle, downstream  # noqa: E402
 
 
 def node(*args: Any, graph: Any = None, **kwargs: Any) -> Any:
@@ -57,7 +57,7 @@ def test_two_partitions_that_wait_for_each_other_are_a_circle(graph: Any) -> Non
     other = node(a2)
     partitions = [Partition(0, [a1, a2]), Partition(1, [b1, b2]), Partition(2, [other])]
     assert circle(partitions, graph) == {a1, a2, b1, b2}
-    assert behind({outside_a, outside_b}, graph) == {a2, b2, other}
+    assert downstream({outside_a, outside_b}, graph) == {a2, b2, other}
     assert circle([Partition(0, [a1]), Partition(1, [b1])], graph) == set()
 
 

@@ -1,4 +1,4 @@
-"""Choosing patches, and the check that they replace what they were written for. Nothing here imports ExecuTorch."""
+"""Choosing patches, and the check of the code that they replace. Nothing here imports ExecuTorch."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def check(function: str, before: str) -> None:
-    """Verify what is at ``upstream_of_guard:function`` now."""
+    """Verify the current code of ``upstream_of_guard:function``."""
     guard.verify(guard.PATCH, "any", {"9.9.9": {f"upstream_of_guard:{function}": before}}, "9.9.9")
 
 

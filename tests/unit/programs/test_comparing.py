@@ -1,4 +1,4 @@
-"""What a run of a frozen program gives against what was frozen."""
+"""Results of a frozen program against the recorded ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from executorch_goldens.programs.running import Ran
 
 
 def given(frozen: Program, *, nudge: float) -> Ran:
-    """Return a run that gives what was frozen, with the first value of the first sample off by `nudge`."""
+    """Return a run with the frozen outputs, the first value of the first sample off by `nudge`."""
     first, *others = [sample.outputs for sample in frozen.samples]
     array = first[0].tensor().array().copy()
     array.flat[0] += nudge

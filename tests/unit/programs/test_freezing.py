@@ -1,4 +1,4 @@
-"""What is frozen of a program."""
+"""Content of a frozen program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests import DATA
 
 
 def test_a_payload_that_leaves_sizes_open_is_frozen_at_the_sizes_of_its_samples(runtime: Runtime) -> None:
-    """No reference model takes it as it is."""
+    """The reference model cannot run it with open sizes."""
     payload = (DATA / "decode/1.5.1/tosa-shape-0.tosa").read_bytes()
     recorder = Recorder()
     for number, (height, width) in enumerate([(8, 9), (5, 12), (8, 9)]):

@@ -1,4 +1,4 @@
-"""A corpus: what is written is read, what is damaged is named, whoever wrote it."""
+"""A corpus: written values are read, damage is named, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.corpora import FROZEN, REPLAYED, XNNPACK, edited, first_objec
 
 
 def rewritten(frozen: Path, folder: Path) -> Corpus:
-    """Return a corpus that has in `folder` what another one has."""
+    """Return a corpus whose `folder` has another one's content."""
     corpus = Corpus.read(frozen)
     corpus.check()
     with Writer(folder) as writer:
@@ -222,7 +222,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda m: _tensor(m).update(strides=[9 for _ in _tensor(m)["shape"]]),
         "do not fit the shape",
     ),
-    "outputs": (lambda m: _first(m)["samples"][0]["outputs"].clear(), "are not as many"),
+    "outputs": (lambda m: _first(m)["samples"][0]["outputs"].clear(), "the numbers of"),
     "tolerance": (lambda m: _first(m)["samples"][0].update(tolerances=[-1.0]), ">= 0"),
     "one variation": (lambda m: m["cells"][0].update(variations=["seed0"]), "length >= 2"),
     "colours": (lambda m: m["cells"][0].update(cell="\x1b[2J/x"), "cannot be the name of a file"),

@@ -1,4 +1,4 @@
-"""What a device is told to run, in lines."""
+"""The script of a device, line by line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_listing_that_is_not_what_the_manifest_says_is_refused(
     listing.write_text(listing.read_text().replace("step forward", "step backward", 1))
     assert cli.main(["thaw", str(tmp_path / "corpus"), "--outputs", str(tmp_path)]) == ERROR
     said = capsys.readouterr().err
-    assert f"{listing}: was changed: it is not what corpus.json says" in said
+    assert f"{listing}: was changed: its digest is not the one in corpus.json" in said
     listing.unlink()
     assert cli.main(["thaw", str(tmp_path / "corpus"), "--outputs", str(tmp_path)]) == ERROR
     assert f"{listing}: is missing" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What is brought back from a device, beside what was frozen."""
+"""Results that come back from a device, against the frozen ones."""
 
 from __future__ import annotations
 

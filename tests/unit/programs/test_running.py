@@ -1,4 +1,4 @@
-"""Frozen programs run in another interpreter, and what one leaves that may be anything."""
+"""Frozen programs run in another interpreter, and their untrusted results."""
 
 from __future__ import annotations
 

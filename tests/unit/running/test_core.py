@@ -1,4 +1,4 @@
-"""The core of a zoo: what goldens reach, the cover, the committed cores, and the runs that go by them."""
+"""The core of a zoo: the reach of goldens, the cover, the committed cores, and runs of the core tier."""
 
 from __future__ import annotations
 

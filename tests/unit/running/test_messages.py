@@ -1,4 +1,4 @@
-"""What a message says that a person can do about a corrupt cell."""
+"""Advice in the messages of corrupt cells."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ CHANGED = "lowering changed pointwise.weight of the model that it was given"
 
 
 def named(release: str, judged: Verdict, asked: str = "none", applied: tuple[str, ...] = ()) -> str:
-    """Return what a message says of patches; empty for nothing."""
+    """Return the hint about patches in a message; empty for none."""
     return "".join(unpatched(judged, releases.load().release(release), asked, applied))
 
 
@@ -108,7 +108,7 @@ def test_what_a_declared_patch_is_for_names_it_its_issue_and_the_line_that_appli
 ) -> None:
     assert named(release, judged) == (
         f'patches: exported without {patches}, which may be why: patches = "auto" under [tool.goldens] in '
-        f"pyproject.toml applies what {release} needs, or --patches auto"
+        f"pyproject.toml applies the patches of {release}, or pass --patches auto"
     )
 
 

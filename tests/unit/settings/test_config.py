@@ -1,4 +1,4 @@
-"""``[tool.goldens]``: the nearest table counts, the command line goes over it, and what is wrong with it is named."""
+"""``[tool.goldens]``: the nearest table counts, the command line overrides it, and errors in it are named."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_known_defects_are_those_that_the_repository_states_and_not_this_project
 
 @pytest.fixture
 def theirs(write: Write) -> Path:
-    """A repository with a package `models` of its own, one of whose names is also one of this project's zoo."""
+    """A repository with a package `models` of its own, with one name of this project's zoo."""
     root = write('[tool.goldens]\nmodels = ["models"]\ntargets = ["xnnpack-fp32"]\n')
     (root / "models").mkdir()
     (root / "models" / "__init__.py").write_text(
@@ -301,7 +301,7 @@ def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_p
 
 def test_the_first_help_of_a_run_has_at_most_twenty_options() -> None:
     first = [each.name for each in options.DECLARED.values() if each.first]
-    # --plan and --snapshot-update stand beside them.
+    # --plan and --snapshot-update are beside them.
     assert len(first) + 2 <= 20
 
 

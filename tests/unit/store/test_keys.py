@@ -1,4 +1,4 @@
-"""What is asked of an export: once an ingredient changes, so does the request. The environment is a real, empty one."""
+"""Requests of exports: a changed ingredient changes the request. The environment is a real, empty one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_where_the_harness_itself_is_makes_no_difference(house: House) -> None:
     assert house.request() == before
 
 
-#: What is changed, the change, and how the ingredient is called that differs.
+#: The changed object, the change, and the name of the ingredient that differs.
 CHANGES: Mapping[str, tuple[Change, str]] = {
     "a directory that modules are looked for in": (elsewhere, "path"),
     "the zoos": (lambda house: {"models": ("zoo", "another")}, "zoos"),

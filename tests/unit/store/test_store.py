@@ -1,4 +1,4 @@
-"""The store of artifacts: what is read is what was put, or nothing; and what a sweep takes from it."""
+"""The store of artifacts: reading returns what was put, or nothing; and the use of the store by a sweep."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ARTIFACT = Artifact(LOWERED, ("patch",), 0.5, WATCHED, ("shortcut",))
 KEPT = StoredExport(ARTIFACT, 1.5, 300.0, 1.25)
 #: Of an export that depended on nothing.
 NOTHING = Record(0, None, ())
-#: Cells of tests.support.zoo, none of which is exported here.
+#: Cells of tests.support.zoo that are never exported here.
 CELL, OTHER = Cell("xnnpack-fp32", "steady"), Cell("xnnpack-fp32", "wrong")
 VARIATIONS = variations((0, 4))
 
@@ -319,7 +319,7 @@ def test_an_artifact_is_used_again_where_all_that_it_was_made_from_is_as_it_was(
         assert found.result.graph == branch
     file.write_text("three")
     assert list(used.take(asked, [wanted])) == [None]
-    assert f"exported again, because of {file}: 1" in list(used.lines())
+    assert f"exported again: 1, because {file} changed" in list(used.lines())
 
 
 def test_what_changed_is_told_of_the_release_itself_and_of_its_own_files_first(
@@ -345,7 +345,7 @@ def test_what_changed_is_told_of_the_release_itself_and_of_its_own_files_first(
     package.write_text("another release")
     assert list(used.take(asked, [wanted])) == [None]
     assert [line for line in used.lines() if line.startswith("exported again")] == [
-        f"exported again, because of {model}: 1"
+        f"exported again: 1, because {model} changed"
     ]
 
 
@@ -372,7 +372,7 @@ def test_a_sample_is_exported_again_and_a_difference_names_the_cell(
     assert isinstance(wrong, ReuseError)
     assert "stale cache entry: xnnpack-fp32/wrong [seed0-heap0]" in str(wrong)
     assert "exported 2 of the stored again: 1 differ" in next(used.lines())
-    # What is right now stands there.
+    # The new artifact is there.
     again = uses(store, monkeypatch)
     (stored,) = again.take(settings(again), [wanted[1]])
     assert stored is not None
@@ -397,7 +397,7 @@ def test_a_line_says_by_what_the_key_has_changed(used: Reuse, monkeypatch: pytes
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), NOTHING)
     changed = replace(asked, isolation="fresh")
     assert list(used.take(changed, [(CELL, VARIATIONS[0], ())])) == [None]
-    assert "exported again, because of isolation: 1" in list(used.lines())
+    assert "exported again: 1, because isolation changed" in list(used.lines())
 
 
 def test_a_damaged_entry_is_exported_anew_and_a_line_says_so(used: Reuse) -> None:

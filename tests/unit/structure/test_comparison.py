@@ -1,4 +1,4 @@
-"""Structural differences: each kind of change is called what it is, and nothing else is reported."""
+"""Structural differences: each kind of change has its name, and nothing else is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments are made once, whole or not at all, and sources are laid over what they differ from."""
+"""Environments are made once, whole or not at all, and sources replace the files that differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from executorch_goldens.toolchains.environments import (
     Environments,
     Layer,
     closest,
-    said_of,
+    name_of,
     torch_backend,
 )
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
@@ -242,4 +242,4 @@ def test_those_asked_for_longest_ago_are_deleted_and_the_one_below_stays(
         os.utime(made[-1], (number, number))
     assert [place.exists() for place in made] == [False, False, True, True]
     assert below.exists()
-    assert said_of(made[3]).endswith("checkout3")
+    assert name_of(made[3]).endswith("checkout3")

@@ -1,4 +1,4 @@
-"""Names of toolchains: what each form says, and one clear error for what is none."""
+"""Names of toolchains: the meaning of each form, and one clear error for an invalid one."""
 
 from __future__ import annotations
 

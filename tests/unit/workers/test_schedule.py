@@ -1,4 +1,4 @@
-"""The order of exports: which is next, which template is started, what each cell is thought to take."""
+"""The order of exports: the next export, the next template, and the expected seconds of each cell."""
 
 from __future__ import annotations
 

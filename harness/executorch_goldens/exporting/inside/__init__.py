@@ -1,4 +1,4 @@
-"""Where a program's values part from eager's: the first operator inside a delegate that gives something else.
+"""Finds where a program departs from eager: the first operator inside a delegate with different values.
 
 A delegate keeps the graph that it was lowered from. That graph is run eagerly on what the delegate was given
 (`evaluation`), and each of its values is compared with the tensor that the delegate holds it in (`comparison`; `tosa`

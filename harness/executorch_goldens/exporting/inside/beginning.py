@@ -22,13 +22,13 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
 from executorch_goldens.exporting.observing import Simulator
 
-#: What looks into a delegate, by the id of its backend.
+#: Inspectors of delegates, by the id of the backend.
 LOOKS: Mapping[str, Look] = {
     "TOSABackend": Look(numerics.run_tosa, tosa.values, tosa.opened),
     "XnnpackBackend": Look(xnnpack.run, xnnpack.values, xnnpack.opened),
 }
 
-#: Where a departure begins that no delegate makes.
+#: Places of a departure outside of delegates.
 BEFORE = (
     "before the delegates: they compute what their graphs say, and the graphs do not give what eager gives"
 )
@@ -44,7 +44,7 @@ class Program:
     module
         The graph, which refers to the delegates.
     signature
-        What its placeholders and outputs are.
+        Its placeholders and outputs.
     held
         See `executorch_goldens.exporting.numerics.programs.held_by`.
     simulator
@@ -68,7 +68,7 @@ class Program:
         return numerics.EdgeInterpreter(self.module, self.simulator)
 
     def look(self, lowered: LoweredBackendModule) -> Look:
-        """Return what a delegate is looked into with; raise LookupError where there is nothing."""
+        """Return the inspector of a delegate; raise LookupError where there is none."""
         if self.simulator is not None:
             return Look.of_outputs(self.simulator)
         if lowered.backend_id not in LOOKS:
@@ -77,7 +77,7 @@ class Program:
 
 
 def first_departing(lowered: Lowered) -> Sample | None:
-    """Return the first sample whose outputs are not what they should be; None if there is none."""
+    """Return the first sample with wrong outputs; None if there is none."""
     return next((sample for sample in lowered.samples if _departs(lowered, sample, sample.outputs)), None)
 
 
@@ -95,7 +95,7 @@ def beginning(
     Parameters
     ----------
     lowered
-        What the program gave when it was run.
+        The outputs of the program.
     steps
         Inputs of the sample; only the last is looked into.
     off
@@ -117,7 +117,7 @@ def beginning(
 
 
 def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> bool:
-    """Whether some output has the dtype and the shape that it should have, and not the values."""
+    """Return whether some output has the right dtype and shape, but wrong values."""
     return any(
         (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
         and not expected.dtype.startswith("complex")
@@ -131,7 +131,7 @@ def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> boo
 
 
 class _Walk(numerics.EdgeInterpreter):
-    """Runs a lowered program delegate by delegate, and looks into the first that does not give what its graph gives."""
+    """Runs a lowered program delegate by delegate, and inspects the first that departs from its graph."""
 
     def __init__(self, program: Program, bound: float, off: Approximations) -> None:
         super().__init__(program.module)

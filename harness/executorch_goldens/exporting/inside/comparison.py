@@ -46,7 +46,7 @@ class _Point:
     Attributes
     ----------
     operator
-        What the delegate computes it with; empty where that is not known.
+        The delegate's operator for it; empty if unknown.
     actual
         The delegate's value, in the shape and dtype of the graph's.
     departs
@@ -68,7 +68,7 @@ class Comparison:
     Attributes
     ----------
     eager
-        What the graph gives.
+        The graph's value.
     points
         Of each value that is seen inside the delegate, by its node.
     """
@@ -110,7 +110,7 @@ class Comparison:
         return order if -1 not in order and order != sorted(order) and self.output_departs() else []
 
     def departs(self, name: str, actual: torch.Tensor, eager: Evaluated | None = None) -> bool:
-        """Whether `actual` is not what the graph gives for a node, or gives in another run."""
+        """Return whether `actual` differs from the graph's value for a node, or from its value in another run."""
         eager = eager or self.eager
         node = self.nodes[name]
         return exceeds(real(node, eager.values[name])[0], real(node, actual)[0], eager.tolerances[name])
@@ -135,7 +135,7 @@ class Comparison:
         there is to it is that the operator takes values that are not rounded to codes yet, which is more exact.
         """
         own = self.own(values)
-        # What rounding adds up to may make anything like anything: a guess that is wrong is none.
+        # Accumulated rounding may make any two values alike: a wrong guess is dropped.
         while wrong := [
             point
             for point in self.seen()
@@ -159,7 +159,7 @@ class Comparison:
         return None
 
     def is_carried_on(self, point: _Point, only_seen: Collection[Node]) -> bool:
-        """Whether something departs that follows from a value, if eager's is put in its place, in codes or not.
+        """Return whether a value downstream departs even if eager's value is used here, quantized or not.
 
         Eager's is in the place of values that are `only_seen` as well.
         """
@@ -174,7 +174,7 @@ class Comparison:
         )
 
     def own(self, values: Values) -> Evaluated:
-        """Note the values inside; return what each operator makes, eagerly, of the delegate's own."""
+        """Note the values inside; return the eager result of each operator on the delegate's own values."""
         for node in self.nodes.values():
             for point in self.matches(node, values):
                 known = self.points.get(point.node)
@@ -184,7 +184,7 @@ class Comparison:
         return self.seen_by_operators()
 
     def seen_by_operators(self, but: Collection[Node] = ()) -> Evaluated:
-        """Return what each operator makes, eagerly, of the delegate's own values, those that are seen `but` some."""
+        """Return the eager result of each operator on the delegate's own values, the seen ones `but` some."""
         return self.evaluate(
             given={node.name: point.actual for node, point in self.points.items() if node not in but}
         )
@@ -199,14 +199,14 @@ class Comparison:
         return None
 
     def comes_of(self, point: _Point, given: Mapping[str, torch.Tensor]) -> bool:
-        """Whether a value is what its operator makes, eagerly, if it is given other values than the delegate's own."""
+        """Return whether a value is the eager result of its operator, given other inputs than the delegate's own."""
         own = {node.name: each.actual for node, each in self.points.items()}
         return bool(given) and not self.departs(
             point.node.name, point.actual, self.evaluate(given={**own, **given})
         )
 
     def matches(self, node: Node, values: Values) -> list[_Point]:
-        """Return what the tensors that were made of `node` show: its value, its codes, and what is fused with it.
+        """Return the tensors made of `node`: its value, its codes, and values fused with it.
 
         Of operators that left no trace of their own, only a match says that they were fused, but for those that always
         are, into the constants of the operator before them.
@@ -325,7 +325,7 @@ def following(node: Node) -> set[Node]:
 
 
 def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, torch.Tensor]:
-    """Return what the operator of `node` is given if its inputs are not quantized, by the nodes that dequantize them.
+    """Return the inputs of an operator if they were not quantized, by the nodes that dequantize them.
 
     TOSA's passes leave out a RESCALE to int8 with the one back to int32: that neither rounds to codes nor cuts off.
 
@@ -346,7 +346,7 @@ def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, t
 
 
 def _converts(node: Node) -> bool:
-    """Whether `node` has a value of another in codes, or back from codes."""
+    """Return whether `node` quantizes or dequantizes the value of another node."""
     return is_quantize(node) or is_dequantize(node)
 
 
@@ -358,7 +358,7 @@ def computed_by(node: Node) -> Node:
 
 
 def _called(node: Node) -> str:
-    """Return what a maintainer calls the operator of a node: ``aten.linear``; for an input, its name."""
+    """Return the usual name of a node's operator: ``aten.linear``; for an input, its name."""
     if node.op != "call_function":
         return f"input {node.name}"
     return str(operator_of(node.target)).removesuffix(".default")
@@ -377,7 +377,7 @@ def module_of(node: Node, signature: ExportGraphSignature) -> str:
 
 
 def arrangements(value: torch.Tensor, expected: Any) -> Iterator[torch.Tensor]:
-    """Yield `value` in the shape and dtype of `expected`, as it lies, then in each order of dimensions that gives it.
+    """Yield `value` in the shape and dtype of `expected`: as is, then in each order of dimensions that fits.
 
     Backends store channels last, and add or leave out dimensions of one element.
     """
@@ -396,6 +396,6 @@ def arrangements(value: torch.Tensor, expected: Any) -> Iterator[torch.Tensor]:
 
 
 def _distance(expected: Array, actual: Array) -> float:
-    """Return the mean absolute difference of what is finite in both."""
+    """Return the mean absolute difference over elements that are finite in both."""
     finite = np.isfinite(expected) & np.isfinite(actual)
     return float(np.abs(actual[finite] - expected[finite]).mean()) if finite.any() else 0.0

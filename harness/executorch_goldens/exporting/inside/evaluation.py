@@ -1,4 +1,4 @@
-"""A delegate's graph, run eagerly: what each of its values is, and how far rounding alone may move it."""
+"""Eager evaluation of a delegate's graph: each of its values, and how far rounding alone may move it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def exceeds(expected: Array, actual: Array, tolerance: Array) -> bool:
-    """Whether a number is farther from what is expected; where that is not finite, nothing is expected."""
+    """Return whether a number is farther from the expected one than allowed; a non-finite one allows anything."""
     judged = np.isfinite(expected)
     allowed = np.broadcast_to(tolerance, expected.shape)[judged]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -36,9 +36,9 @@ class Evaluated:
     Attributes
     ----------
     values
-        What each node gives, by its name.
+        The value of each node, by its name.
     tolerances
-        How far each element of a delegate's value may be from it, in real numbers.
+        The tolerance of each element of a delegate's value, in real numbers.
     """
 
     values: Mapping[str, Any]
@@ -86,7 +86,7 @@ def evaluate(
 def _widened(
     spread: Array, node: Node, moved: torch.Tensor, moving: rounding.Rounding, wanted: tuple[Array, float]
 ) -> Array:
-    """Return a spread of the value of `node` that holds how far one more run moved it from what is `wanted`."""
+    """Return the spread of the value of `node`, extended by one more run's distance from `wanted`."""
     numbers, scale = wanted
     if moved not in moving:
         # A constant, which the delegate may compute when it runs.
@@ -102,7 +102,7 @@ def outputs_of(lowered: LoweredBackendModule, values: Mapping[str, Any]) -> list
 
 
 def real(node: Node, value: torch.Tensor) -> tuple[Array, float]:
-    """Return a value of `node` in real numbers, and what one code is worth: 0 where it is no code."""
+    """Return a value of `node` in real numbers, and the size of one code: 0 where it is no code."""
     numbers = np.asarray(value.detach().to(torch.float64).numpy())
     if is_quantize(node):
         scale, zero_point = (number_of(argument) for argument in node.args[1:3])

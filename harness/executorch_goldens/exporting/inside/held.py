@@ -1,4 +1,4 @@
-"""What looking into a delegate gives: the values inside, by the nodes of the graph that it was lowered from."""
+"""Values inside a delegate, by the nodes of the graph that it was lowered from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Held:
     Attributes
     ----------
     operator
-        What computes it, in the words of the payload's format; empty where that is not known.
+        The operator that computes it, in the words of the payload's format; empty if unknown.
     value
         As the delegate has it: its dimensions may be in another order than the graph's, or cut and joined.
     """
@@ -30,17 +30,17 @@ class Held:
 
 #: By name of a node: the tensors that its operator, however it was lowered, left in the delegate, in order.
 Values: TypeAlias = Mapping[str, Sequence[Held]]
-#: Whether a tensor is not what the graph gives for a node, by the node's name.
+#: Whether a tensor differs from the graph's value for a node, by the node's name.
 Departs: TypeAlias = Callable[[str, torch.Tensor], bool]
 
 
-#: Runs a delegate of which the values inside are seen: from its inputs to its outputs and these.
+#: Runs a delegate and observes it: from its inputs to its outputs and inner values.
 Opened: TypeAlias = Callable[[Sequence[torch.Tensor]], tuple[list[torch.Tensor], Values]]
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a backend's delegates are looked into with.
+    """Reads the values inside the delegates of a backend.
 
     Attributes
     ----------
@@ -58,5 +58,5 @@ class Look:
 
     @classmethod
     def of_outputs(cls, run: Simulator) -> Look:
-        """Return what sees of a delegate that `run` runs its outputs alone."""
+        """Return an observer for a delegate that `run` runs: it sees its outputs alone."""
         return cls(run, lambda *_: {}, lambda lowered: lambda inputs: (run(lowered, inputs), {}))

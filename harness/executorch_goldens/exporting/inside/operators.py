@@ -1,4 +1,4 @@
-"""Every operator inside the delegates, compared with what eager makes of the values that it was really given.
+"""Compares every operator inside the delegates with eager, given its actual inputs.
 
 Whatever the outputs of a program may be off by, each of its operators may be off by its own rounding only.
 """
@@ -40,12 +40,12 @@ def looked_into(
     samples: Mapping[str, numerics.Steps],
     off: Approximations,
 ) -> tuple[Beginning | None, Inside]:
-    """Return the first operator of a program that is beyond its own rounding, and what was looked at.
+    """Return the first operator of a program beyond its own rounding, and the checked ones.
 
     Parameters
     ----------
     lowered
-        What the program gave when it was run.
+        The outputs of the program.
     samples
         Inputs by name of the sample; of several steps only the last is looked at.
     off
@@ -62,7 +62,7 @@ def looked_into(
             outputs = numerics.run_edge(walk, program.signature, held, steps[-1])
         except Exception as error:
             # Whatever a release raises where it is asked for more than an export, the outputs are judged.
-            walk.unseen[walk.delegate or "the program"] = said(error)
+            walk.unseen[walk.delegate or "the program"] = described(error)
             break
         if walk.found is not None:
             return Beginning(name, walk.found), Inside(
@@ -75,14 +75,14 @@ def looked_into(
     return None, Inside(tuple(samples), walk.values, tuple(walk.unseen.items()))
 
 
-def said(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """Return the class and the first line of an error."""
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}".removesuffix(": ")
 
 
 class _Walk(numerics.EdgeInterpreter):
-    """Runs a lowered program and looks at what is inside its delegates.
+    """Runs a lowered program and inspects its delegates.
 
     Attributes
     ----------
@@ -128,5 +128,5 @@ class _Walk(numerics.EdgeInterpreter):
                     self._opened[self.delegate] = look.opened(lowered)
                 return self._opened[self.delegate](inputs)
             except Exception as error:
-                self.unseen[self.delegate] = said(error)
+                self.unseen[self.delegate] = described(error)
         return look.run(lowered, inputs), {}

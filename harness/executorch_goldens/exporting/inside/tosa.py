@@ -19,7 +19,7 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.inside.held import Departs, Held, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 
-#: What every pass hands on from a node to those that it makes of it, in all five releases.
+#: Metadata that every pass copies from a node to its replacements, in all five releases.
 HANDLE = "debug_handle"
 #: Operators that give the values that they take, in another shape or order of dimensions.
 HANDING_ON = frozenset({"IDENTITY", "RESHAPE", "TRANSPOSE"})
@@ -76,7 +76,7 @@ def opened(lowered: LoweredBackendModule) -> Opened:
 
 
 def traced(graph: Graph, made_of: dict[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Yield (what computes a tensor, the tensor, the node that it was made of).
+    """Yield (the operator that computes a tensor, the tensor, the node that it was made of).
 
     What no pass says of an operator, the operator before it says: a RESCALE belongs to what it rescales. What only
     hands a value on has the name of what computes it.
@@ -104,7 +104,7 @@ def _computing(
     computed: Mapping[str, tuple[str, str]],
     made_of: Mapping[str, str],
 ) -> tuple[str, str]:
-    """Return what computes the output `name` of an operator, and the tensor that it computes.
+    """Return the operator for the output `name`, and the tensor that it computes.
 
     Parameters
     ----------
@@ -152,13 +152,13 @@ _NOTED: dict[tuple[bytes, tuple[str, ...]], Mapping[str, str]] = {}
 
 
 def _key(payload: bytes, program: ExportedProgram) -> tuple[bytes, tuple[str, ...]]:
-    """Return what tells delegates apart: two graphs may become one payload."""
+    """Return the identity of a delegate: two graphs may become one payload."""
     return bytes(payload), tuple(node.name for node in program.graph.nodes)
 
 
 @contextlib.contextmanager
 def noted() -> Iterator[None]:
-    """Note of what each tensor is made, of every delegate that is lowered; the payloads stay what they are.
+    """Record the origin of each tensor of every lowered delegate; payloads stay unchanged.
 
     The nodes of its graph, which is a copy that only the backend gets, are numbered where no pass of it looks.
     """

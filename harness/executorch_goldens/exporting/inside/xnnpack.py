@@ -105,7 +105,7 @@ def opened(lowered: LoweredBackendModule) -> Opened:
 
 
 def _is_fused(node: Node) -> bool:
-    """Whether XNNPACK may compute the one that uses `node` together with it."""
+    """Return whether XNNPACK may fuse the user of `node` with it."""
     return len(node.users) == 1 and _named(next(iter(node.users))) in FUSED
 
 
@@ -181,7 +181,7 @@ class _Shorter:
 
 
 def _of_nodes(program: ExportedProgram, shown: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the values of nodes, of which a quantize is shown by what its codes stand for."""
+    """Return the values of nodes; a quantize is represented by its dequantized codes."""
     nodes = {node.name: node for node in program.graph.nodes}
     return {
         name: operator(value, *nodes[name].args[1:])
@@ -243,7 +243,7 @@ def _following_inputs(program: ExportedProgram) -> set[Node]:
 
 
 def _holds_value(node: Node) -> bool:
-    """Whether XNNPACK has the value of `node` in a tensor that may be an output."""
+    """Return whether XNNPACK has the value of `node` in a tensor that may be an output."""
     value = node.meta.get("val")
     return (
         isinstance(value, torch.Tensor)
@@ -255,19 +255,19 @@ def _holds_value(node: Node) -> bool:
 
 
 def _works_on_codes(node: Node, follows: Collection[Node]) -> bool:
-    """Whether XNNPACK has only codes of the value of `node`, or takes codes for it."""
+    """Return whether XNNPACK has only codes of the value of `node`, or takes codes for it."""
     return any(operator_of(user.target) is STATIC_QUANTIZE for user in node.users) or any(
         each in follows and _belongs_to_operator(each) for each in node.all_input_nodes
     )
 
 
 def _belongs_to_operator(node: Node) -> bool:
-    """Whether `node` is a dequantize of an operator that works on codes."""
+    """Return whether `node` is a dequantize of an operator that works on codes."""
     return operator_of(node.target) is STATIC_DEQUANTIZE and bool(node.meta.get(IMPLICIT))
 
 
 def _is_parameter(node: Node) -> bool:
-    """Whether `node` is nothing but a scale or a zero point, which XNNPACK keeps to itself."""
+    """Return whether `node` is only a scale or a zero point, which XNNPACK does not expose."""
     quantizing = numerics.QUANTIZE | numerics.DEQUANTIZE
     return bool(node.users) and all(
         operator_of(user.target) in quantizing and node is not user.args[0] for user in node.users
@@ -292,7 +292,7 @@ def with_outputs(program: ExportedProgram, wanted: Iterable[Node], keep: bool) -
         for node in wanted:
             shown = nodes[node.name]
             if operator_of(shown.target) in numerics.DEQUANTIZE:
-                # One of its own: those that belong to an operator leave no value behind.
+                # One of its own: those that belong to an operator have no value.
                 shown = graph.call_function(shown.target, shown.args, shown.kwargs)
                 shown.meta = {key: value for key, value in node.meta.items() if key != IMPLICIT}
             given.append(shown)
@@ -329,7 +329,7 @@ def run_again(
     Parameters
     ----------
     payload
-        What it must be lowered to.
+        The graph that it must be lowered to.
     """
     return _run(_lowered_again(lowered, program, payload), program, inputs)
 

@@ -1,4 +1,4 @@
-"""What a target's arithmetic makes of an operator of ATen: what eager does, or a rounding of its own; with sources."""
+"""Arithmetic of targets, operator by operator: eager's, or a rounding of their own; with sources."""
 
 from __future__ import annotations
 
@@ -85,6 +85,11 @@ SUMS: Mapping[str, Callable[..., int]] = {
     "upsample_bilinear2d": lambda made, *others: 4,
 }
 
+#: Sums over dimensions, of so many terms or more, whose rounding is measured as well: on numbers of a coarse grid most
+#: partial sums round the same way, and the error grows with the number of terms, not with its root.
+REDUCTIONS = frozenset({"sum", "mean"})
+MANY = 1024
+
 #: Of those, sums of float8 in TOSA, with what torch adds to them: terms are added up in float16, and the sum is rounded
 #: once (TOSA 1.0: `acc_type` of the convolutions and AVG_POOL2D, the result of MATMUL).
 SUMS_OF_FLOAT8: Mapping[str, Callable[..., int]] = {
@@ -167,6 +172,26 @@ def kind_of(func: Any) -> str:
         return "composite"
     in_steps = torch.Tag.core not in func.tags or name in COMPOSED
     return "decomposed" if in_steps and func in decomposition_table else "approximated"
+
+
+def error_in_order(name: str, made: torch.Tensor, x: torch.Tensor, *others: Any) -> torch.Tensor:
+    """Return how far one of `REDUCTIONS` is off where float32 adds its terms one after the other, as TOSA's model does.
+
+    Parameters
+    ----------
+    made
+        The result, for its shape.
+    x
+        The terms: floats of any shape.
+    others
+        The dimensions, if not all, and whether they stay.
+    """
+    dims = others[0] if others and others[0] else range(x.dim())
+    places = [dims] if isinstance(dims, int) else [*dims]
+    terms = x.detach().float().movedim(places, [*range(len(places))]).flatten(0, len(places) - 1).numpy()
+    total = np.add.accumulate(terms, axis=0, dtype=np.float32)[-1]
+    off = np.abs(total - terms.sum(axis=0, dtype=np.float64)) / (len(terms) if name == "mean" else 1)
+    return torch.tensor(off, dtype=torch.float32).reshape(made.shape)
 
 
 def step_of_sum(name: str, terms: Sequence[Any], number: int) -> float:

@@ -53,7 +53,7 @@ WAYS: Mapping[str, Run] = {
 
 @dataclasses.dataclass(frozen=True)
 class Otherwise:
-    """What a way of loading gives: outputs by sample, or what it raised.
+    """The result of one way to load a program: outputs by sample, or the exception.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ def differences(
     Parameters
     ----------
     given
-        What it gives from a buffer, by sample.
+        Its outputs from a buffer, by sample.
     limit
         Seconds that each way may take.
     """
@@ -92,12 +92,12 @@ def _differences(
             # The process that maps the file may die of what it unmaps.
             otherwise = run_apart(partial(_run, run, path, samples, method), limit)
         except ApartError as error:
-            said = logged.explained(str(error), logged.since(begun))
-            yield f"loaded {way}, the program does not run: {said}"
+            reason = logged.explained(str(error), logged.since(begun))
+            yield f"loaded {way}, the program does not run: {reason}"
             continue
         if otherwise.error:
-            said = logged.explained(otherwise.error, logged.since(begun))
-            yield f"loaded {way}, the program does not run: {said}"
+            reason = logged.explained(otherwise.error, logged.since(begun))
+            yield f"loaded {way}, the program does not run: {reason}"
             continue
         for line in _unlike(given, otherwise.outputs):
             yield f"loaded {way}, the program gives something else than from a buffer: {line}"

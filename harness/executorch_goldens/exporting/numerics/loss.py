@@ -1,7 +1,7 @@
 """Finds the quantizations that lose the signal of an output: each is done alone, and the output is compared with float.
 
 A mask of minus infinity, for instance, takes the whole range of the codes of what it is added to. What is left of the
-other values is nothing, and the codes that stand for the mask are exact: only the output shows it.
+other values is nothing, and the codes of the mask are exact: only the output shows it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COUNTED = 1 << 16
 
 @dataclass(frozen=True)
 class Loss:
-    """What one quantization costs, or those together whose values are compared.
+    """Precision lost by one quantization, or by several whose values are compared together.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ def losses(
     converted
         The quantized eager graph, with its weights quantized in it and not folded.
     call
-        How it is called.
+        Its arguments.
     steps, floats
         A sample, and the outputs of the float model on it.
     index
@@ -224,7 +224,7 @@ def _span(numbers: torch.Tensor) -> str:
 
 
 def produced(node: Node) -> str:
-    """Return what a node quantizes: the operator that makes it with its node and its module, or the input or weight."""
+    """Return the source of a quantized value: its operator with node and module, or the input or weight."""
     source = node.args[0]
     assert isinstance(source, Node)
     if source.op == "placeholder":

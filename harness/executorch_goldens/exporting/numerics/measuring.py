@@ -1,4 +1,4 @@
-"""The metric of a case's task, of what its program gives and of what the eager model does."""
+"""The metric of a case's task, for outputs of its program and of the eager model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Outputs = Mapping[str, Sequence[Tensor]]
 
 
 def measured(example: Example, outputs: Outputs, eager: Outputs) -> Metric | None:
-    """Return what the metric of an example says of outputs; None without a metric, or where nothing was run.
+    """Return the metric of an example for outputs; None without a metric, or without a run.
 
     Parameters
     ----------
     outputs, eager
-        What the program gives, and the model before it is quantized, by name of the sample.
+        The outputs of the program, and of the model before it is quantized, by name of the sample.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Runs what was exported, and says what it should have given."""
+"""Runs exported programs, and computes their expected outputs."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ QUANTIZE = frozenset(
         _DECOMPOSED.quantize_per_tensor.tensor2,
     }
 )
-#: What an output may be beside a tensor and None: types, the first of which it is one decides, what it is then, and the
+#: What an output may be beside a tensor and None: types (the first that matches decides), the result for each, and the
 #: dtype that holds it. A bool is an int to Python.
 NUMBERS: Sequence[tuple[tuple[type, ...], type, type]] = (
     ((bool, torch.SymBool), bool, np.bool_),
     ((int, torch.SymInt), int, np.int64),
     ((float, torch.SymFloat), float, np.float64),
 )
-#: What a program gives to who runs it, and what it keeps for its next run; the rest, tokens, is of no further use.
+#: Kinds of outputs that the caller gets, and that the program keeps for its next run; tokens are of no further use.
 TO_USER = frozenset({OutputKind.USER_INPUT_MUTATION, OutputKind.USER_OUTPUT})
 TO_STATE = frozenset({OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION})
 #: Operators whose third argument is a tensor of zero points.
@@ -151,7 +151,7 @@ def _departs(output: Tensor, of_example: Tensor) -> bool:
 
 
 def beyond_runtime(program: Any) -> str:
-    """Return what the installed runtime lacks for an emitted program; empty if it has all.
+    """Return what the installed runtime lacks for an emitted program; empty if nothing.
 
     These are kernels of operators, and the way for an input that is a float.
 
@@ -181,12 +181,12 @@ def without_kernels(asked: Iterable[str]) -> str:
 
 
 def beyond_reference_model(program: torch.export.ExportedProgram) -> str:
-    """Return what TOSA's reference model lacks for the delegates of a lowered program; empty if it has all."""
+    """Return what TOSA's reference model lacks for the delegates of a lowered program; empty if nothing."""
     return beyond_reference_model_in(program.graph_module)
 
 
 def beyond_reference_model_in(graph: torch.nn.Module) -> str:
-    """Return what TOSA's reference model lacks for the delegates in a lowered graph; empty if it has all."""
+    """Return what TOSA's reference model lacks for the delegates in a lowered graph; empty if nothing."""
     found = (
         open_sizes.lacking(module.processed_bytes)
         for _, module in graph.named_modules()
@@ -198,7 +198,7 @@ def beyond_reference_model_in(graph: torch.nn.Module) -> str:
 def methods_in_runtime(
     pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]
 ) -> tuple[Tensor, ...]:
-    """Run methods of a loaded program one after another; return what the last gives.
+    """Run methods of a loaded program one after another; return the outputs of the last.
 
     Several methods share their state only in what the runtime calls a program. In what it calls a module, which takes a
     data file in all five releases, each has its own.
@@ -244,7 +244,7 @@ def beyond_simulator(program: torch.export.ExportedProgram, simulator: Simulator
 
 
 def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
-    """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime, step by step; return what the last gives.
+    """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime, step by step; return the last outputs.
 
     Steps are what `executorch_goldens.exporting.calls.Call.for_runtime` gives.
     The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
@@ -261,7 +261,7 @@ def run_forward(pte: bytes, steps: Steps) -> list[Any]:
 def last_outputs(
     run: Callable[[tuple[Any, ...]], Sequence[Any]], steps: Iterable[Iterable[Any]]
 ) -> list[Any]:
-    """Run a loaded program step by step; return copies of what the last gives.
+    """Run a loaded program step by step; return copies of the last outputs.
 
     Outputs may be views of the program's memory, which goes with it.
     """
@@ -279,7 +279,7 @@ def in_reference_model(
 ) -> tuple[Tensor, ...]:
     """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model, or in `simulator`.
 
-    What is between the delegates runs eagerly, operator by operator. Returns what the last step gives.
+    Operators between the delegates run eagerly, one by one. Returns the outputs of the last step.
     """
     interpreter, held = EdgeInterpreter(program.graph_module, simulator), held_by(program)
     interpreter.observer = observer
@@ -295,7 +295,7 @@ def run_edge(
     held: MutableMapping[str, Any],
     inputs: Sequence[torch.Tensor],
 ) -> tuple[Tensor, ...]:
-    """Run an edge program; return what it gives the user: the inputs that it changes, then its outputs.
+    """Run an edge program; return its results for the user: mutated inputs, then outputs.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def evaluate(
     inputs: Sequence[torch.Tensor],
     given: Mapping[str, torch.Tensor] | None = None,
 ) -> dict[str, Any]:
-    """Run an edge program eagerly; return what each node computes, by name.
+    """Run an edge program eagerly; return the value of each node, by name.
 
     Parameters
     ----------
@@ -347,7 +347,7 @@ def _arguments(
 
 
 def _is_given(spec: InputSpec) -> bool:
-    """Whether the user gives an input: what is no tensor is what it was when the program was exported."""
+    """Return whether the user passes an input; inputs that are no tensors keep their value at export."""
     return spec.kind is InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument)
 
 
@@ -391,7 +391,7 @@ class EdgeInterpreter(torch.fx.Interpreter):
 
 
 class _Noting(EdgeInterpreter):
-    """Notes what each node computes; see `evaluate`."""
+    """Records the value of each node; see `evaluate`."""
 
     def __init__(self, module: torch.fx.GraphModule, given: Mapping[str, torch.Tensor]) -> None:
         super().__init__(module)
@@ -435,7 +435,7 @@ def run_tosa(
 
 
 def tosa_arrays(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[np.ndarray[Any, Any]]:
-    """Return what the reference model takes for the inputs of a TOSA delegate."""
+    """Return the reference model's arrays for the inputs of a TOSA delegate."""
     nodes = lowered.original_module.graph.nodes
     placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
     taken = [placeholders[name] for name in lowered.original_module.graph_signature.user_inputs]
@@ -471,7 +471,7 @@ def run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np
 
 
 def is_unpredictable(error: RuntimeError) -> bool:
-    """Whether the reference model says of what it was given that TOSA leaves open what comes out."""
+    """Return whether the reference model says that TOSA leaves the result for these inputs open."""
     return "TOSA_UNPREDICTABLE" in str(error)
 
 
@@ -490,7 +490,7 @@ def _of_rank(tensor: torch.Tensor, node: torch.fx.Node) -> torch.Tensor:
 
 
 def _to_model(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return what the reference model takes for `tensor`: for a floating dtype that numpy lacks, its bits."""
+    """Return the reference model's array for `tensor`: for a floating dtype that numpy lacks, its bits."""
     if tensor.dtype is torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(np.uint16)
     return (tensor.view(torch.uint8) if _is_float8(tensor.dtype) else tensor).numpy()
@@ -556,6 +556,6 @@ def output_scales(converted: torch.fx.GraphModule) -> tuple[float, ...]:
 
 
 def _outputs(module: torch.fx.GraphModule) -> list[Any]:
-    """Return what a graph gives: nodes, and the values of what is no tensor and always the same."""
+    """Return the outputs of a graph: nodes, and values that are no tensors and constant."""
     (output,) = (node for node in module.graph.nodes if node.op == "output")
     return pytree.tree_leaves(output.args[0])

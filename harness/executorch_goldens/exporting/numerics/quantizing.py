@@ -46,7 +46,7 @@ def convert(
     return converted
 
 
-#: What is quantized, and the buffers to give it back, by name.
+#: Quantized modules, and the buffers to restore, by name.
 _Prepared = tuple[torch.fx.GraphModule, Mapping[str, torch.Tensor]]
 
 

@@ -1,4 +1,4 @@
-"""How far rounding alone may move what a model gives: measured, not guessed.
+"""Measures how far rounding alone may move the outputs of a model.
 
 The (quantized) eager graph is run a few times more, with every rounding in it moved by what a target's arithmetic may
 move it: a floating result by units in its last place, a quantization by a part of a code before it rounds. How far each
@@ -35,9 +35,12 @@ from executorch_goldens.exporting.numerics.arithmetic import (
     DYNAMIC_CODES,
     FORMULAS,
     INT16_CODES,
+    MANY,
+    REDUCTIONS,
     SUMS,
     SUMS_OF_FLOAT8,
     Approximations,
+    error_in_order,
     floating,
     kind_of,
     step_of_sum,
@@ -69,7 +72,7 @@ class _Call:
     name
         Of the operator, without its overload.
     state
-        What became of the value that it is given, the furthest of several: `GIVEN`, `CODED` or `ROUNDED`.
+        State of its input value, the furthest of several: `GIVEN`, `CODED` or `ROUNDED`.
     """
 
     func: Any
@@ -83,12 +86,12 @@ class _Call:
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is entered, every rounding of what follows from `inputs` is moved.
+    """While it is entered, every rounding of values that depend on `inputs` is moved.
 
     Parameters
     ----------
     inputs
-        What the model is run on.
+        The inputs of the model.
     direction
         Of all moves; None for each its own, drawn from `generator`.
     off
@@ -108,7 +111,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.direction = direction
         self.generator = generator
         self.off = off
-        #: What follows from an input, and what became of it on its way.
+        #: Tensors that depend on an input, with their state.
         self.state: MutableMapping[torch.Tensor, int] = WeakIdKeyDictionary()
         #: The same of memory that was written into, by its address: other tensors may be views of it. What is held
         #: here keeps its address.
@@ -117,7 +120,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.state[tensor] = GIVEN
 
     def is_rounded(self, tensor: torch.Tensor) -> bool:
-        """Whether `tensor` follows from an input and was rounded on its way."""
+        """Return whether `tensor` depends on an input and was rounded on its way."""
         return self._state_of(tensor) == ROUNDED
 
     def _state_of(self, tensor: torch.Tensor) -> int | None:
@@ -142,11 +145,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return HANDLERS[kind_of(func)](self, call)
 
     def _exact(self, call: _Call) -> Any:
-        """Run what chooses, moves or compares."""
+        """Run an operator that chooses, moves or compares."""
         return self._noted(call, call.run(), CODED if call.name.startswith("dequantize_") else GIVEN)
 
     def _quantize(self, call: _Call) -> Any:
-        """Run what rounds to codes, on a value that is moved by a part of a code."""
+        """Run an operator that rounds to codes, on a value that is moved by a part of a code."""
         value, scale = call.args[:2]
         if call.name == "quantize_per_channel":
             with self:
@@ -157,7 +160,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, call.func(moved, *call.args[1:], **call.kwargs), ROUNDED)
 
     def _sum(self, call: _Call) -> Any:
-        """Run what adds up, and move the result by what each partial sum may round."""
+        """Run an operator that sums, and move the result by the rounding of its partial sums."""
         result = _sum_of_float16(call.func, call.args, call.kwargs)
         for made in _movable(result):
             self._move(made, self._error_of_sum(call, made), call.name)
@@ -165,7 +168,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, result)
 
     def _approximated(self, call: _Call) -> Any:
-        """Run what rounds once, and move the result by units in its last place."""
+        """Run an operator that rounds once, and move the result by units in its last place."""
         result = call.run()
         for made in _movable(result):
             self._move(made, made.abs(), call.name)
@@ -173,7 +176,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._noted(call, result)
 
     def _formula(self, call: _Call) -> Any:
-        """Compute an operator in the steps that targets take, each of which is moved."""
+        """Compute an operator in the steps that targets take, and move each."""
         given = floating(call.args[0])
         self.state[given] = call.state
         with self:
@@ -182,30 +185,30 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _decomposed(self, call: _Call) -> Any:
-        """Run the operators that torch's table takes an operator apart into, each of which is moved."""
+        """Run the operators of torch's decomposition, and move each."""
         with self:
             result = decomposition_table[call.func](*call.args, **call.kwargs)
         # A decomposition may cover some arguments only: that of an adaptive pool, sizes that are multiples.
         return self._approximated(call) if result is NotImplemented else result
 
     def _composite(self, call: _Call) -> Any:
-        """Run the operators that a composite one is written in, each of which is moved."""
+        """Run the operators of a composite one, and move each."""
         with self:
             result = call.func.decompose(*call.args, **call.kwargs)
         return self._approximated(call) if result is NotImplemented else result
 
     def _approximate(self, call: _Call, made: torch.Tensor) -> None:
-        """Move a result by what the backend's approximation of the operator is off."""
+        """Move a result by the error of the backend's approximation of the operator."""
         if call.name in self.off:
             made += self._draw(made) * self.off[call.name](floating(call.args[0]))
 
     def _noted(self, call: _Call, result: Any, own: int | None = None) -> Any:
-        """Note what became of each tensor of a result, and return the result.
+        """Record the state of each tensor of a result, and return the result.
 
         Parameters
         ----------
         own
-            What the operator itself does to numbers; by default it rounds what is floating.
+            The operator's own effect on numbers; by default it rounds floating results.
         """
         for made in pytree.tree_leaves(result):
             if not isinstance(made, torch.Tensor):
@@ -225,8 +228,12 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         positive = [floating(x).abs() if isinstance(x, torch.Tensor) else x for x in call.args]
         total = _sum_of_float16(call.func, positive, call.kwargs)
         # Of n roundings at random: sqrt(n) of one (Higham and Mary 2019). Kernels add up in float32 at least.
-        finer = torch.finfo(torch.float32).eps / torch.finfo(made.dtype).eps
-        error: torch.Tensor = made.abs() + total * (finer * math.sqrt(SUMS[call.name](made, *call.args)))
+        eps = torch.finfo(made.dtype).eps
+        finer = torch.finfo(torch.float32).eps / eps
+        number = SUMS[call.name](made, *call.args)
+        error: torch.Tensor = made.abs() + total * (finer * math.sqrt(number))
+        if call.name in REDUCTIONS and number >= MANY:
+            error = torch.maximum(error, error_in_order(call.name, made, *call.args).to(error.dtype) / eps)
         return error
 
     def _sum_of_float8(self, call: _Call) -> torch.Tensor:
@@ -245,7 +252,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return rounded
 
     def _move(self, made: torch.Tensor, size: torch.Tensor, name: str) -> None:
-        # What is narrower than float32 is computed in that, and rounded once.
+        # Dtypes narrower than float32 are computed in that, and rounded once.
         is_exact = name in ARITHMETIC or name in SUMS or made.itemsize < 4
         units = 1.0 if is_exact else APPROXIMATED
         size = torch.where(size.isfinite(), size, 0.0)
@@ -262,7 +269,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return name == "quantize_per_token" or scale in self
 
     def _is_exact(self, value: torch.Tensor, scale: Any, name: str) -> bool:
-        """Whether both sides quantize the same value by the same scale, or what are codes already."""
+        """Return whether both sides quantize the same value by the same scale, or use codes already."""
         state = self._state_of(value) or GIVEN
         if self._is_chosen_anew(scale, name) or state == ROUNDED:
             return False
@@ -283,7 +290,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return torch.from_numpy(np.asarray(drawn)) * 2.0 - 1.0
 
 
-#: What runs an operator, by `executorch_goldens.exporting.numerics.arithmetic.kind_of`.
+#: Runner of an operator, by `executorch_goldens.exporting.numerics.arithmetic.kind_of`.
 HANDLERS: Mapping[str, Callable[[Rounding, _Call], Any]] = {
     "exact": Rounding._exact,
     "quantize": Rounding._quantize,
@@ -304,7 +311,7 @@ def _movable(result: Any) -> Iterator[torch.Tensor]:
 
 
 def _sum_of_float16(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Return what `func` gives, which adds up; what it is given in float16, it adds up in float32, and rounds once.
+    """Return the result of `func`, which sums; float16 inputs are summed in float32 and rounded once.
 
     Without oneDNN torch multiplies matrices of float16 a hundred times slower than those of float32.
     """
@@ -334,7 +341,7 @@ def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.
 
 @dataclass(frozen=True)
 class Moved:
-    """How far rounding alone moves the outputs of a model.
+    """The distances that rounding alone moves the outputs of a model.
 
     Attributes
     ----------
@@ -386,12 +393,12 @@ def moved(
 
 
 class _Distances:
-    """How far rounding moves the outputs of a model, over all runs so far.
+    """Distances that rounding moves the outputs of a model, over all runs so far.
 
     Attributes
     ----------
     looked
-        What the model's operators were given that they have no value for.
+        Inputs of the model's operators for which these are undefined.
     expected
         The outputs with no rounding moved.
     furthest
@@ -417,7 +424,7 @@ class _Distances:
         self.constant = {index for index, tensor in enumerate(self.expected) if not tensor.kind}
 
     def move(self, direction: float | None, source: np.random.Generator) -> None:
-        """Run the model once, with every rounding moved of what follows from an input."""
+        """Run the model once, with every rounding moved of values that depend on an input."""
         given, outputs, rounding = self._run(direction, source, ())
         for index, (value, made) in enumerate(zip(given, outputs, strict=True)):
             self._note(index, value, made, rounding)
@@ -432,7 +439,7 @@ class _Distances:
             self._note(index, given[index], outputs[index], rounding)
 
     def take_scales(self, scales: Sequence[float]) -> None:
-        """Let outputs that follow from no input go as far as a code, where they are quantized."""
+        """Allow quantized outputs that depend on no input to move by one code."""
         for index, scale in enumerate(scales):
             if index in self.constant and scale:
                 self.furthest[index].fill(scale)
@@ -442,7 +449,7 @@ class _Distances:
     def _run(
         self, direction: float | None, source: np.random.Generator, states: Sequence[torch.Tensor]
     ) -> tuple[Sequence[Any], Sequence[Tensor], Rounding]:
-        """Return what the model gives with every rounding moved of what follows from its inputs and `states`."""
+        """Return the model's outputs with every rounding moved of values that depend on its inputs and `states`."""
         own = self._inputs()
         given_to = [*pytree.tree_leaves(own), *states]
         with torch.no_grad(), Rounding(given_to, direction, source, self.off) as rounding:
@@ -471,6 +478,6 @@ class _Distances:
 
 
 def _shift(made: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
-    """Return how far the mean of what is finite in both was moved."""
+    """Return how far the mean of the elements that are finite in both was moved."""
     finite = np.isfinite(made) & np.isfinite(expected)
     return float(np.abs((made[finite] - expected[finite]).mean())) if finite.any() else 0.0

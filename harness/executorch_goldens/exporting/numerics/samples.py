@@ -1,4 +1,4 @@
-"""What the lowered program of a case is run on: its example, inputs like it and recorded, other sizes, steps."""
+"""Inputs for the lowered program of a case: its example, similar and recorded ones, other sizes, steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ELEMENTS = 1 << 20
 #: torch.export takes a size of 0 or 1 for a constant unless the least is said to be that.
 LEAST = 2
 
-#: What the steps after the first are run on.
+#: Inputs of the steps after the first.
 STEPS: Mapping[str, tuple[str, ...]] = {
     "second step": ("example", "drawn"),
     "third step": ("example", "drawn", "extremes"),
@@ -28,7 +28,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
 def samples_of(
     case: Case, example: Example, remembers: bool = False
 ) -> dict[str, tuple[tuple[torch.Tensor, ...], ...]]:
-    """Return what the lowered program of `case` is run on, by name: the inputs of one or several steps.
+    """Return the inputs of the lowered program of `case`, by sample name: one or several steps.
 
     Where dimensions are dynamic, at their least and largest as well.
 
@@ -88,7 +88,7 @@ def unbounded(example: Example) -> tuple[str, ...]:
     for name, of_input in zip(call.names(example.module), shapes, strict=True):
         for dimension, dim in _dimensions(of_input):
             is_dim = isinstance(dim, torch.export.Dim)
-            # What has no name, ``Dim.AUTO`` for instance, may have a bound, too.
+            # A dimension without a name, ``Dim.AUTO`` for instance, may have a bound, too.
             is_dynamic = is_dim or (dim is not None and not isinstance(dim, int))
             if is_dynamic and not isinstance(getattr(dim, "max", None), int):
                 called = f" ({dim.__name__})" if is_dim else ""
@@ -97,7 +97,7 @@ def unbounded(example: Example) -> tuple[str, ...]:
 
 
 def _dimensions(declared: Any) -> list[tuple[int, Any]]:
-    """Return the dimensions of an input with what ``dynamic_shapes`` declares of them."""
+    """Return the dimensions of an input with their declarations in ``dynamic_shapes``."""
     if isinstance(declared, Mapping):
         return list(declared.items())
     return list(enumerate(declared)) if isinstance(declared, Sequence) else []
@@ -115,7 +115,7 @@ def _resized(
             resized = resized.index_select(dimension, torch.arange(size) % tensor.shape[dimension])
         if tensor.dim() == 4 and not tensor.is_contiguous():
             resized = resized.contiguous(memory_format=torch.channels_last)
-        # What is one tensor stays one.
+        # One tensor stays one.
         made.setdefault(id(tensor), resized)
     return tuple(made[id(tensor)] for tensor in tensors)
 
@@ -129,7 +129,7 @@ def _sizes(tensor: torch.Tensor, declared: Any, which: str) -> Iterator[tuple[in
 
 
 def _size(dim: Any, which: str) -> int | None:
-    """Return a size of a `torch.export.Dim`; 0 for one without limits, None for what is not dynamic."""
+    """Return a size of a `torch.export.Dim`; 0 for one without limits, None if it is not dynamic."""
     if not isinstance(dim, torch.export.Dim):
         return None
     if which == "largest":

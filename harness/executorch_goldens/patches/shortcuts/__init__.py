@@ -1,4 +1,4 @@
-"""Shortcuts: what torch and ExecuTorch compute again and again in every export, computed once, with the same bytes.
+"""Shortcuts: results that torch and ExecuTorch compute again in every export, computed once, with the same bytes.
 
 A shortcut is installed in the template before it warms up, so that forked children find what is computed once; a fresh
 interpreter installs them as well. Like a patch it is guarded by `patches.guard`: it names the functions that it

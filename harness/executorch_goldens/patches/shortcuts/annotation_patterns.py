@@ -13,7 +13,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils:_do_annotate_conv_bn": {
         "873daa992df61b9602c9f690be29d8cd03aa7486e580580942cc88e0334a08c9": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",

@@ -12,7 +12,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "torch._export.utils:_materialize_cpp_cia_ops": {
         "6a75f025254b4a0ae2e23c74641f16c403004708743bf30aa55c825ffd868177": "1.1.0",

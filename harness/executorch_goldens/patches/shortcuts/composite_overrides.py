@@ -1,4 +1,4 @@
-"""Make the kernels that stand in for composite operators once per operator.
+"""Make the kernels that replace composite operators once per operator.
 
 ``run_decompositions`` replaces twenty-one Python kernels of each of some six hundred composite operators, twice,
 and takes them out again: 6% of an export of six drawn on 1.4.1, 19% of a small one. They follow from the operator
@@ -16,7 +16,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "torch.export.exported_program:_override_composite_implicit_decomp": {
         "4422dc79d0792af728dd8eacf0a2fadcf00195c8802ceca15632b737d9d5c9bd": "1.1.0 1.2.0 1.3.1 1.4.1",
@@ -48,7 +48,7 @@ FITS = {
 
 @dataclass(frozen=True)
 class _Override:
-    """What is in an operator's Python kernels while a program is decomposed.
+    """State of an operator's Python kernels while a program is decomposed.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ def _install() -> None:
 
 SHORTCUT = Shortcut(
     "composite-overrides",
-    "kernels that stand in for composite operators are made once",
+    "kernels that replace composite operators are made once",
     by_release(FITS),
     _install,
 )

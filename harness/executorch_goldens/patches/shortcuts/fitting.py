@@ -1,4 +1,4 @@
-"""Which patches and shortcuts fit the ExecuTorch of this process: what ``toolchains`` asks an environment."""
+"""Finds the patches and shortcuts that fit this process's ExecuTorch; ``toolchains`` runs it in an environment."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "torch.fx.graph_module:GraphModule.__new__": {
         "6529bcfa8c2427f2b894465510a1c981f52036b60a06de294d8cb4a4940e3dd4": "1.1.0 1.2.0 1.3.1",
@@ -57,7 +57,7 @@ FITS = {
 
 @dataclass(frozen=True)
 class _GraphAsItWas:
-    """What the generated code of a graph follows from, as it was when the graph was to be compiled.
+    """The inputs of a graph's generated code, as they were when the graph was to be compiled.
 
     A node's arguments are immutable and are replaced when they change, so that holding them is enough.
 
@@ -66,7 +66,7 @@ class _GraphAsItWas:
     nodes
         (node, name, operation, target, arguments, keyword arguments, type) of each node in order.
     codegen, pytree_info
-        What writes the function's head and its end.
+        The writer of the function's head and its end.
     """
 
     nodes: tuple[tuple[Any, ...], ...]
@@ -84,7 +84,7 @@ class _GraphAsItWas:
         return cls(nodes, graph._codegen, getattr(graph._codegen, "pytree_info", None))
 
     def is_still(self, graph: Any) -> bool:
-        """Say whether `graph` is what it was: the very same nodes with the very same arguments."""
+        """Return whether `graph` is unchanged: the very same nodes with the very same arguments."""
         now = _GraphAsItWas.of(graph)
         return (
             self.codegen is now.codegen
@@ -109,7 +109,7 @@ class _GraphAsItWas:
         )
 
     def again(self) -> Any:
-        """Return a graph that is what this one was."""
+        """Return a graph equal to the earlier state of this one."""
         from torch.fx import Graph
         from torch.fx.node import map_arg
 
@@ -129,7 +129,7 @@ class _GraphAsItWas:
 
 
 class _Uncompiled:
-    """Stands in a graph module's class for the method ``forward`` until someone looks for it.
+    """Placeholder of the method ``forward`` in a graph module's class, until it is looked up.
 
     It is what ``recompile`` returns as well, and has the fields of the code that is then generated.
     """
@@ -178,7 +178,7 @@ def _compile(module: Any) -> None:
 
 
 class _OfCode:
-    """Stands in ``GraphModule`` for an attribute that compiling gives each instance; theirs come first."""
+    """Placeholder in ``GraphModule`` of an attribute that compiling gives each instance; theirs come first."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -191,7 +191,7 @@ class _OfCode:
         return instance.__dict__[self.name]
 
 
-#: What compiling a graph module leaves in its ``__dict__``.
+#: Entries that compiling a graph module leaves in its ``__dict__``.
 OF_CODE = ("_code", "_lineno_map", "_prologue_start")
 
 

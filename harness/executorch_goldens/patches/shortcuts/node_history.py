@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "torch.fx.traceback:NodeSource": {
         "d7684b27ae81a2a9796ec4ba00cbf5e21753d9c295ba41e4d1a8ea13c1772965": "1.1.0",

@@ -13,7 +13,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "torchao.quantization.pt2e.qat_utils:_fold_conv_bn_qat_helper": {
         "a7f715d1f9f169b0b8d83287cccff4711ce29d5a0ae0adbb0467a23805638d31": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",

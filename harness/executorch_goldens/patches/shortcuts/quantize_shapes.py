@@ -13,7 +13,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = {
     "torch._subclasses.fake_tensor:FakeTensorMode._validate_cache_key": {
         "6e680de04c253adae1f96aabf06f1683b174d2b658649f1b441c3ba2459083d4": "1.1.0 1.2.0 1.3.1 1.4.1",
@@ -70,7 +70,7 @@ def _install() -> None:
 
 SHORTCUT = Shortcut(
     "quantize-shapes",
-    "what quantize and dequantize give for fake tensors is remembered",
+    "results of quantize and dequantize for fake tensors are remembered",
     by_release(FITS),
     _install,
 )

@@ -1,4 +1,4 @@
-"""What a shortcut is."""
+"""The description of a shortcut."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Shortcut:
     Attributes
     ----------
     name
-        What ``--shortcuts`` calls it.
+        Its name in ``--shortcuts``.
     summary
         One line: what is computed once or not at all.
     fits

@@ -201,7 +201,7 @@
     if (used !== null) table.append(row("of its tolerance an element takes", String(used)));
     if (sqnr !== null) table.append(row("SQNR of the worst output against the float model, dB", String(sqnr)));
     cell.quantities.forEach((number, at) => number !== null && table.append(row(report.quantities[at], number.toLocaleString("en"))));
-    if (!cell.quantities.length) table.append(row("quantities", "its golden has none, or is not in this checkout"));
+    if (!cell.quantities.length) table.append(row("quantities", `its ${report.held} has none, or is not in this checkout`));
     main.replaceChildren(
       element("h1", { tabindex: "-1" }, `${cell.target}/${cell.name} `, element("small", {}, `on ExecuTorch ${cell.release}`)),
       element("p", {}, element("span", { class: `verdict v-${cell.verdict}` }, cell.verdict)),

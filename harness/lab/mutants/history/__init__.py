@@ -1,4 +1,4 @@
-"""Real fixes of upstream's, taken back: does the zoo see what really went wrong?
+"""Real upstream fixes, reverted: does the zoo see the old defects?
 
 Each is a small edit of the installed release that has the fix, written for this project, that brings the behaviour
 before the fix back. Importing this package registers all of them, so that one can be looked at as any run:

@@ -44,7 +44,7 @@ from lab.mutants.history.measure import (
 from lab.pages import Part
 from lab.pairs import rows
 
-#: What sessions found: committed, for the page is made of it.
+#: Results of sessions: committed, for the page is made of them.
 KEPT = Path(__file__).parent / "kept"
 SWEEPS = Path("build/history")
 
@@ -76,6 +76,7 @@ SOURCES = {
     "torch-modules": ("torch-modules",),
     PAIRS: (PAIRS,),
     "wider": ("wider",),
+    "drawn": ("drawn",),
     LATER: UPSTREAM,
     SITUATIONS: (SITUATIONS,),
 }
@@ -97,7 +98,7 @@ def add_to(subparsers: Any) -> None:
         help="the zoo, the situations, a guest zoo, or the matrix; default: %(default)s",
     )
     parser.add_argument(
-        "--guarded", action="store_true", help="each fix only on cells whose case names it in what it guards"
+        "--guarded", action="store_true", help="each fix only on cells whose case names it in `guards`"
     )
     parser.add_argument(
         "--cell", action="append", default=[], metavar="PATTERN", help="only these cells; repeatable"
@@ -111,7 +112,7 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Try fixes, or report what was found; return 0 unless a fix does not fit the release."""
+    """Try fixes, or report results; return 0 unless a fix does not fit the release."""
     fixes = select(options.names)
     if not options.so_far:
         module, folder = ZOOS[options.zoo]
@@ -174,7 +175,7 @@ def frozen() -> dict[str, object]:
 
 
 def efforts() -> dict[str, dict[str, Effort]]:
-    """Return over how many cells what each source says is known, and what that took, by release."""
+    """Return the number of measured cells of each source, and their cost, by release."""
     return {
         source: {
             release: Effort(len({each.cell for each in found}), sum(each.core_seconds for each in found))
@@ -193,7 +194,7 @@ def check(fixes: Sequence[Fix], release: str) -> int:
 
 
 def search(searching: Search) -> None:
-    """Print each cell that sees some fix taken back, and what it took."""
+    """Print each cell that sees some reverted fix, and its cost."""
     cells = 0
     for each in searching():
         cells += 1
@@ -203,7 +204,7 @@ def search(searching: Search) -> None:
 
 
 def lines(cell: Tried) -> list[str]:
-    """Return what is printed of a cell."""
+    """Return the lines for a cell."""
     if cell.control not in ("", "stable"):
         return [f"{cell.cell} is {cell.control} without any fix taken back"]
     return [
@@ -226,7 +227,7 @@ def kept(zoo: str, release: str) -> Kept:
 
 
 def met(fix: Fix) -> Met:
-    """Return what earlier sessions found of `fix` in each source."""
+    """Return the results of earlier sessions for `fix` in each source."""
     found = {
         source: joined(fix, [results([fix], tried_of(source, zoo, fix.release))[0] for zoo in zoos])
         for source, zoos in SOURCES.items()
@@ -235,7 +236,7 @@ def met(fix: Fix) -> Met:
 
 
 def tried_of(source: str, zoo: str, release: str) -> list[Tried]:
-    """Return what is known of the cells of `zoo` that are of `source`: tests of upstream's are of one of two."""
+    """Return the results for the cells of `zoo` in `source`: upstream's tests belong to one of two."""
     found = tried(zoo, release)
     if zoo not in UPSTREAM:
         return found

@@ -141,7 +141,7 @@ FIXES = (
                 "batches *= int(dim)",
             ),
         ),
-        unseen="1.3.1 lowers no linear layer of a symbolic batch in either case: no visitor takes the view behind it",
+        unseen="1.3.1 lowers no linear layer of a symbolic batch in either case: no visitor takes the view after it",
     ),
     Fix(
         name="18132-where-with-a-scalar",
@@ -255,7 +255,7 @@ FIXES = (
         number=18778,
         release="1.3.1",
         kind=CRASH,
-        broke="a convolution does not find its output's scale at a clamp behind it that is not fused",
+        broke="a convolution does not find its output's scale at a following clamp that is not fused",
         edits=(
             Edit(
                 f"{CONV}._get_effective_output_qparams",
@@ -430,7 +430,7 @@ FIXES = (
         number=21589,
         release="1.5.1",
         kind=CRASH,
-        broke="quantization is folded into an operator of which one operand alone is quantized",
+        broke="quantization is folded into an operator with a single quantized operand",
         edits=(
             Edit(
                 f"{PASSES}.fold_qdq_with_annotated_qparams_pass:"
@@ -467,7 +467,7 @@ FIXES = (
                 "nodes_to_remove",
             ),
         ),
-        unseen="it is an erasure of what is erased, which torch 2.14 passes over with a warning",
+        unseen="it erases a node twice, which torch 2.14 passes over with a warning",
     ),
     Fix(
         name="21738-pads-before-permutes",

@@ -1,4 +1,4 @@
-"""Fixes of what the Arm backend takes, and of what it serializes."""
+"""Fixes of the Arm backend's support checks and serializer."""
 
 from __future__ import annotations
 

@@ -14,62 +14,62 @@ from lab.mutants.history.needs import NEEDS
 from lab.mutants.table import NONE
 
 INTRODUCTION = """\
-# History as a measure
+# Reverted fixes
 
-Real fixes of upstream's, taken back in a release that has them. [Mutants](mutants.md) are made up;
-these went wrong. The releases: {releases}. Each fix taken back is a small edit of ours, in
-`harness/lab/mutants/history`, that brings the old behaviour back. It is tied to no cell.
+Real upstream fixes, reverted one at a time in a release that has them. [Mutants](mutants.md) are made up;
+these defects were real. The releases: {releases}. Each reverted fix is a small edit in
+`harness/lab/mutants/history` that restores the old behaviour. No edit was made for a particular cell.
 
-Sources of cases meet them. Most are untaught: nobody made them for these fixes, and each is held out by time. Of a
-pair of releases it has what the older one ships: its torch and tables, its targets, its tests.
+Cells from several sources are exported with them. Most sources are untaught: nobody wrote their cases for
+these fixes, and they are held out by time. For a pair of releases, a source has only what the older one
+ships: its torch and tables, its targets, its tests.
 
 {sources}
 
 ## Untaught recall
 
-Of the fixes between two releases, how many each source sees when they are taken back, by what they corrected; the
-last columns say over how many of its cells that is known so far, and what exports took that noted their processor
-time. What has no goldens has been tried on a part of its cells, some by chance, some because they were likely to see a
-fix that is left, and has met few fixes but those that no other untaught source had seen: its rows say what it adds, and
-are least ones. Until 26 November 2026 upstream's later tests were counted with the earlier ones: 41 of 84. Held out by
-time the same cells, without the sources that came since, saw 34.
+The table counts the fixes between two releases that each source detects, by the kind of defect. The last
+columns count the cells that this is based on, and the core seconds of exports that recorded them. Sources
+without goldens were tried on a part of their cells: some at random, some chosen because they were likely to
+detect a remaining fix. They met few fixes that another untaught source had already detected, so their rows
+are lower bounds. Until 26 November 2026 upstream's later tests counted with the earlier ones: 41 of 84.
+Held out by time, and without the sources added since, the same cells detected 34.
 
 {recall}
 
-## How it is measured
+## Method
 
-The tables below say how many cells of each source have seen a fix taken back, and of how many that met it; they
-are written by:
+The tables below count the cells of each source that detected a reverted fix, and the cells that met it.
+These commands write them:
 
 ```console
-$ nox -s lab -- history --minutes 60                  # the zoo; goes on where it was stopped
+$ nox -s lab -- history --minutes 60                  # the zoo; continues after an interruption
 $ nox -s lab -- history --zoo situations --guarded    # each fix on the cases that name it
 $ nox -s lab -- history --zoo arm-ops --minutes 60    # a guest zoo
 $ nox -s lab -- history --zoo arm-ops-further --minutes 60    # the same for further targets
 $ nox -s lab -- history --zoo torch-ops --minutes 60  # PyTorch's samples in sheets; torch-ops-further: alone
 $ nox -s lab -- history --zoo wider --minutes 60      # the wider matrix; pairs: the first one
-$ nox -s lab -- history --so-far --update             # writes what was measured so far to this page
+$ nox -s lab -- history --so-far --update             # writes the results so far to this page
 ```
 
-A cell is exported under one variation with all fixes of its release that it is to meet taken back at once. If it is as
-its golden says, it sees none of them; two whose effects hide each other would be missed. If not, the fixes are halved
-until one alone makes the difference. Fixes of one backend are not tried on cells of the other, nor further once
-{enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden have seen them. `wider` and what is called
-`further` have no goldens: a cell is compared with an export without any edit of the same session. Cells that are not
-right then, or not stable without any edit, say nothing. What sessions found is kept, and committed, in
-`harness/lab/mutants/history/kept`; what was found with another golden, another model or another edit does not count.
-What [drawn models](generator.md) add has not been measured.
-What the first session found over the zoo in 1.5.1, before there were situations, was not kept: of it there are counts.
+A cell is exported under one variation with all its fixes of the release reverted at once. If it equals its
+golden, it detects none of them; two fixes that hide each other would be missed. Otherwise the set is halved
+until one fix alone makes the difference. Fixes of one backend are not tried on cells of the other, nor
+after {enough} cells of a zoo, {sheets} sheets, or {further} cell without a golden detected them. `wider`
+and the `further` sources have no goldens: their cells are compared with an unedited export of the same
+session. Cells that are wrong or unstable without any edit do not count. Results are committed in
+`harness/lab/mutants/history/kept`; those for a different golden, model or edit do not count. Of the
+first session over the zoo in 1.5.1, before there were situations, only counts remain.
 """
-#: What the cases of each source are.
+#: Descriptions of each source's cases.
 SOURCES = {
     "zoo": ("`models`, the zoo of this project"),
     "zoo, further targets": (
-        "each of them for some of the targets that it does not ask for: all that the harness has take turns"
+        "each of them for some of the targets that it does not ask for; all targets of the harness take turns"
     ),
     "upstream's tests": (
-        "those models of upstream's own tests, in the cores of the [guest zoos](guests.md), that the older "
-        "release has as well"
+        "the models of upstream's own tests, in the cores of the [guest zoos](guests.md), that the older "
+        "release has too"
     ),
     "upstream's tests, further targets": (
         "all of these, in the core or not, for the targets that the guest zoos do not have: Ethos-U55 and "
@@ -83,7 +83,7 @@ SOURCES = {
     "torch-ops": (
         "samples of PyTorch's own database of operators, drawn by a rule with the torch and the tables of "
         "1.1.0, the oldest release here, and frozen: {samples} samples, sha256 `{digest}`; in sheets, and "
-        "each alone, where they take turns in all targets"
+        "each alone, where they take turns in all targets, and those of float32 in bfloat16 as well"
     ),
     "torch-modules": (
         "samples of PyTorch's own database of modules, drawn and frozen in the same way: {modules} of them, sha256 "
@@ -96,17 +96,20 @@ SOURCES = {
     ),
     "wider": (
         "a matrix with all targets of the harness, all dtypes of the samples, all operators of the tables of "
-        "1.1.0, neighbours that do nothing, what holds constants, and sizes of one or symbolic: {wider} "
+        "1.1.0, neighbours that do nothing, constants, and sizes of one or symbolic: {wider} "
         "models, frozen, sha256 `{wider_matrix}`"
     ),
+    "drawn": (
+        "models of the [generator](generator.md): a walk of two to nine operators, of seed 43; each for some of all "
+        "targets, which take turns"
+    ),
     "upstream's later tests": (
-        "the tests that the older release does not have: a fix often came with one. They do not count as "
-        "recall"
+        "the tests that the older release lacks: a fix often came with one. They do not count as recall"
     ),
     "situations": (
-        "`models/situations`, which was taught: when few fixes were seen, each class of situation that they "
-        "corrected got a family of small cases there, whose `guards` name the fixes. It has goldens of its "
-        "own, in `goldens/situations`, and does not count either"
+        "`models/situations`, which was taught: when few fixes were detected, each class of corrected situation got a "
+        "family of small cases there, whose `guards` name the fixes. Its goldens are in `goldens/situations`. It does "
+        "not count either"
     ),
 }
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
@@ -116,14 +119,14 @@ LISTED = 3
 
 @dataclass(frozen=True)
 class Effort:
-    """What a source was measured with.
+    """The cells and the time of a source's measurement.
 
     Attributes
     ----------
     cells
         That met fixes.
     core_seconds
-        Of their exports, as far as it was noted.
+        Of their exports, where it was noted.
     """
 
     cells: int
@@ -135,7 +138,7 @@ Efforts = Mapping[str, Mapping[str, Effort]]
 
 
 def recall(found: Sequence[Met], efforts: Efforts) -> Iterator[str]:
-    """Yield the table of how many fixes each source sees, by pair of releases and by what they corrected."""
+    """Yield the table of how many fixes each source sees, by pair of releases and by kind."""
     yield from markdown.head(("source", "from", "to", *KINDS, "all", "cells", "core seconds"))
     taught = found[0].taught
     sources: dict[str, Sequence[str]] = {name: (name,) for name in found[0].untaught}
@@ -145,7 +148,7 @@ def recall(found: Sequence[Met], efforts: Efforts) -> Iterator[str]:
         of_it = [each for each in found if each.fix.release == release]
         for label, names in sources.items():
             counted = [efforts[name][release] for name in names if name in efforts]
-            # What was not kept is known of the fixes alone.
+            # Where results were not kept, cells are counted by the fixes alone.
             cells = max(sum(each.cells for each in counted), *(each.tried(*names) for each in of_it), 0)
             seconds = sum(each.core_seconds for each in counted)
             spent = (str(cells or NONE), f"{seconds:.0f}" if seconds else NONE)
@@ -176,9 +179,9 @@ def document(
     found
         For every fix.
     frozen
-        What there is of the sources that are drawn, and their digests, by name.
+        Numbers and digests of the drawn sources, by name.
     left_out
-        Lines about fixes that no edit stands for.
+        Lines about fixes without an edit.
     """
     yield from introduction(recall(found, efforts), frozen)
     for area, fixes in AREAS.items():
@@ -192,15 +195,16 @@ def document(
     yield ""
     yield from not_seen(found)
     yield ""
-    yield "### Not seen by what was not taught"
+    yield "### Not seen by untaught sources"
     yield ""
-    yield "What a case would have to have, read off the fixes after the sources were frozen; no case was made from it."
+    yield "A case needs these to detect the fix. They were read off the fixes after the sources were frozen."
+    yield "No case was written for them."
     yield ""
     yield from needed(found)
     yield ""
     yield "## Out of reach"
     yield ""
-    yield "These are taken back as well, but no export for the harness's targets comes by what they corrected:"
+    yield "These are reverted too, but no export for the harness's targets reaches the corrected code:"
     yield ""
     yield from (f"- {link(each.fix)}: {each.fix.unreachable}" for each in found if each.fix.unreachable)
     yield ""
@@ -213,7 +217,7 @@ def introduction(table: Iterator[str], frozen: Mapping[str, object]) -> Iterator
     releases = ", ".join(f"{release} for those after {before}" for release, before in SINCE.items())
     sources = "\n".join(
         (
-            *markdown.head(("source", "what its cases are")),
+            *markdown.head(("source", "cases")),
             *(markdown.row((f"`{name}`", text)) for name, text in SOURCES.items()),
         )
     ).format_map(frozen)
@@ -273,9 +277,9 @@ def not_seen(found: Sequence[Met]) -> Iterator[str]:
 
 
 def needed(found: Sequence[Met]) -> Iterator[str]:
-    """Yield the table of what the fixes need that no untaught source has seen, those of a kind together."""
+    """Yield the table of needs of fixes that no untaught source has seen, grouped by kind."""
     unseen = [each for each in found if not each.is_seen(*each.untaught)]
-    yield from markdown.head(("it needs", "fixes", "what"))
+    yield from markdown.head(("kind", "fixes", "needed"))
     for kind in dict.fromkeys(kind for kind, _ in NEEDS.values()):
         of_it = [each.fix for each in unseen if NEEDS[each.fix.number][0] == kind]
         if of_it:

@@ -1,6 +1,6 @@
-"""What one session found over a part of the zoo in 1.5.1, before what sessions find was kept: commit 513b0434.
+"""Results of one session over part of the zoo in 1.5.1, before results were kept: commit 513b0434.
 
-The page named no cells, so these are counts. They stand for the zoo until a kept session has tried more.
+The page named no cells, so these are counts. They are the zoo's results until a kept session has tried more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRIED = {
     **dict.fromkeys((20376, 21489, 21568, 21588, 21862, 21949), 59),
 }
 
-#: What cells have seen, once for each cell; of the others of `TRIED` none has.
+#: Fixes that cells have seen, once for each cell; the others of `TRIED` have seen none.
 SEEN = {
     21415: 2 * [Seen("changed", "PropagateViewCopyPermuteUpPass")],
     21542: 1 * [Seen("failed", "FuseBatchNormPass")],
@@ -28,7 +28,7 @@ SEEN = {
 
 
 def earlier(fix: Fix, kept: Result) -> Result:
-    """Return what is known of `fix` from that session, or else `kept`, where that is of more cells."""
+    """Return the result of that session for `fix`, or else `kept`, where that is of more cells."""
     tried = TRIED.get(fix.number, 0)
     if kept.tried >= tried:
         return kept

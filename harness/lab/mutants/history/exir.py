@@ -43,7 +43,7 @@ FIXES = (
                 "if False:",
             ),
         ),
-        unseen="what is quantized is exported again, which makes it torch's operator",
+        unseen="a quantized model is exported again, which makes it torch's operator",
     ),
     Fix(
         name="16681-constants-of-other-layouts",
@@ -72,7 +72,7 @@ FIXES = (
                 "config._core_aten_ops_exception_list",
             ),
         ),
-        unreachable="the harness lowers without the check of the dialect, which is what refused them",
+        unreachable="the harness lowers without the check of the dialect that refused them",
     ),
     Fix(
         name="17611-clones-made-contiguous",
@@ -123,7 +123,7 @@ FIXES = (
         number=17750,
         release="1.3.1",
         kind=CRASH,
-        broke="a delegate's outputs and mutations of state stand in the order of the graph",
+        broke="a delegate's outputs and mutations of state are in the order of the graph",
         edits=(
             Edit(
                 f"{EXIR}.lowered_backend_module:create_exported_program_from_submodule",
@@ -151,7 +151,7 @@ FIXES = (
         number=18397,
         release="1.3.1",
         kind=CRASH,
-        broke="two groups are merged though what lies between them reads one and is read by the other",
+        broke="two groups are merged although a node between them reads one and feeds the other",
         edits=(
             Edit(GROUPS, "for node in combined_nodes:", "for node in p2_nodes:"),
             Edit(GROUPS, "if not validate_partition(list(combined_nodes)):", "if False:"),
@@ -199,7 +199,7 @@ FIXES = (
                 "    return False\n",
             ),
         ),
-        unseen="equal operators and what takes their results are merged before (FuseDuplicateUsersPass)",
+        unseen="equal operators and their users are merged before (FuseDuplicateUsersPass)",
     ),
     Fix(
         name="21620-squeezes-reached-from-below",

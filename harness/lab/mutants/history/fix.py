@@ -1,4 +1,4 @@
-"""What a fix taken back is: one correction of upstream's, and the small edit that brings the old behaviour back.
+"""A reverted fix: one upstream correction, and the small edit that brings the old behaviour back.
 
 Importing this imports neither torch nor executorch; installing a fix taken back does.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from executorch_goldens.patches import Patch
 from lab.mutants.mutant import UNGUARDED, Edit, Edited, EditError
 
-#: What was wrong before a fix.
+#: Kinds of defects before a fix.
 CRASH, WRONG, LOST = "crash", "wrong result", "lost delegate"
 KINDS = (CRASH, WRONG, LOST)
 
@@ -28,7 +28,7 @@ class Fix(Edited):
     Attributes
     ----------
     name
-        What ``--patches`` calls it: the number of the pull request, then words.
+        Its name in ``--patches``: the number of the pull request, then words.
     number
         Of the pull request, in pytorch/executorch.
     release
@@ -42,7 +42,7 @@ class Fix(Edited):
     unreachable
         Why no cell of any zoo can see it here; empty where one could.
     unseen
-        Why no cell has seen it so far, as far as that was found out.
+        Why no cell has seen it so far, where known.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Fix(Edited):
 def misfits(fixes: Iterable[Fix], release: str) -> list[str]:
     """Return a line for each fix that cannot be taken back in `release`, which is installed, beside those before it.
 
-    What is installed in this process is edited.
+    Edits the code installed in this process.
     """
     found = []
     for fix in fixes:

@@ -1,4 +1,4 @@
-"""Which cells of the whole zoo see which fixes taken back, without exporting every cell once for each of them.
+"""Finds the cells of the whole zoo that see each reverted fix, without exporting every cell once for each.
 
 A cell is exported with all fixes of its release taken back at once. If it is still as its golden says, it sees none of
 them. If not, the fixes are halved, and so on, until one alone makes the difference. What was found is kept, a line for
@@ -32,7 +32,7 @@ from lab.mutants.table import named
 #: A fix that so many cells have seen is not tried on others.
 ENOUGH = 10
 
-#: The same of sheets, which are many, and of cells without goldens, each of which takes two exports.
+#: The same for sheets, which are many, and for cells without goldens, which take two exports each.
 ENOUGH_SHEETS = 3
 ENOUGH_FURTHER = 1
 
@@ -47,7 +47,7 @@ STABLE = "stable"
 
 @dataclass(frozen=True)
 class Seen:
-    """What the harness says of a cell with one fix taken back.
+    """The verdict of a cell with one fix reverted.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Tried:
-    """What became of one cell.
+    """The results of one cell.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Tried:
     fixes
         Keys of the fixes that were tried on it.
     seen
-        What was seen, by key.
+        The seen fixes, by key.
     control
         Verdict without any fix taken back, where some was seen; empty where none was. A cell that is not stable by
         itself sees nothing.
@@ -88,12 +88,12 @@ class Tried:
 
 
 def key(fix: Fix) -> str:
-    """Return what stands for `fix` in the file: its number, and a digest of its edits."""
+    """Return the key of `fix` in the file: its number, and a digest of its edits."""
     return f"{fix.number}@{hashlib.sha256(repr(fix.edits).encode()).hexdigest()[:8]}"
 
 
 def reaches(fix: Fix, cell: Cell) -> bool:
-    """Whether some code that `fix` edits is of the backend that `cell` is exported for, or of none.
+    """Return whether code that `fix` edits is of the backend that `cell` is exported for, or of none.
 
     >>> from lab.mutants.mutant import Edit
     >>> arm = Fix("1-x", 1, "1.3.1", "crash", "", (Edit("executorch.backends.arm._passes.x:call", "", ""),))
@@ -105,7 +105,7 @@ def reaches(fix: Fix, cell: Cell) -> bool:
 
 
 def numbers(guards: str) -> frozenset[int]:
-    """Return the pull requests that a case names in what it guards.
+    """Return the pull requests named in the `guards` of a case.
 
     >>> sorted(numbers("an int16 convolution keeps its bias and its scale (#17155, #21910)"))
     [17155, 21910]
@@ -114,12 +114,12 @@ def numbers(guards: str) -> frozenset[int]:
 
 
 class Kept:
-    """The file of what earlier sessions found in one release; what was found with another golden is not read.
+    """The results of earlier sessions in one release; those with another golden are not read.
 
     Parameters
     ----------
     models
-        What the cases are, by name, where they have no goldens: in the place of these it is what must be the same.
+        Texts of the cases, by name, where they have no goldens: in the place of these they must stay the same.
     """
 
     def __init__(self, file: Path, goldens: Path, models: Mapping[str, str] | None = None) -> None:
@@ -164,14 +164,14 @@ class Kept:
 
 @dataclass(frozen=True)
 class Result:
-    """What the zoo says of a fix taken back.
+    """The zoo's result for a reverted fix.
 
     Attributes
     ----------
     tried
         Number of cells that met it.
     seen
-        What was seen, by the name of the cell.
+        The verdicts, by the name of the cell.
     """
 
     fix: Fix
@@ -181,12 +181,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Met:
-    """What is known of a fix taken back.
+    """All results for a reverted fix.
 
     Attributes
     ----------
     found
-        What each source says, by its name.
+        The result of each source, by its name.
     taught
         Names of the sources that were made for fixes, or came with them.
     """
@@ -196,7 +196,7 @@ class Met:
     taught: frozenset[str] = frozenset()
 
     def is_seen(self, *sources: str) -> bool:
-        """Whether some cell of some of these sources has seen it."""
+        """Return whether some cell of some of these sources has seen it."""
         return any(self.found[name].seen for name in sources)
 
     def tried(self, *sources: str) -> int:
@@ -210,12 +210,12 @@ class Met:
 
     @property
     def seen(self) -> list[Seen]:
-        """What cells of all have seen."""
+        """The results of all cells."""
         return [seen for result in self.found.values() for seen in result.seen.values()]
 
 
 def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
-    """Return what is known of each of `fixes`; a cell that is not stable by itself says nothing."""
+    """Return the results of each of `fixes`; a cell that is unstable by itself does not count."""
     sound = [each for each in tried if each.control in ("", STABLE)]
     found = []
     for fix in fixes:
@@ -226,7 +226,7 @@ def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
 
 
 def joined(fix: Fix, found: Sequence[Result]) -> Result:
-    """Return what several zoos say of `fix`, as of one."""
+    """Return the joined results of several zoos for `fix`."""
     seen = {f"{number} {cell}": said for number, each in enumerate(found) for cell, said in each.seen.items()}
     return Result(fix, sum(each.tried for each in found), seen)
 
@@ -292,7 +292,7 @@ class Search:
         return cells
 
     def __call__(self) -> Iterator[Tried]:
-        """Yield what becomes of each cell that some fix is still to be tried on."""
+        """Yield the result of each cell that some fix is still to be tried on."""
         cells = self.cells()
         # Of targets that load the same, one is exported before others: each takes as long as a cell.
         warmed = {
@@ -326,7 +326,7 @@ class Search:
         return sorted(wanted, key=lambda fix: -seen[fix])
 
     def _try(self, cell: Cell) -> Tried | None:
-        """Try on `cell` what is still to be; None where that is nothing, or where the session ends before."""
+        """Try the remaining fixes on `cell`; None where there are none, or where the session ends before."""
         wanted = self._wanted(cell)
         if not wanted or time.monotonic() > self.end:
             return None
@@ -350,7 +350,7 @@ class Search:
         return tried
 
     def _split(self, cell: Cell, fixes: Sequence[Fix]) -> dict[Fix, Seen] | None:
-        """Return what `cell` sees of `fixes`; None where the session ends before that is known."""
+        """Return which of `fixes` `cell` sees; None where the session ends before that is known."""
         if time.monotonic() > self.end:
             return None
         found = self._judge(cell, fixes)
@@ -369,7 +369,7 @@ class Search:
         return made.verdict.name if made.texts is None else ""
 
     def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
-        """Export `cell` with `fixes` taken back; return what the harness says of it."""
+        """Export `cell` with `fixes` reverted; return the verdict."""
         if cell in self.recorded:
             reviewed = self.recorded[cell].texts
         else:
@@ -389,7 +389,7 @@ class Search:
             spent = sum(outcome.core_seconds for outcome in outcomes)
             self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
             if self.unedited:
-                # What is known of a cell of the zoo says nothing of one of these.
+                # Known defects of the zoo do not apply to one of these.
                 made = compare(cell, outcomes, reviewed, replace(release, known={}))
             else:
                 budgets = self.planned.options.budgets

@@ -1,4 +1,4 @@
-"""What a case must have to see a fix that no untaught source has seen so far, for docs/lab/history.md.
+"""Properties a case needs to see a fix that no untaught source has seen so far, for docs/lab/history.md.
 
 It is a reading of the fixes, made after the sources were frozen: no case is made from it.
 """
@@ -21,7 +21,7 @@ STATE = "state"
 #: By the number of the pull request: the kind, and what it is.
 NEEDS: Mapping[int, tuple[str, str]] = {
     16636: (SHARING, "a channels-last constant that is outside of every delegate"),
-    16637: (NOTHING, "what is quantized is exported again before the pass runs"),
+    16637: (NOTHING, "a quantized model is exported again before the pass runs"),
     16680: (TARGET, "a GELU of float16 on XNNPACK, right before and after"),
     16681: (SHARING, "a constant that is neither contiguous nor channels-last, outside of every delegate"),
     16931: (QUANTIZER, "a constant that is made by name with a dtype of its own, and quantized"),
@@ -30,9 +30,9 @@ NEEDS: Mapping[int, tuple[str, str]] = {
     17304: (TARGET, "one operator whose operands are of two float types, on a profile with both"),
     17404: (NOTHING, "the harness lowers without the check that refused it"),
     17678: (SIZES, "a slice of a result whose size only the run decides"),
-    17680: (SHARING, "a constant of two partitions, one of whose users takes it by name"),
+    17680: (SHARING, "a constant of two partitions, with a user that takes it by name"),
     17734: (TARGET, "bitwise operators of booleans that the profile lacks"),
-    17750: (STATE, "a state that is written behind an output, both in one delegate"),
+    17750: (STATE, "a state that is written after an output, both in one delegate"),
     17842: (NOTHING, "no quantizer of these targets differs"),
     17901: (VALUES, "a buffer with infinities, as masks of attention have"),
     17904: (TARGET, "a minimum over dimensions of int32 on Ethos-U55"),
@@ -47,7 +47,7 @@ NEEDS: Mapping[int, tuple[str, str]] = {
     18498: (TARGET, "an index of a dtype that the profile lacks"),
     18569: (NEIGHBOURS, "a quantized concatenation of more than five pieces of float16 on XNNPACK"),
     18700: (NOTHING, "neither partitioner preserves an operator that returns views"),
-    18778: (NOTHING, "no target quantizes a clamp behind a convolution and leaves floats beside it"),
+    18778: (NOTHING, "no target quantizes a clamp after a convolution and leaves floats beside it"),
     18941: (SIZES, "a convolution with a symbolic size whose padding must be cut, lowered for static sizes"),
     18973: (VALUES, "a table whose range the quantizer gives fewer than 256 codes"),
     18974: (NOTHING, "torch 2.12 describes products of integers as those of floats"),
@@ -62,7 +62,7 @@ NEEDS: Mapping[int, tuple[str, str]] = {
     21284: (FORM, "a max pool with a stride above three on Ethos-U55"),
     21393: (NOTHING, "no target quantizes inputs to uint8"),
     21588: (FORM, "a convolution with one number for two dimensions, in aten's own form"),
-    21589: (QUANTIZER, "an operator of which one operand alone is quantized"),
+    21589: (QUANTIZER, "an operator with a single quantized operand"),
     21590: (NOTHING, "equal operators are merged before"),
     21620: (NOTHING, "checks beside it refuse the same"),
     21629: (VALUES, "an int16 table that is read between its last two entries"),
@@ -71,6 +71,6 @@ NEEDS: Mapping[int, tuple[str, str]] = {
     21910: (QUANTIZER, "an int16 convolution whose result is read as int32"),
     21949: (QUANTIZER, "a quantized part of a value with a scale of its own on XNNPACK"),
     22437: (FORM, "a nearest resize by a factor that is not whole"),
-    22517: (NEIGHBOURS, "a batch norm behind a transposed convolution"),
+    22517: (NEIGHBOURS, "a batch norm after a transposed convolution"),
     22555: (TARGET, "an operator of complex numbers that Arm's table has"),
 }

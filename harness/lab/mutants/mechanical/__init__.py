@@ -28,7 +28,7 @@ PLACES = {
     ),
 }
 
-#: What an operator of mutation does, by the name that the page has for it.
+#: Descriptions of operators of mutation, by their name on the page.
 OPERATORS = {
     "comparison": "a different one of `<`, `<=`, `==`, `!=`, `>`, `>=`; `is`, `in` and their opposites",
     "bound": "an integer constant, or an end of a slice, is one more or one less",

@@ -1,4 +1,4 @@
-"""What ``lab mutants --mechanical`` does: draws, records what cells reach, tries, counts."""
+"""The command ``lab mutants --mechanical``: draws, records what cells reach, tries, counts."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def counted(planned: Plan, *groups: Sequence[Cell]) -> list[int]:
 def over(
     planned: Plan, drawn: Sequence[Mechanical], cells: Sequence[Cell], tier: str, options: argparse.Namespace
 ) -> dict[str, Found]:
-    """Return what cells say of each mutant, by name; print it as it is found."""
+    """Return the results of cells for each mutant, by name; print them as they come."""
     folder = recorded(planned)
     if not options.so_far:
         for failed in reach.record_missing(folder, cells, planned.settings, options.minutes * 60):

@@ -15,7 +15,7 @@ from lab.mutants.mechanical.installing import install
 from lab.mutants.mechanical.sites import Site, sites
 from lab.mutants.mutant import UNGUARDED
 
-#: What is drawn where nothing else is asked for.
+#: Defaults of the drawing.
 SEED = 1
 COUNT = 300
 
@@ -27,7 +27,7 @@ class Mechanical:
     Attributes
     ----------
     name
-        What ``--patches`` calls it.
+        Its name in ``--patches``.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Mechanical:
 
     @property
     def does(self) -> str:
-        """One line: the line of the function, and what is there instead of what."""
+        """One line: the line of the function, and the replacement."""
         return f"{self.site.function}: {one_line(self.site.old)} -> {one_line(self.site.new)}"
 
     def patch(self, release: str) -> Patch:
@@ -86,7 +86,7 @@ def draw(every: Sequence[Site], seed: int = SEED, count: int = COUNT) -> list[Me
 
 
 def digest(drawn: Sequence[Mechanical]) -> str:
-    """Return what tells one drawing from another."""
+    """Return the identity of a drawing."""
     return hashlib.sha256(text(drawn).encode()).hexdigest()[:12]
 
 

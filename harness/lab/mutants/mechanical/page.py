@@ -1,4 +1,4 @@
-"""What was found of the mechanical mutants: the tables that keep it, and their part of docs/lab/mutants.md."""
+"""Results of the mechanical mutants: their tables, and their part of docs/lab/mutants.md."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lab.mutants.mechanical.search import NOT_REACHED, Found
 from lab.mutants.table import NONE
 
 FOLDER = Path(__file__).parent
-#: What was found of each drawn mutant, `Row` by `Row`.
+#: Results of each drawn mutant, `Row` by `Row`.
 FOUND = FOLDER / "found.tsv"
-#: What was drawn, and over how many cells.
+#: The drawing, and its numbers of cells.
 DRAWING = FOLDER / "drawing.tsv"
 DRAWING_COLUMNS = ("seed", "sites", "drawn", "digest", "core", "others")
 #: Survivors that were read: `EQUIVALENT` or `HOLE`, and why.
@@ -30,7 +30,7 @@ SHOWN = 70
 
 @dataclass(frozen=True)
 class Row:
-    """What was found of one mutant; its fields are the columns of the table.
+    """Results of one mutant; its fields are the columns of the table.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def text(found: Sequence[Row]) -> str:
 
 
 def drawing_text(seed: int, sites: int, drawn: Sequence[Mechanical], core: int, others: int) -> str:
-    """Return the table of what was drawn.
+    """Return the table of the drawn mutants.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def section(release: str) -> Iterator[str]:
     (drawn,) = tables.read(DRAWING, DRAWING_COLUMNS)
     yield "## Mechanical mutants"
     yield ""
-    yield "Nobody chose these: operators of mutation make every edit they can of the functions of ExecuTorch"
+    yield "These are not chosen by hand: mutation operators make every possible edit of the functions of ExecuTorch"
     yield f"{release} that quantize, partition, rewrite and serialize, {drawn['sites']} in all, and"
     yield f"{drawn['drawn']} of them are drawn by seed {drawn['seed']} (digest `{drawn['digest']}`)."
     yield "One export of each cell records which lines it runs. Each mutant is tried on the six cheapest cells of the"
@@ -194,7 +194,7 @@ def survivors(found: Sequence[Row], read: Mapping[str, tuple[str, str]]) -> Iter
     yield "### Survivors that were read"
     yield ""
     yield f"Of the {len(left)} that are reached and not killed, {len(chosen)} were read: {classes[EQUIVALENT]} are"
-    yield f"equivalent to the original, {classes[HOLE]} are holes, with what would kill them."
+    yield f"equivalent to the original, {classes[HOLE]} are holes, with a situation that would kill them."
     yield ""
     yield "| mutant | place | where | edit | class | why |"
     yield "|---|---|---|---|---|---|"

@@ -1,4 +1,4 @@
-"""Which lines of the mutated sources the export of a cell runs: recorded once a cell, and kept."""
+"""Lines of the mutated sources that each cell's export runs: recorded once, and kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lab.branches.records import Records
 from lab.branches.sources import require_coverage
 from lab.mutants.mechanical.sites import Site
 
-#: What writes records, in the processes that export; it needs coverage.py.
+#: The module that writes records, in exporting processes; it needs coverage.py.
 RECORDER = "lab.mutants.mechanical.recorder:Recorder"
 
 
@@ -46,7 +46,7 @@ class Reach:
 
 
 def record_missing(folder: Path, cells: Sequence[Cell], settings: Settings, seconds: float) -> Iterator[str]:
-    """Export the cells that have no record, as many as begin within `seconds`; yield what failed to leave one."""
+    """Export cells without a record, as many as begin within `seconds`; yield those that failed to leave one."""
     require_coverage()
     folder.mkdir(parents=True, exist_ok=True)
     recorded = Records(folder).cells()

@@ -27,13 +27,13 @@ from lab.mutants.table import NONE, judge, named
 TRIED = 6
 #: Seconds of an export with a mutant, at most: some never end.
 LIMIT = 60.0
-#: Stands for the verdict where no cell runs the lines of a mutant.
+#: Verdict of a mutant whose lines no cell runs.
 NOT_REACHED = "not reached"
 
 
 @dataclass(frozen=True)
 class Found:
-    """What some cells say of a mutant.
+    """Results of some cells for a mutant.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Found:
     cell
         The last one, which differs from its golden; empty where none does.
     verdict, named
-        What is said of that cell, as in `lab.mutants.table.Judged`; `NOT_REACHED` where `reach` is 0.
+        The result for that cell, as in `lab.mutants.table.Judged`; `NOT_REACHED` where `reach` is 0.
     """
 
     mutant: str
@@ -62,7 +62,7 @@ class Found:
 
 
 class Kept:
-    """The file of what earlier sessions found, with the same mutants, cells and goldens' release."""
+    """The results of earlier sessions with the same mutants, cells and goldens' release."""
 
     def __init__(self, file: Path, cells: Sequence[Cell]) -> None:
         self.file = file
@@ -72,7 +72,7 @@ class Kept:
         return hashlib.sha256(f"{self.cells}{mutant.site!r}".encode()).hexdigest()[:12]
 
     def read(self, drawn: Sequence[Mechanical]) -> dict[str, Found]:
-        """Return what was found of `drawn`, by name."""
+        """Return the results of `drawn`, by name."""
         keys = {(mutant.name, self.key(mutant)) for mutant in drawn}
         return lines.read(self.file, keys, Found)
 
@@ -95,14 +95,14 @@ class Search:
         self.planned = planned
         self.drawn = drawn
         self.installed: dict[Cell, Sequence[str]] = {}
-        #: Whether a cell is as its golden without a mutant; otherwise it says nothing.
+        #: Whether a cell equals its golden without a mutant; otherwise it does not count.
         self.usable: dict[Cell, bool] = {}
         file.parent.mkdir(parents=True, exist_ok=True)
         durable.replace(file, text(drawn))
         os.environ[DRAWN] = str(file.absolute())
 
     def over(self, reach: Reach, kept: Kept) -> Iterator[Found]:
-        """Yield what the cells of `reach`, the cheapest first, say of each mutant."""
+        """Yield the results of the cells of `reach`, the cheapest first, for each mutant."""
         known = kept.read(self.drawn)
         targets = sorted({cell.target for cell in reach.lines})
         settings = replace(self.planned.settings, limit=LIMIT)

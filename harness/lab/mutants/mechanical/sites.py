@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-#: What an operator is replaced by, by its text.
+#: Replacements of operators, by their text.
 COMPARISONS = {
     "<": ("<=", ">="),
     "<=": ("<", ">"),
@@ -30,7 +30,7 @@ BOOLEANS = {"and": ("or",), "or": ("and",)}
 #: Any of these, the longest first; one text may have spaces in it.
 OPERATOR = re.compile(r"\bnot\s+in\b|\bis\s+not\b|\b(?:in|is|and|or)\b|//|<=|>=|==|!=|[<>+\-*/%]")
 
-#: What a data type is replaced by, by the last part of its name.
+#: Replacements of data types, by the last part of their name.
 TORCH = {
     "int8": "int32",
     "uint8": "int8",
@@ -75,7 +75,7 @@ OF_AXES = frozenset(("size", "squeeze", "unsqueeze", "permute", "transpose", "fl
 TELLS = re.compile(
     r"^(logger|logging|warnings|log)\.|^(print|warn)$|\._?log\w*$|\.reporter\.|^self\.reporter"
 )
-#: A swap of whose arguments raises whatever the program is.
+#: Functions that raise for any program if their arguments are swapped.
 FIXED = frozenset(("isinstance", "issubclass", "getattr", "hasattr", "setattr", "cast", "range"))
 
 
@@ -90,9 +90,9 @@ class Site:
     start, end
         Of what is replaced, in bytes of the file.
     new
-        What comes there.
+        The replacement.
     old
-        What is there.
+        The original.
     operator
         One of `lab.mutants.mechanical.OPERATORS`.
     function
@@ -100,7 +100,7 @@ class Site:
     line
         Where that function begins, its decorators included; from 1.
     first, last
-        Lines of which an export that comes to the place runs one.
+        Lines; an export that reaches the place runs one of them.
     """
 
     file: str
@@ -131,7 +131,7 @@ def sites(file: str, source: bytes) -> list[Site]:
     Parameters
     ----------
     file
-        What `Site.file` has.
+        The content of `Site.file`.
     """
     finder = _Finder(file, source)
     finder.outside(ast.parse(source), ())
@@ -154,7 +154,7 @@ class _Finder(ast.NodeVisitor):
         #: Constants that are dimensions, or defaults, are edited as such and not as integers.
         self.claimed: set[ast.AST] = set()
 
-    # Where functions are.
+    # Places of functions
 
     def outside(self, node: ast.AST, names: tuple[str, ...]) -> None:
         """Look for functions in a module or a class."""
@@ -194,7 +194,7 @@ class _Finder(ast.NodeVisitor):
             self.lines = (node.lineno, _last_of_head(node))
         getattr(self, f"in_{type(node).__name__.lower()}", self.generic_visit)(node)
 
-    # What is left out.
+    # Exclusions
 
     def in_joinedstr(self, node: ast.JoinedStr) -> None:
         pass
@@ -327,7 +327,7 @@ class _Finder(ast.NodeVisitor):
         self.edit(node.test, "False", "branch")
         self.generic_visit(node)
 
-    # How an edit is made.
+    # Edits
 
     def at(self, line: int, column: int) -> int:
         return self.starts[line - 1] + column
@@ -368,7 +368,7 @@ class _Finder(ast.NodeVisitor):
                 self.add(start + written[0].start(), start + written[0].end(), new, operator)
 
     def swap(self, left: ast.expr, right: ast.expr) -> None:
-        """Exchange two expressions, with what is between them."""
+        """Exchange two expressions, keeping the text between them."""
         first, second = self.text(left), self.text(right)
         if first != second and not isinstance(right, ast.Starred) and not isinstance(left, ast.Starred):
             start, end = self.span(left)[0], self.span(right)[1]

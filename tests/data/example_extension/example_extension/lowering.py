@@ -1,4 +1,4 @@
-"""What the targets name; imported in exporting processes only."""
+"""Functions that the targets name; imported in exporting processes only."""
 
 from typing import Any
 

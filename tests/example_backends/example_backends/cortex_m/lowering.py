@@ -1,4 +1,4 @@
-"""What the target names; imported in exporting processes only."""
+"""Functions that the target names; imported in exporting processes only."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Vulkan payloads: a header, a FlatBuffer with the graph, and constants behind it or in the named data.
+"""Vulkan payloads: a header, a FlatBuffer with the graph, and constants after it or in the named data.
 
 Sources of the format: ``schema.fbs`` and ``VulkanDelegateHeader`` in ``backends/vulkan/serialization`` of ExecuTorch
 (the same header in 1.1.0 to 1.5.1; 1.2.0 adds memory layouts).
@@ -21,7 +21,7 @@ SCHEMA = ("executorch/backends/vulkan/serialization/schema.fbs", "vulkan.fbs")
 HEADER = struct.Struct("<4s4sHIIIQ")
 #: Offset of a constant that is in the named data (``serialize_constant_tensors``).
 NOT_HERE = 0xFFFFFFFFFFFFFFFF
-#: How the constants of each ``VkDataType`` are stored.
+#: Encodings of constants by ``VkDataType``.
 DTYPES: Mapping[str, Codec] = {
     "BOOL": CODECS["bool"],
     "UINT8": CODECS["u8"],
@@ -38,7 +38,7 @@ NamedData = Mapping[str, bytes | memoryview]
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry of ``VkGraph.values``: a value of the graph, or what operators take as a number, a list or nothing.
+    """An entry of ``VkGraph.values``: a value of the graph, or an operator's number, list or nothing.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ def _tensor(name: str, tensor: Fields, data: list[memoryview | None], used: set[
 
 
 def _operator(call: Fields, entries: list[_Entry]) -> Operator:
-    """Return an operator: its last argument is what it gives, a value or a list of them."""
+    """Return an operator: its last argument is its output, a value or a list of them."""
     arguments = call.integers("args") or ()
     if not arguments or not all(0 <= at < len(entries) for at in arguments):
         raise call.fail(f"takes {list(arguments)} of {len(entries)} values")
@@ -191,7 +191,7 @@ def _operator(call: Fields, entries: list[_Entry]) -> Operator:
 
 
 def _flat(role: str, at: int, entries: list[_Entry]) -> Iterator[tuple[str, _Entry, int]]:
-    """Yield an argument, or what the list that it is names."""
+    """Yield an argument, or the members of the list that it is."""
     items = entries[at].items
     if items is None:
         yield role, entries[at], at

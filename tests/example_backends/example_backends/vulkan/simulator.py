@@ -33,7 +33,7 @@ DTYPES: Mapping[str, torch.dtype] = {
 
 
 def run(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Run a delegate; raise RuntimeError for a payload that reads what is not there, or gives what nobody takes."""
+    """Run a delegate; raise RuntimeError for a payload that reads undefined values, or has unused outputs."""
     data = memoryview(lowered.processed_bytes)
     payload = decode(data, Schemas.installed(), dict(compat.named_data(lowered)))
     memory = _Memory(payload)

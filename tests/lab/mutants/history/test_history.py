@@ -1,4 +1,4 @@
-"""The fixes taken back are what they say, and each fits the release that it edits."""
+"""Reverted fixes match their description, and each fits the release that it edits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fixes are tried on cells: halved until one alone is seen, kept, and reported."""
+"""Trials of reverted fixes on cells: halved until one alone is seen, kept, and reported."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CORRUPT = Seen("corrupt", "FoldPass")
 
 
 class Answered(Search):
-    """A search that exports nothing: cells see the fixes of which it was told."""
+    """A search that exports nothing: cells see the given fixes."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ def test_a_cell_that_is_not_stable_by_itself_says_nothing() -> None:
 
 
 def met(number: int, zoo: int = 0, taught: int = 0, sees: int = 0, of: Fix | None = None) -> Met:
-    """Return a fix that so many cells of the zoo and of what was taught have met; so many of these have seen it."""
+    """Return a fix that so many cells of the zoo and of taught sources have met; so many of these have seen it."""
     each = of or fix(number)
     seen = {str(n): CORRUPT for n in range(sees)}
     found = {"zoo": Result(each, zoo, {}), "taught": Result(each, taught, seen)}
@@ -282,7 +282,7 @@ def test_no_fix_with_a_reason_why_it_is_not_seen_is_seen() -> None:
 
 
 class Compared(Search):
-    """A search over cells without goldens whose exports are texts: what the fixes that are seen leave of one."""
+    """A search over cells without goldens whose exports are texts: the remains of one after the seen fixes."""
 
     def __init__(self, folder: Path, unedited: str, sees: Collection[int]) -> None:
         run: Any = SimpleNamespace(root=folder)

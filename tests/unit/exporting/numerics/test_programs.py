@@ -1,4 +1,4 @@
-"""Lowered programs are run with what their signatures say that they take, which need not be tensors."""
+"""Lowered programs run with the inputs of their signatures, which need not be tensors."""
 
 from __future__ import annotations
 

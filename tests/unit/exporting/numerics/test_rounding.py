@@ -1,4 +1,4 @@
-"""How far rounding moves an output: nothing where none is, a code near a tie, as much as a model makes of it."""
+"""The effect of rounding on outputs: none where nothing rounds, a code near a tie, as much as the model amplifies."""
 
 from __future__ import annotations
 
@@ -106,6 +106,25 @@ def test_sums_of_float16_are_as_torch_gives_them_and_move() -> None:
     assert 0.0 < spread(Of(lambda x: torch.mm(x, weights)), terms).max() <= 2**-9
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 1.0).sum(-1),
+        lambda x: (x * 1.0).mean(),
+        lambda x: (x * 1.0).reshape(3, 16, 256).mean((1, 2), keepdim=True),
+        lambda x: (x * 1.0).half().sum(-1),
+    ],
+    ids=["sum", "mean of all", "over two dimensions", "float16"],
+)
+def test_many_terms_whose_partial_sums_round_the_same_way_may_be_added_in_order(
+    function: Callable[..., torch.Tensor],
+) -> None:
+    # A tenth is added to itself: nearly every partial sum between two powers of two rounds the same way.
+    added = np.add.accumulate(np.full(4096, 0.1, np.float32), dtype=np.float32)[-1]
+    off = abs(float(added) / 409.6 - 1.0)
+    assert spread(Of(function), torch.full((3, 4096), 0.1)).max() > 0.9 * off > 300 * 2**-24
+
+
 def test_what_is_near_a_tie_moves_by_a_code_and_nothing_else_does() -> None:
     codes = torch.tensor([1.0, 1.25, 1.4, 1.49, 1.5, 1.51, 1.6, 1.75])
     moved = spread(Of(lambda x: through_codes(x * SCALE)), codes) * 2 * SCALE
@@ -152,7 +171,7 @@ def test_what_is_quantized_by_channel_moves_by_the_scale_of_its_channel() -> Non
         codes = quantized.quantize_per_channel(x, scales, zeros, 0, -128, 127, torch.int8)
         return quantized.dequantize_per_channel(codes, scales, zeros, 0, -128, 127, torch.int8)
 
-    # The second row's scale is four times as large: 4 is a code, and 6 lies between two.
+    # The second row's scale is four times as large: 4 is a code, and 6 is between two.
     x = torch.tensor([[1.0, 1.5, 2.0], [4.0, 6.0, 8.0]])
     moved = spread(Of(lambda x: through_channels(x * SCALE)), x)
     assert moved.tolist() == [pytest.approx([TOUCHED, s, TOUCHED]) for s in scales.tolist()]
@@ -328,7 +347,7 @@ def test_what_is_approximated_may_be_off_by_a_unit_however_small_or_large_it_is(
     exponents = made.double().abs().clamp(min=limits.smallest_normal).log2().floor()
     units = limits.eps * torch.exp2(exponents)
     assert (far[known] >= units[known] * 0.5).all()
-    # As far as this goes, and not much further.
+    # This far, and not much further.
     assert (far[known] <= units[known] * 9.0).all()
 
 
@@ -495,7 +514,7 @@ def test_pools_of_maxima_are_exact_whatever_their_sizes(size: tuple[int, ...], i
 
 
 def test_what_a_decomposition_refuses_runs_as_it_is_and_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As torch 2.14 refuses adaptive pools; of the other operators of the table none refuses on every release."""
+    """Torch 2.14 refuses adaptive pools; no other operator of the table is refused on every release."""
     given = torch.linspace(-1.0, 1.0, 12).reshape(3, 4)
     monkeypatch.setitem(
         decomposition_table, torch.ops.aten.var_mean.correction, lambda *_, **__: NotImplemented
