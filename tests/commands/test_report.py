@@ -713,7 +713,7 @@ def test_only_what_is_beyond_its_tolerance_counts_as_different(drawn: None) -> N
         "output", "output 0", "example", "seed0-heap0", actual, expected, np.full((2, 2), 1e-6)
     )
     (error,) = errors(Evidence(tensors=[kept]))
-    (shown,) = beyond_tolerance(Evidence(tensors=[kept]))
+    (shown,) = beyond_tolerance(Evidence(tensors=[kept]), "now")
     assert (error.apart, error.size) == (2, 4)
     assert "2 of 4 differ" in shown.pictures[2].facts
 

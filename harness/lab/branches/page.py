@@ -121,8 +121,8 @@ def page(release: str, branches: Iterable[Branch], taken: Mapping[str, Taken]) -
     yield from (
         f"# Branches that exports of ExecuTorch {release} take",
         "",
-        f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from the records of that day. What a',
-        "branch is, and how it is recorded: [instruments](../instruments.md#branches). Each, with its exports:",
+        f'Written by `nox -s "lab({release})" -- branches --so-far --update`, from the records of that day.',
+        "[Instruments](../instruments.md#branches) defines a branch. Each, with its exports:",
         f"`harness/lab/branches/taken/{release}.tsv`. Passes that neither backend imports are not counted.",
         "",
         "| exports of | cells recorded | branches taken |",

@@ -64,7 +64,7 @@ def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None
     [
         ("", ("'' is no toolchain", "1.5.1 + torch==2.15.0")),
         ("newest", ("'newest' is no toolchain",)),
-        ("1.5", ("1.5.1", "executorch==1.5 names one")),
+        ("1.5", ("1.5.1", "pass -t executorch==1.5")),
         ("executorch==newest", ("is no toolchain",)),
         ("no/such/python", ("there is no no/such/python",)),
         ("checkout", ("has no environment in it", "'1.5.1 + checkout'")),
