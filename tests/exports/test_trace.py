@@ -141,10 +141,38 @@ def test_a_fingerprint_does_not_see_names() -> None:
 )
 def test_a_fingerprint_sees_all_that_later_passes_act_on(change: object) -> None:
     module = traced()
-    before = fingerprint(module)
+    fingerprints = Fingerprints()
+    before = fingerprints.of(module)
+    assert fingerprints.of(module) == before
     add = next(node for node in module.graph.nodes if node.target is torch.add)
     change(add)  # type: ignore[operator]
-    assert fingerprint(module) != before
+    assert fingerprints.of(module) == fingerprint(module) != before
+
+
+@pytest.mark.parametrize("change", ["moved to another node", "written in place", "a list's item replaced"])
+def test_a_fingerprint_sees_what_changes_where_no_argument_is_replaced(change: str) -> None:
+    module = traced()
+    first, second, *_ = (node for node in module.graph.nodes if node.op == "call_function")
+    first.meta["input_qparams"] = {0: "scale=0.5"}
+    first.meta["val"] = [torch.ones(2)]
+    fingerprints = Fingerprints()
+    before = fingerprints.of(module)
+    if change == "moved to another node":
+        second.meta["input_qparams"] = first.meta.pop("input_qparams")
+    elif change == "written in place":
+        first.meta["input_qparams"][0] = "scale=0.25"
+    else:
+        first.meta["val"][0] = torch.ones(3)
+    assert fingerprints.of(module) == fingerprint(module) != before
+
+
+def test_a_graph_that_stays_is_not_rendered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = []
+    text = Fingerprints.text
+    monkeypatch.setattr(Fingerprints, "text", lambda *args: rendered.append(args) or text(*args))  # type: ignore[func-returns-value]
+    fingerprints, module = Fingerprints(), traced()
+    assert fingerprints.of(module) == fingerprints.of(module)
+    assert len(rendered) == 1
 
 
 def runs(target: str) -> tuple[tuple[PassRun, ...], tuple[str, ...]]:

@@ -96,6 +96,14 @@ def test_the_time_left_follows_the_pace_of_the_run() -> None:
     assert "2 to go, about 5 min" in progress.line("")
 
 
+def test_one_quick_cell_says_nothing_of_the_pace() -> None:
+    now = [0.0]
+    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 1.0}), 2, 2, Screen(), False, lambda: now[0])
+    now[0] = 30.0
+    progress.judged(cast(Sweep, Exporting(0)), C, Verdict(C, "stable", ""), None)
+    assert "2 to go, about 2 min" in progress.line("")
+
+
 def test_in_a_terminal_it_is_one_line_twice_a_second() -> None:
     assert shown(True, [0.0, 0.1, 0.6, 0.7, 1.2], {}) == [f"> {START}"[:81]] * 3
 

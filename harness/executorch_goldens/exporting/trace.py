@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -48,6 +50,11 @@ METADATA = (
     *("input_qparams", "output_qparams", "delegation_tag", "tosa_dim_order", "_arm_disallow_tfa"),
     *("XNN_FUSED_ACTIVATION", "XNN_NHWC_NODE", "IS_IMPLICIT_Q_DQ_TAG"),
 )
+WATCHED = frozenset(METADATA)
+#: A union of them takes longer to check.
+SEQUENCES = (list, tuple)
+#: Classes of tensors that have values.
+CONSTANTS = (torch.Tensor, torch.nn.Parameter)
 ADDRESS = re.compile(r"0x[0-9a-f]+|id=\d+|graph_id=\d+")
 #: A symbolic size. torch numbers it by a hash of where it comes from, which for a constant has an address in it.
 SYMBOL = re.compile(r"\b[su]\d+\b")
@@ -61,6 +68,8 @@ class Fingerprints:
         self._tensors: dict[int, tuple[torch.Tensor, int, str]] = {}
         # Whether a symbolic size has been seen.
         self._symbolic = False
+        # What the last graph consisted of, with its digest.
+        self._last: tuple[Content, str] | None = None
 
     def of(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None = None) -> str:
         """Return the digest of a graph and the graphs nested in it.
@@ -70,7 +79,13 @@ class Fingerprints:
         program
             Holds the values of placeholders for parameters, buffers and constants.
         """
-        return hashlib.sha256(self.text(module, program).encode()).hexdigest()[:DIGITS]
+        content = Content.of(module, constants(program) if program is not None else {})
+        # Most passes find nothing to do. A symbolic size may get another name without its tensor being replaced.
+        if self._last is not None and not self._symbolic and self._last[0].is_still(content):
+            return self._last[1]
+        digest = hashlib.sha256(self.text(module, program).encode()).hexdigest()[:DIGITS]
+        self._last = (content, digest)
+        return digest
 
     def text(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> str:
         """Return the digested text of `of`: a line per node."""
@@ -91,7 +106,7 @@ class Fingerprints:
                 getattr(module, node.target, None) if node.op == "get_attr" else placeholders.get(node.name)
             )
             named = node.op in ("placeholder", "get_attr")
-            metadata = "".join(f" {key}={node.meta[key]}" for key in METADATA if key in node.meta)
+            metadata = "".join([f" {key}={text}" for key, text in metadata_of(node)])
             yield (
                 f"{node.op} {'' if named else node.target} {_argument(node.args, numbers)}"
                 f" {_argument(node.kwargs, numbers)} {self._shape(node.meta.get('val'))}{metadata} {self._value(owned)}"
@@ -105,11 +120,11 @@ class Fingerprints:
             # Numbers have no letters.
             self._symbolic |= "s" in shape or "u" in shape
             return f"{value.dtype} {shape} {value.stride()}"
-        return str([self._shape(item) for item in value]) if isinstance(value, list | tuple) else ""
+        return str([self._shape(item) for item in value]) if isinstance(value, SEQUENCES) else ""
 
     def _value(self, tensor: Any) -> str:
         """Return the digest of a constant's values, which is made again when it was written to."""
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        if type(tensor) not in CONSTANTS:
             return ""
         held = self._tensors.get(id(tensor))
         if held is None or held[1] != tensor._version:
@@ -117,6 +132,60 @@ class Fingerprints:
             digest = hashlib.sha256(values.tobytes()).hexdigest()[:DIGITS]
             held = self._tensors[id(tensor)] = (tensor, tensor._version, digest)
         return held[2]
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a graph consists of, and the graphs nested in it.
+
+    Attributes
+    ----------
+    objects
+        Nodes, and what they refer to. A node's arguments are immutable, and replaced when they change.
+    texts
+        What may change in place: `METADATA`, and versions of constants.
+    """
+
+    objects: list[Any]
+    texts: list[Any]
+
+    @classmethod
+    def of(cls, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Content:
+        content = cls([*placeholders.values()], [*placeholders])
+        content._add(module)
+        content.texts.extend([each._version for each in content.objects if type(each) in CONSTANTS])
+        return content
+
+    def _add(self, module: torch.fx.GraphModule) -> None:
+        nodes = list(module.graph.nodes)
+        for node in nodes:
+            value = node.meta.get("val")
+            self.objects.extend((node, node.name, node.target, node.args, node.kwargs, value))
+            if isinstance(value, SEQUENCES):
+                self.objects.extend(value)
+        described = [node for node in nodes if not WATCHED.isdisjoint(node.meta)]
+        self.texts.extend([(node.name, metadata_of(node)) for node in described])
+        for node in [node for node in nodes if node.op == "get_attr"]:
+            owned = getattr(module, node.target, None)
+            self.objects.append(owned)
+            if isinstance(owned, torch.fx.GraphModule):
+                self._add(owned)
+
+    def is_still(self, now: Content) -> bool:
+        """Whether a graph that consists of `now` is the one that consisted of this."""
+        return (
+            len(self.objects) == len(now.objects)
+            # Not by value: 1, 1.0 and True are equal.
+            and all(map(operator.is_, self.objects, now.objects))
+            and self.texts == now.texts
+        )
+
+
+def metadata_of(node: torch.fx.Node) -> list[tuple[str, str]]:
+    """Return what a node has of `METADATA`, as text."""
+    if WATCHED.isdisjoint(node.meta):
+        return []
+    return [(key, str(node.meta[key])) for key in METADATA if key in node.meta]
 
 
 def names(module: torch.fx.GraphModule) -> str:
@@ -142,7 +211,7 @@ def constants(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
 def _argument(value: Any, numbers: Mapping[torch.fx.Node, int]) -> str:
     if isinstance(value, torch.fx.Node):
         return f"%{numbers[value]}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, SEQUENCES):
         return f"({','.join([_argument(item, numbers) for item in value])})"
     if isinstance(value, dict):
         return f"({','.join([f'{key}={_argument(item, numbers)}' for key, item in value.items()])})"

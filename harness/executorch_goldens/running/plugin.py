@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[PLACES] = {item.nodeid: number for number, item in enumerate(items)}
     cells = {item: cell for item in items if (cell := _cell(item)) is not None}
     config.stash[TESTS] = {item.nodeid: cell for item, cell in cells.items()}
-    place = {cell: number for number, cell in enumerate(run.longest_first(cells.values()))}
+    place = {cell: number for number, cell in enumerate(run.in_order(cells.values()))}
     ordered = iter(sorted(cells, key=lambda item: place[cells[item]]))
     items[:] = [next(ordered) if item in cells else item for item in items]
 

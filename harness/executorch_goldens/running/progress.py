@@ -26,6 +26,8 @@ INTERVAL = 60.0
 LIVE_INTERVAL = 0.5
 #: Seconds after which the pace of a run says more of the time left than what is remembered does.
 SETTLED = 10.0
+#: Which part of the remembered seconds has to be done, beside: the first cell waits for its template.
+KNOWN = 0.05
 #: Cells of one cause and verdict that get a line each.
 MOST_ALIKE = 6
 #: Verdicts that a person decides on; all others are something wrong.
@@ -140,7 +142,8 @@ class Progress:
         """Return the time for the remaining cells: remembered seconds, at this run's pace once known."""
         left, took = sum(self.left.values()), self.clock() - self._started
         done = self.remembered - left
-        return left * took / done if done and took >= SETTLED else left
+        is_known = took >= SETTLED and done > 0 and done >= KNOWN * self.remembered
+        return left * took / done if is_known else left
 
     def line(self, doing: str) -> str:
         """Return one line: cells done and to go, time left, current exports."""

@@ -104,9 +104,9 @@ class Run:
 
     # Life of a run
 
-    def longest_first(self, cells: Iterable[Cell]) -> list[Cell]:
+    def in_order(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return `cells` in the order in which they are exported and judged."""
-        return self.seconds.longest_first(cells)
+        return self.seconds.in_order(cells)
 
     def progress(self, cells: Sequence[Cell], screen: Screen, live: bool) -> Progress:
         """Return the progress of the run over `cells`, shown on `screen`."""

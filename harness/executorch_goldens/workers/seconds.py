@@ -1,8 +1,8 @@
 """Duration of one export of each cell, measured by earlier runs.
 
 Two files remember it. ``<goldens>/<release>/seconds.txt`` is committed: a coarse table, the same in every clone, which
-balances shards. ``<sweeps>/<release>/seconds.json`` is this machine's, and every run adds to it. By both, what
-takes longest is exported first.
+balances shards. ``<sweeps>/<release>/seconds.json`` is this machine's, and every run adds to it. Both decide the order
+of exports.
 """
 
 from __future__ import annotations
@@ -59,10 +59,17 @@ class Seconds:
         return statistics.median(alike or self.measured.values() or [UNKNOWN])
 
     def longest_first(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Return `cells` in the order in which they are best exported; those that take the same keep theirs."""
+        """Return `cells` so that no core is idle at the end; those that take the same keep their order."""
         cells = list(cells)
         seconds = {cell: self.of(cell) for cell in cells}
         return sorted(cells, key=lambda cell: -seconds[cell])
+
+    def in_order(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Return `cells` in the order of a run: the quickest, whose verdict comes soon, then the longest first."""
+        ordered = self.longest_first(cells)
+        if len({self.of(cell) for cell in (*ordered[:1], *ordered[-1:])}) < 2:
+            return ordered
+        return [ordered[-1], *ordered[:-1]]
 
 
 def of_exports(outcomes: Sequence[Outcome]) -> float:

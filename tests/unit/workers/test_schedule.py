@@ -81,6 +81,14 @@ def test_the_longest_comes_first_and_what_is_unknown_takes_the_median_of_its_tar
     assert Seconds({}).longest_first([C, A]) == [C, A]
 
 
+def test_a_run_begins_with_its_quickest_cell() -> None:
+    known = Seconds({A: 5.0, B: 1.0, C: 3.0})
+    assert known.in_order([A, B, C]) == [B, A, C]
+    assert known.in_order([A]) == [A]
+    assert known.in_order([]) == []
+    assert Seconds({}).in_order([C, A]) == [C, A]
+
+
 def test_a_machine_remembers_the_median_of_its_last_runs(tmp_path: Path) -> None:
     for value in (100.0, 100.0, 100.0, 1.0, 2.0, 3.0, 4.0, 5.0):
         remembered = Remembered(tmp_path)

@@ -22,6 +22,7 @@ from executorch_goldens.patches.shortcuts import (
     node_history,
     qat_patterns,
     quantize_shapes,
+    retraced_shapes,
 )
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut
 from executorch_goldens.targets import Target
@@ -40,6 +41,7 @@ SHORTCUTS: dict[str, Shortcut] = {
         annotation_patterns,
         qat_patterns,
         no_debugger,
+        retraced_shapes,
     )
 }
 

@@ -1,0 +1,160 @@
+"""Let a pass that interprets a graph take what an operator gave for the same fake tensors before.
+
+A pass of either backend runs every operator of the graph on fake tensors, to know what comes out of it. Most operators
+get the very tensors that they got in the pass before, and running them is half of the time of a pass. torch's own cache
+compares tensors by their properties, which takes as long as running some operators; here a tensor is the same when it
+is the same object. Two nodes of a graph never share a result: the second of the same operator with the same arguments
+takes the second result.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Hashable
+from itertools import chain
+from typing import Any
+
+from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
+
+#: What is replaced or relied on: the digests of its source, and the releases that have it.
+FITS = {
+    "torch.fx.interpreter:Interpreter.run": {
+        "bbb15df17486fd3e5731dc605f6ce51e195ace55df59f7471e8564a105863f87": "1.1.0 1.2.0",
+        "0c95029c7cad41b335a3ce374c2cb229222cb6e823015540b54b518c4ac93319": "1.3.1 1.4.1 1.5.1",
+    },
+    "torch.fx.interpreter:Interpreter.call_function": {
+        "54e0752b7f8c306f8833b4bce9c63b592a7b3f1ce8aa4f8dfca73cc1045bb677": "1.1.0",
+        "fb396d3a46b3242c6059b6b71f7623929e11996281fb59f8433e37fd0a290467": "1.2.0 1.3.1 1.4.1 1.5.1",
+    },
+    "executorch.exir.pass_base:_ExportPassBase._fx": {
+        "d21aacbb5c107fba936892ddf1aa96b79921e01ca1e3cedd79da0fc115aa54ea": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
+    },
+    "executorch.exir.pass_base:_ExportPassBase.call": {
+        "689e39bb23b9834cd8d0862b213ef51001a668aea6bf53c7398d4ff45c70ab0c": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
+    },
+}
+
+#: Results that are remembered: some hundred graphs' of some hundred nodes.
+MOST = 50_000
+
+
+class UnknownError(Exception):
+    """An argument by which a result cannot be remembered."""
+
+
+class Results:
+    """What operators gave for fake tensors.
+
+    Attributes
+    ----------
+    found
+        By operator and arguments, each result with the arguments, whose tensors are told apart by where they are.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[Hashable, list[tuple[Any, Any]]] = {}
+
+    def take(self, key: Hashable, place: int) -> Any:
+        """Return a result; None where there are not so many."""
+        known = self.found.get(key, ())
+        return known[place][0] if place < len(known) else None
+
+    def put(self, key: Hashable, arguments: Any, result: Any) -> None:
+        if len(self.found) >= MOST:
+            self.found.clear()
+        self.found.setdefault(key, []).append((result, arguments))
+
+
+def key_of(value: Any, fake: type, plain: frozenset[type]) -> Hashable:
+    """Return what an argument is told apart by; raise `UnknownError`.
+
+    Parameters
+    ----------
+    fake
+        The class of fake tensors.
+    plain
+        Types whose values are told apart by value.
+    """
+    kind = type(value)
+    if kind in plain:
+        # With the type: 1, 1.0 and True are equal. So are 0.0 and -0.0.
+        return kind, repr(value) if kind is float else value
+    if kind is fake and value.constant is None and not value._has_symbolic_sizes_strides:
+        return kind, id(value)
+    if isinstance(value, list | tuple):
+        return tuple, tuple([key_of(each, fake, plain) for each in value])
+    raise UnknownError
+
+
+def _install() -> None:
+    import torch
+    from executorch.exir import pass_base
+    from executorch.exir.dialects.edge._ops import EdgeOpOverload
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    interpreter: Any = torch.fx.Interpreter
+    tracing: Any = pass_base._ExportPassBase.ExportInterpreter
+    run, call_function = interpreter.run, interpreter.call_function
+    plain: frozenset[type] = frozenset(
+        (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+    )
+    results = Results()
+    # Of each interpretation that is going on, how often each call was made.
+    running: list[Counter[Hashable]] = []
+
+    def is_plain(value: Any) -> bool:
+        if isinstance(value, list | tuple):
+            return bool(value) and all(map(is_plain, value))
+        return type(value) is FakeTensor and value.constant is None and not value._has_symbolic_sizes_strides
+
+    @functools.cache
+    def is_functional(target: Any) -> bool:
+        overload = target._op if isinstance(target, EdgeOpOverload) else target
+        return (
+            isinstance(overload, torch._ops.OpOverload)
+            and not overload._schema.is_mutable
+            and not any(each.alias_info is not None for each in overload._schema.arguments)
+        )
+
+    @functools.wraps(run)
+    def run_and_count(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(self, tracing):
+            return run(self, *args, **kwargs)
+        running.append(Counter())
+        try:
+            return run(self, *args, **kwargs)
+        finally:
+            running.pop()
+
+    @functools.wraps(call_function)
+    def call_or_take(self: Any, target: Any, args: Any, kwargs: Any) -> Any:
+        if not running or type(self) is not interpreter:
+            return call_function(self, target, args, kwargs)
+        try:
+            # A tensor that is made of none belongs to the mode that is active.
+            mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+            if mode is None or not is_functional(target):
+                raise UnknownError
+            given = [args, *chain.from_iterable(sorted(kwargs.items()))]
+            key = (target, mode, torch.is_grad_enabled(), key_of(given, FakeTensor, plain))
+        except UnknownError:
+            return call_function(self, target, args, kwargs)
+        place = running[-1][key]
+        running[-1][key] += 1
+        result = results.take(key, place)
+        if result is None:
+            result = call_function(self, target, args, kwargs)
+            if is_plain(result):
+                results.put(key, (args, kwargs), result)
+        return result
+
+    interpreter.run, interpreter.call_function = run_and_count, call_or_take
+
+
+SHORTCUT = Shortcut(
+    "retraced-shapes",
+    "what an operator gave for the same fake tensors is taken again by the next pass",
+    by_release(FITS),
+    _install,
+)
