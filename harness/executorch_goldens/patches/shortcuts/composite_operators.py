@@ -71,7 +71,7 @@ def _install() -> None:
         nonlocal collecting, last, found
         materialize_new()
         if last == state():
-            return found
+            return found.copy()
         collecting = True
         try:
             found = collect()
@@ -79,7 +79,7 @@ def _install() -> None:
             collecting = False
         held[:] = [getattr(packet, name) for packet in packets() for name in packet.overloads()]
         last = state()
-        return found
+        return found.copy()
 
     utils._materialize_cpp_cia_ops = materialize_new
     modules: tuple[Any, ...] = (utils, exported_program, decomp_utils)
