@@ -186,7 +186,7 @@ def test_what_is_no_program_is_a_failure_that_says_what_to_return() -> None:
     result = artifact_of("mistake").result
     assert isinstance(result, Failure)
     assert result.stage == "build"
-    assert "gives a list, and no program: return what to_executorch() gives" in result.message
+    assert "gives a list, and no program: return the result of to_executorch()" in result.message
 
 
 def test_a_changed_weight_is_named_and_no_pass_is_blamed(release: str) -> None:

@@ -100,7 +100,10 @@ GIVEN = torch.zeros(2, 4)
     [
         (lambda data: None, "gives None, and no Example"),
         (lambda data: (LINEAR, (GIVEN,)), "gives a tuple, and no Example"),
-        (lambda data: Example(None, (GIVEN,)), "no torch.nn.Module but None: a function that changes a model in place"),
+        (
+            lambda data: Example(None, (GIVEN,)),
+            "no torch.nn.Module but None: a function that changes a model in place",
+        ),
         (lambda data: Example(None, (GIVEN,), fill=False), "no torch.nn.Module but None"),
         (lambda data: Example(torch.nn.Linear, (GIVEN,)), "no torch.nn.Module but a type"),
         (lambda data: Example(LINEAR, GIVEN), "no tuple but a Tensor: write (input,)"),

@@ -278,7 +278,8 @@ def train(prepared: torch.fx.GraphModule) -> None:
         optimizer.step()
 
 
-@pytest.mark.parametrize("target", ["xnnpack-int8", "tosa-int"])
+@pytest.mark.usefixtures("few_patterns")
+@pytest.mark.parametrize("target", ["xnnpack-int8", pytest.param("tosa-int", marks=pytest.mark.slow)])
 def test_a_case_trains_and_always_the_same(target: str) -> None:
     first = export(case(train=train), target)
     torch.manual_seed(77)

@@ -122,6 +122,7 @@ def test_what_is_known_of_both_sides_is_not_exported_again(
     assert counted == ["  exports: 8, 2 of them from the cache"]
 
 
+@pytest.mark.slow
 def test_a_refactoring_that_changes_nothing_is_identical(head: Head, compare: Compare) -> None:
     done = compare(sys.executable, str(head(REFACTORED)))
     assert done.returncode == SAME, done.stdout + done.stderr
