@@ -339,7 +339,7 @@ def test_a_cell_leads_with_what_failed(reader: Reader) -> None:
     page = reader.page
     # What its cause makes wrong is said on the page of each of its cells.
     assert [chip.split()[1:] for chip in reader.texts(".cause .verdict")] == [["1", "corrupt"]]
-    assert "The golden: outputs against eager within" in page.locator("main").inner_text()
+    assert "The golden: error 0 of the tolerance" in page.locator("main").inner_text()
     # The graph as a whole, the constants and the message are folded.
     assert page.locator("main details[open]").count() == 0
     assert page.locator("details.constants section.tensor").count() == 1
