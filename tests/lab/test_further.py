@@ -90,6 +90,8 @@ def test_drawn_models_are_cases_for_all_targets_in_turn() -> None:
     assert {target for case in cases.values() for target in case.backends} == {*TARGETS}
     example = cases["drawn-43-000007"].build(Data("drawn-43-000007"))
     assert example.module(*example.inputs) is not None
+    # Results of a model count for no other.
+    assert len({case.guards for case in cases.values()}) == len(cases)
 
 
 def test_every_target_has_some_modules() -> None:

@@ -67,7 +67,7 @@ class Seconds:
     def in_order(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return `cells` in the order of a run: the quickest, whose verdict comes soon, then the longest first."""
         ordered = self.longest_first(cells)
-        if len({self.of(cell) for cell in (*ordered[:1], *ordered[-1:])}) < 2:
+        if not ordered or self.of(ordered[0]) == self.of(ordered[-1]):
             return ordered
         return [ordered[-1], *ordered[:-1]]
 

@@ -19,7 +19,7 @@ rule, and the rule from no fix:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +29,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.registry import Case
 from executorch_goldens.targets import TARGETS
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,18 @@ def turns(cases: Sequence[T], targets: Sequence[str]) -> Iterator[tuple[T, str]]
     if cases and targets:
         for number in range(max(len(cases), len(targets))):
             yield cases[number % len(cases)], targets[number % len(targets)]
+
+
+def shared(cases: Iterable[T], targets: Sequence[str], each: int) -> dict[T, tuple[str, ...]]:
+    """Return the targets of each case: `each` of them, all taking turns.
+
+    >>> shared(["a", "b"], ["fp", "int", "u55"], 2)
+    {'a': ('fp', 'int'), 'b': ('u55', 'fp')}
+    """
+    found: dict[T, list[str]] = {}
+    for case, target in turns([case for case in cases for _ in range(each)], targets):
+        found.setdefault(case, []).append(target)
+    return {case: tuple(of_case) for case, of_case in found.items()}
 
 
 def is_held_out(cell: Cell, case: Case, before: str) -> bool:

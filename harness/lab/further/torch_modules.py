@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case
 from executorch_goldens.targets import ANY_SQNR, TARGETS
-from lab.further import turns
+from lab.further import shared
 from lab.guests import modules
 
 if TYPE_CHECKING:
@@ -22,16 +22,7 @@ def build(number: int, data: Data) -> Example:
     return modules.example(modules.samples()[number])
 
 
-def assigned() -> dict[int, tuple[str, ...]]:
-    """Return the targets of each sample by its number: `EACH` of them, all taking turns."""
-    found: dict[int, list[str]] = {}
-    numbers = [number for number in range(len(modules.samples())) for _ in range(EACH)]
-    for number, target in turns(numbers, tuple(TARGETS)):
-        found.setdefault(number, []).append(target)
-    return {number: tuple(targets) for number, targets in found.items()}
-
-
-for _number, _targets in assigned().items():
+for _number, _targets in shared(range(len(modules.samples())), tuple(TARGETS), EACH).items():
     _sample = modules.samples()[_number]
     _builder = functools.update_wrapper(functools.partial(build, _number), build)
     CASES.add(

@@ -21,12 +21,17 @@ CORE = 8
 
 def build(row: Row, data: Data) -> Example:
     """Build the model of a row."""
+    return example_of(text.source(row), "pairs_model")
+
+
+def example_of(source: str, name: str) -> Example:
+    """Load a model from its source, as a Python module called `name`."""
     from executorch_goldens.exporting.program import example_in
 
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "pairs_model.py")
-        file.write_text(text.source(row), encoding="utf-8")
-        return example_in(file, "pairs_model")
+        file = Path(folder, f"{name}.py")
+        file.write_text(source, encoding="utf-8")
+        return example_in(file, name)
 
 
 def register(

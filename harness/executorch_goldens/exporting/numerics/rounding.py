@@ -265,20 +265,20 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             unit = torch.where(size != 0, unit.clamp(min=least), 0.0)
         made.copy_(made.to(wide) + self._draw(made) * (unit * units))
 
-    def _is_chosen_anew(self, scale: Any, name: str) -> bool:
+    def _is_chosen_again(self, scale: Any, name: str) -> bool:
         return name == "quantize_per_token" or scale in self
 
     def _is_exact(self, value: torch.Tensor, scale: Any, name: str) -> bool:
         """Return whether both sides quantize the same value by the same scale, or use codes already."""
         state = self._state_of(value) or GIVEN
-        if self._is_chosen_anew(scale, name) or state == ROUNDED:
+        if self._is_chosen_again(scale, name) or state == ROUNDED:
             return False
         codes = value / scale if name in ("quantize_per_tensor", "quantize_per_channel") else value
         return state == GIVEN or bool(((codes - codes.round()).abs() < WHOLE).all())
 
     def _before_quantizing(self, value: torch.Tensor, scale: Any, name: str, dtype: Any) -> torch.Tensor:
-        chosen_anew = self._is_chosen_anew(scale, name)
-        codes = DYNAMIC_CODES if chosen_anew else INT16_CODES if dtype is torch.int16 else CODES
+        chosen_again = self._is_chosen_again(scale, name)
+        codes = DYNAMIC_CODES if chosen_again else INT16_CODES if dtype is torch.int16 else CODES
         # Scales that are chosen again are float64.
         moved: torch.Tensor = (value + self._draw(value) * (codes * scale)).to(value.dtype)
         return moved

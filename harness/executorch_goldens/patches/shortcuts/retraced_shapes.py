@@ -49,7 +49,7 @@ class Results:
     Attributes
     ----------
     found
-        By operator and arguments, each result with the arguments, whose tensors are told apart by where they are.
+        By operator and arguments, each result with the arguments: these keep their tensors, whose identity is the key.
     """
 
     def __init__(self) -> None:
@@ -66,21 +66,26 @@ class Results:
         self.found.setdefault(key, []).append((result, arguments))
 
 
+def is_static(value: Any, fake: Any) -> bool:
+    """Return whether a value is a fake tensor without a value and without symbolic sizes."""
+    return type(value) is fake and value.constant is None and not value._has_symbolic_sizes_strides
+
+
 def key_of(value: Any, fake: type, plain: frozenset[type]) -> Hashable:
-    """Return what an argument is told apart by; raise `UnknownError`.
+    """Return the key of an argument; raise `UnknownError`.
 
     Parameters
     ----------
     fake
         The class of fake tensors.
     plain
-        Types whose values are told apart by value.
+        Types whose values are their own key.
     """
     kind = type(value)
     if kind in plain:
         # With the type: 1, 1.0 and True are equal. So are 0.0 and -0.0.
         return kind, repr(value) if kind is float else value
-    if kind is fake and value.constant is None and not value._has_symbolic_sizes_strides:
+    if is_static(value, fake):
         return kind, id(value)
     if isinstance(value, list | tuple):
         return tuple, tuple([key_of(each, fake, plain) for each in value])
@@ -106,7 +111,7 @@ def _install() -> None:
     def is_plain(value: Any) -> bool:
         if isinstance(value, list | tuple):
             return bool(value) and all(map(is_plain, value))
-        return type(value) is FakeTensor and value.constant is None and not value._has_symbolic_sizes_strides
+        return is_static(value, FakeTensor)
 
     @functools.cache
     def is_functional(target: Any) -> bool:
