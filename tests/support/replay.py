@@ -22,9 +22,8 @@ import executorch_goldens.running.proving
 import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
-from executorch_goldens.releases import KnownDefect, Release
+from executorch_goldens.releases import KnownDefect
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.targets import TARGETS
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.variations import Variation
 
@@ -94,21 +93,12 @@ def recorded() -> dict[str, Any]:
     return answers
 
 
-def load_cells(models: Sequence[str], release: Release, wanted: Sequence[str] = ()) -> tuple[Cell, ...]:
-    """Return the result of `executorch_goldens.running.plan.load_cells`, without the seconds of importing torch."""
-    folder = Path(os.environ[VARIABLE]).parent
-    cases = [case for module in models for case in (folder / f"{module}.cases").read_text().splitlines()]
-    targets = [target for target in release.targets if target in TARGETS and not TARGETS[target].opt_in]
-    return tuple(Cell(target, case) for target in targets for case in cases)
-
-
 def pytest_configure() -> None:
-    """Replace the sweep of this process, its zoo, and the known defects of its release."""
+    """Replace the sweep of this process, and the known defects of its release."""
     executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
     executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
     executorch_goldens.running.proving.Sweep = Replay
     executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
-    executorch_goldens.running.plan.load_cells = load_cells
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
     chosen = executorch_goldens.running.plan.chosen_toolchain
 

@@ -120,7 +120,6 @@ class Runner:
                 """
             )
         (self.folder / f"{module}.py").write_text(text)
-        (self.folder / f"{module}.cases").write_text("\n".join(cases))
         return module
 
     def expect(self, *cells: str, what: str = FAILS, releases: Sequence[str] = ()) -> None:

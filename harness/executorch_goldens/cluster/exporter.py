@@ -18,7 +18,6 @@ from typing import Any
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.settings.exports import Machine, Settings
-from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.store.keys import different, digest
 from executorch_goldens.store.reuse import Lookup, Reuse, Wanted
 from executorch_goldens.store.store import Store
@@ -32,6 +31,7 @@ def settings_of(message: Mapping[str, Any], reuse: Reuse) -> Settings:
     return Settings(
         interpreter=Path(message["interpreter"]),
         models=tuple(message["models"]),
+        modules=message["modules"],
         patches=tuple(message["patches"]),
         jobs=message["jobs"],
         limit=message["limit"],
@@ -53,7 +53,6 @@ class Exporter:
         self.reuse = Reuse(Store(Path(message["store"])))
         self.reuse.open()
         self.settings = settings_of(message, self.reuse)
-        load_zoo(self.settings.models)
         self.targets = [Cell(target, "-") for target in message["targets"]]
         self.sweep: Sweep | None = None
         self.patches: dict[Cell, tuple[str, ...]] = {}

@@ -56,6 +56,7 @@ def message_of(settings: Settings, release: str, targets: Sequence[str]) -> dict
     return {
         "release": release,
         "models": settings.models,
+        "modules": settings.modules,
         "patches": settings.patches,
         "limit": settings.limit,
         "memory": settings.memory,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,10 +56,9 @@ class OwnFiles:
     zoos: tuple[Path, ...] = ()
 
     @classmethod
-    def of(cls, root: Path, models: Iterable[str] = ()) -> OwnFiles:
-        """Return those of a repository in `root`, with the imported ones of the zoos `models`."""
-        files = [getattr(sys.modules.get(name), "__file__", None) for name in models]
-        return cls(root.resolve(), tuple(_whole(Path(file).resolve()) for file in files if file))
+    def of(cls, root: Path, zoos: Iterable[str] = ()) -> OwnFiles:
+        """Return those of a repository in `root`, with what belongs to the files of its zoos' own modules."""
+        return cls(root.resolve(), tuple(_whole(Path(file).resolve()) for file in zoos))
 
     def place(self, traceback: str, target: str) -> Place | None:
         """Return where an own file raised the first cause of a traceback; None where none of them did.

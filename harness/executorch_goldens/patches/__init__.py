@@ -76,7 +76,7 @@ def _installed() -> Mapping[str, Patch]:
     return extensions.load(extensions.PATCHES, Patch, lambda patch: patch.name, PATCHES)
 
 
-def select(spec: str, declared: Sequence[str]) -> tuple[str, ...]:
+def select(spec: str, declared: Sequence[str], registered: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names that ``--patches`` asks for, each once, in the order of `known`.
 
     Parameters
@@ -85,6 +85,8 @@ def select(spec: str, declared: Sequence[str]) -> tuple[str, ...]:
         ``auto`` (what the release declares), ``none``, or names with commas between them.
     declared
         The names that ``releases.toml`` declares for the release.
+    registered
+        Names that exporting processes know after those of `PATCHES`.
 
     Raises
     ------
@@ -102,7 +104,8 @@ def select(spec: str, declared: Sequence[str]) -> tuple[str, ...]:
     """
     if spec == "none":
         return ()
-    return _ordered(declared if spec == "auto" else [name.strip() for name in spec.split(",")])
+    names = declared if spec == "auto" else [name.strip() for name in spec.split(",")]
+    return _ordered(names, registered)
 
 
 def apply(names: Iterable[str], release: str, target: Target | None = None) -> None:
@@ -135,7 +138,10 @@ def apply(names: Iterable[str], release: str, target: Target | None = None) -> N
         patch.install(release)
 
 
-def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+def _ordered(names: Iterable[str], registered: Sequence[str] = ()) -> tuple[str, ...]:
     wanted = list(names)
     # Entry points are read only for a name that is not among the harness's own.
-    return guard.in_order(guard.PATCH, wanted, PATCHES if set(wanted) <= set(PATCHES) else available())
+    known = dict.fromkeys((*PATCHES, *registered))
+    return guard.in_order(
+        guard.PATCH, wanted, known if set(wanted) <= set(known) else {**known, **available()}
+    )

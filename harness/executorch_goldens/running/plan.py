@@ -15,12 +15,11 @@ from executorch_goldens.judging import expectations, known
 from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.patches import shortcuts
-from executorch_goldens.registry import load
 from executorch_goldens.releases import Release
 from executorch_goldens.running import changed, core, reporting
 from executorch_goldens.running.options import FULL, VARIATIONS, Options
 from executorch_goldens.running.selection import (
-    load_cells,
+    cells_of,
     of_families,
     require_cells,
     require_extensions,
@@ -31,6 +30,7 @@ from executorch_goldens.running.selection import (
     select,
 )
 from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.zoo import Zoo, list_zoo
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
 from executorch_goldens.toolchains.installed import Installed
@@ -54,6 +54,8 @@ class Plan:
         Root of the goldens.
     compact
         Whether its goldens are compact: see `executorch_goldens.goldens.roots`.
+    listed
+        What the zoo registers.
     zoo
         Every cell that the zoo and the release make, in the zoo's order.
     tier
@@ -78,6 +80,7 @@ class Plan:
     release: Release
     goldens: Path
     compact: bool
+    listed: Zoo
     zoo: tuple[Cell, ...]
     tier: str
     left_out: frozenset[Cell]
@@ -162,15 +165,18 @@ def plan(options: Options) -> Plan:
     toolchain = chosen_toolchain(options.toolchain)
     interpreter, release = toolchain.python, toolchain.release
     installed = Installed.probe(interpreter)
-    zoo, settings = _settings(options, toolchain)
+    listed = list_zoo(options.models)
+    zoo, settings = _settings(options, toolchain, listed)
     goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.adopting, options.updating)
     release = _with_own_defects(release, goldens)
     compact = roots.is_compact(goldens)
     root = goldens / release.version
-    wished = select(of_families(zoo, options.families, options.models), options.cells)
+    wished = select(of_families(zoo, options.families, listed.cases), options.cells)
     tier = core.tier(options, root, compact)
-    asked = _of_tier(tier, wished, options, release, root, zoo, compact)
+    asked = _of_tier(
+        tier, wished, options, release, root, zoo, _stated_core(listed, release) if compact else None
+    )
     varied = _variations(options, tier)
     changes = None
     if options.changed_since is not None:
@@ -190,6 +196,7 @@ def plan(options: Options) -> Plan:
         release=release,
         goldens=goldens,
         compact=compact,
+        listed=listed,
         zoo=zoo,
         tier=tier,
         left_out=wished - asked,
@@ -199,7 +206,7 @@ def plan(options: Options) -> Plan:
             goldens,
             release.version,
             expectations.read(goldens),
-            {name: case.expects for name, case in load(options.models).items() if case.expects},
+            {name: case.expects for name, case in listed.cases.items() if case.expects},
             # The cases of a compact root are declared nowhere here.
             cases=not compact,
         ),
@@ -209,16 +216,16 @@ def plan(options: Options) -> Plan:
     )
 
 
-def _settings(options: Options, toolchain: Toolchain) -> tuple[tuple[Cell, ...], Settings]:
+def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tuple[Cell, ...], Settings]:
     """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
     release = toolchain.release
     try:
         require_supported(release, options.releases)
         require_targets(options.tolerances, "[tool.goldens] tolerances")
-        cells = load_cells(options.models, release, options.targets)
+        cells = cells_of(listed.cases.values(), release, options.targets)
         require_cells(options.budgets, cells)
         # A module that registers cases may register patches as well.
-        chosen = patches.select(options.patches, release.patches)
+        chosen = patches.select(options.patches, release.patches, listed.patches)
         spared = shortcuts.select(options.shortcuts)
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -236,6 +243,7 @@ def _settings(options: Options, toolchain: Toolchain) -> tuple[tuple[Cell, ...],
         capture=ORIGINS if options.origins else 0,
         shortcuts=fit.those("shortcut", fit.shortcuts),
         tolerances=options.tolerances,
+        modules=listed.modules,
     )
 
 
@@ -257,18 +265,28 @@ def _of_tier(
     release: Release,
     root: Path,
     zoo: tuple[Cell, ...],
-    compact: bool,
+    of_cases: frozenset[str] | None,
 ) -> frozenset[Cell]:
-    """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
+    """Return those of the cells chosen that are of the tier; raise UsageError where none is.
+
+    Parameters
+    ----------
+    of_cases
+        The cases of the core, where the cases state it.
+    """
     if tier == FULL:
         return wished
-    if compact:
-        cases = load(options.models)
-        return frozenset(cell for cell in wished if release.version in cases[cell.case].core)
+    if of_cases is not None:
+        return frozenset(cell for cell in wished if cell.case in of_cases)
     within = core.within(root, wished, zoo, release.known)
     if not within:
         raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: pass --tier full")
     return within
+
+
+def _stated_core(listed: Zoo, release: Release) -> frozenset[str]:
+    """Return the cases that say that they are of the core of a release."""
+    return frozenset(name for name, case in listed.cases.items() if release.version in case.core)
 
 
 def _variations(options: Options, tier: str) -> tuple[Variation, ...]:

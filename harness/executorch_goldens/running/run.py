@@ -79,7 +79,7 @@ class Run:
         self.judge = Judge(
             plan.root,
             plan.expectations,
-            OwnFiles.of(config.load().root, plan.options.models),
+            OwnFiles.of(config.load().root, plan.listed.files),
             plan.options.update,
             plan.compact,
             # With what is wrong with a compact root's cells, a run that updates writes it.

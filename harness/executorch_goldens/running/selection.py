@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from executorch_goldens import extensions, patches, releases, targets
@@ -15,7 +15,7 @@ from executorch_goldens.errors import UsageError, some
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.registry import Case
 from executorch_goldens.settings.exports import worker_environment
-from executorch_goldens.settings.zoo import load_zoo
+from executorch_goldens.settings.zoo import Listed, load_zoo
 from executorch_goldens.toolchains.installed import Installed
 
 #: Variations that a golden is recorded from, at least: it is what repeats agree on.
@@ -89,14 +89,20 @@ def require_cells(budgets: Iterable[str], known: Iterable[Cell]) -> None:
 def load_cells(
     models: Sequence[str], release: releases.Release, wanted: Sequence[str] = ()
 ) -> tuple[Cell, ...]:
-    """Import the modules that register cases and return every cell of `release`, target by target.
+    """Import the modules that register cases and return their cells as `cells_of` does."""
+    return cells_of(load_zoo(models).values(), release, wanted)
+
+
+def cells_of(
+    cases: Collection[Case] | Collection[Listed], release: releases.Release, wanted: Sequence[str] = ()
+) -> tuple[Cell, ...]:
+    """Return every cell of some cases on `release`, target by target.
 
     Parameters
     ----------
     wanted
         The targets that every case is exported for; by default all but those that a case must ask for.
     """
-    cases = load_zoo(models).values()
     require_targets(wanted, "[tool.goldens] targets")
     known = {name: target for name, target in targets.available().items() if name != targets.BUILD}
     opt_in = [name for name, target in known.items() if target.opt_in]
@@ -112,7 +118,7 @@ def load_cells(
                 "leave that out: name it there as well"
             )
 
-    def is_asked(target: str, case: Case) -> bool:
+    def is_asked(target: str, case: Case | Listed) -> bool:
         asked = target in common or target in case.also
         return not case.is_build and asked and known[target].is_for(case.backends)
 
@@ -125,15 +131,14 @@ def load_cells(
     )
 
 
-def of_families(known: Sequence[Cell], names: Sequence[str], models: Sequence[str]) -> Sequence[Cell]:
+def of_families(known: Sequence[Cell], names: Sequence[str], cases: Mapping[str, Listed]) -> Sequence[Cell]:
     """Return the cells whose cases are of some of the families named; all for none; raise UsageError."""
     if not names:
         return known
-    family = {name: case.family for name, case in load_zoo(models).items()}
-    families = sorted({family[cell.case] for cell in known})
+    families = sorted({cases[cell.case].family for cell in known})
     if unknown := [name for name in names if name not in families]:
         raise UsageError(f"--family {unknown[0]!r} is unknown; the families are {some(families)}")
-    return [cell for cell in known if family[cell.case] in names]
+    return [cell for cell in known if cases[cell.case].family in names]
 
 
 def select(known: Sequence[Cell], patterns: Sequence[str] | None) -> frozenset[Cell]:

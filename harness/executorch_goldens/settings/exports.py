@@ -99,6 +99,8 @@ class Settings:
         Names of the shortcuts to install in exporting processes.
     tolerances
         Target to the bound of cases that have none of their own, in place of the target's.
+    modules
+        The module of each case of `models`, by the case's name; None for those that this process has imported.
     pickled
         Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
     reuse
@@ -124,6 +126,7 @@ class Settings:
     machine: Machine = Machine()
     shortcuts: tuple[str, ...] = tuple(SHORTCUTS)
     tolerances: Mapping[str, float] = field(default_factory=dict)
+    modules: Mapping[str, str] | None = None
     pickled: Path | None = None
     reuse: Reuse | None = None
     omission: Omission | None = None

@@ -1,17 +1,155 @@
-"""The zoo of a run, from the repository that it is in."""
+"""The zoo of a run, from the repository that it is in.
+
+A run needs what `Listed` has of its cases. Their functions, and torch with them, are imported where cases are exported.
+"""
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
-from executorch_goldens import registry
+import msgspec
+
+from executorch_goldens import patches, registry
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.registry import Case, ZooError
 from executorch_goldens.settings import config
 
 
-def load_zoo(models: Sequence[str]) -> dict[str, registry.Case]:
+class Listed(msgspec.Struct, frozen=True):
+    """A case without its function; see `executorch_goldens.registry.Case`."""
+
+    name: str
+    family: str
+    module: str
+    backends: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    expects: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
+    releases: tuple[str, ...] = ()
+    core: tuple[str, ...] = ()
+    is_build: bool = False
+
+    @classmethod
+    def of(cls, case: Case) -> Listed:
+        plain = {name: getattr(case, name) for name in cls.__struct_fields__}
+        return cls(**{**plain, "expects": {name: dict(of) for name, of in case.expects.items()}})
+
+
+class Zoo(msgspec.Struct, frozen=True, tag=True):
+    """What importing some zoos registers.
+
+    Attributes
+    ----------
+    cases
+        By name, in order of registration.
+    files
+        The files of the zoos' own modules.
+    patches
+        Names of all patches that there are then.
+    """
+
+    cases: Mapping[str, Listed]
+    files: tuple[str, ...] = ()
+    patches: tuple[str, ...] = ()
+
+    @property
+    def modules(self) -> dict[str, str]:
+        """The module of each case."""
+        return {name: case.module for name, case in self.cases.items()}
+
+
+class _Refused(msgspec.Struct, frozen=True, tag=True):
+    """Why a zoo cannot be loaded."""
+
+    message: str
+
+
+def load_zoo(models: Sequence[str]) -> dict[str, Case]:
     """Import the zoos named, from the repository of the run before anywhere else; raise `registry.ZooError`."""
+    _look_here_first()
+    return registry.load(models)
+
+
+def list_zoo(models: Sequence[str]) -> Zoo:
+    """Return what the zoos named register; raises as `load_zoo`.
+
+    A child of this process imports them, and this process does not get the 600 MiB that torch takes. Where there is no
+    fork, or torch has been imported, it imports them itself.
+    """
+    _look_here_first()
+    if "torch" in sys.modules or not hasattr(os, "fork"):
+        return _listed(models)
+    return _listed_in_child(tuple(models), tuple(sys.path))
+
+
+def _look_here_first() -> None:
     first = [str(path) for path in config.load().import_paths()]
     # Also where they come later on the path: a package `models` elsewhere would be found first.
     sys.path[:] = [*first, *(path for path in sys.path if path not in first)]
-    return registry.load(models)
+
+
+def _listed(models: Sequence[str]) -> Zoo:
+    cases = {name: Listed.of(case) for name, case in registry.load(models).items()}
+    files = (getattr(sys.modules[name], "__file__", None) for name in models)
+    return Zoo(cases, tuple(filter(None, files)), tuple(patches.PATCHES))
+
+
+@functools.cache
+def _listed_in_child(models: tuple[str, ...], path: tuple[str, ...]) -> Zoo:
+    """Return `_listed` from a child: once for each path that modules are imported from, as imports are."""
+    found = msgspec.msgpack.decode(
+        _in_child(lambda: _answer(models), f"--models {' '.join(models)}"), type=Zoo | _Refused
+    )
+    if isinstance(found, _Refused):
+        raise ZooError(found.message)
+    return found
+
+
+def _answer(models: Sequence[str]) -> bytes:
+    try:
+        return msgspec.msgpack.encode(_listed(models))
+    except HarnessError as error:
+        return msgspec.msgpack.encode(_Refused(str(error)))
+
+
+def _in_child(function: Callable[[], bytes], what: str) -> bytes:
+    """Return the bytes that a function returns in a forked child; raise `ZooError` where that ends without them."""
+    reader, writer = os.pipe()
+    # What waits to be written is this process's to write.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _leave(function, writer)
+    os.close(writer)
+    try:
+        with os.fdopen(reader, "rb") as answer:
+            found = answer.read()
+    finally:
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status:
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        raise ZooError(f"{what}: the process that imports it ended with {how}")
+    return found
+
+
+def _leave(function: Callable[[], bytes], writer: int) -> NoReturn:
+    """End a forked child with the bytes that a function returns."""
+    status = 1
+    try:
+        with os.fdopen(writer, "wb") as answer:
+            answer.write(function())
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) and error.code else 1
+    except Exception:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

@@ -154,8 +154,10 @@ class Sweep:
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     @functools.cached_property
-    def modules(self) -> dict[str, str]:
-        """The module of each case of the loaded zoos: an export imports no other."""
+    def modules(self) -> Mapping[str, str]:
+        """The module of each case: an export imports no other."""
+        if self.settings.modules is not None:
+            return self.settings.modules
         return {name: case.module for name, case in CASES.within(self.settings.models).items()}
 
     def start(self) -> None:
