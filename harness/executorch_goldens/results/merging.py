@@ -194,7 +194,8 @@ def require_each_once(parts: Sequence[Part]) -> None:
     """Raise MergeError unless each cell that was asked for is of exactly one part, and no other of any."""
     owner: dict[str, Path] = {}
     for part in parts:
-        if others := [cell for cell in part.provenance.cells if cell not in part.provenance.selected]:
+        selected = frozenset(part.provenance.selected)
+        if others := [cell for cell in part.provenance.cells if cell not in selected]:
             raise MergeError(
                 f"{part.folder}: {provenance.FILE} has cells that nobody asked for: {', '.join(others[:SHOWN])}"
             )
@@ -225,7 +226,8 @@ def require_ended(parts: Sequence[Part]) -> None:
     """Raise MergeError unless each part has exactly one line for each of its cells."""
     for part in parts:
         lines = [f"{row['target']}/{row['case']}" for row in part.rows]
-        if missing := [cell for cell in part.provenance.cells if cell not in set(lines)]:
+        there = set(lines)
+        if missing := [cell for cell in part.provenance.cells if cell not in there]:
             raise MergeError(f"{part.folder} did not come to its end: {_some(missing)} without a result")
         if sorted(lines) != sorted(part.provenance.cells):
             raise MergeError(f"{part.folder}: {results.FILE} has other cells than {provenance.FILE}")

@@ -67,6 +67,8 @@ DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
 UNLIKE = 4.0
 #: Fewer cells than this do not make one of them unlike the others.
 FEWEST = 3
+#: What of a member is compared with the median of its group.
+AMOUNTS = OPERATORS, PROGRAM, CONSTANTS = ("operators", ".pte bytes", "bytes of constants")
 
 
 @dataclass(frozen=True)
@@ -433,6 +435,7 @@ def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
         for edit, detail in member.edits.items():
             shown[edit][detail] += 1
     usual = {edit: (*details.most_common(1)[0], details.total()) for edit, details in shown.items()}
+    medians = {what: statistics.median(_amount(what, each) for each in members) for what in AMOUNTS}
     for member in members:
         why = [
             f"{edit.what}: {member.edits[edit]}, not {most}"
@@ -441,14 +444,13 @@ def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
             and 2 * times > cells >= FEWEST
             and member.edits.get(edit, most) != most
         ]
-        why += _far(member, members)
+        why += _far(member, medians)
         if why:
             yield member.proposal.name, "; ".join(why)
 
 
-def _far(member: Member, members: Sequence[Member]) -> Iterator[str]:
-    for what in ("operators", ".pte bytes", "bytes of constants"):
-        middle = statistics.median(_amount(what, each) for each in members)
+def _far(member: Member, medians: Mapping[str, float]) -> Iterator[str]:
+    for what, middle in medians.items():
         mine = _amount(what, member)
         if mine * middle < 0 or (middle and abs(mine) > UNLIKE * abs(middle)):
             yield f"{what} {mine:+,d} where the median is {middle:+,g}"
@@ -456,9 +458,9 @@ def _far(member: Member, members: Sequence[Member]) -> Iterator[str]:
 
 def _amount(what: str, member: Member) -> int:
     more = member.quantities
-    if what == "operators":
+    if what == OPERATORS:
         return sum(more.operators.values())
-    return more.program if what == ".pte bytes" else more.constants
+    return more.program if what == PROGRAM else more.constants
 
 
 def _place(blamed: str | None) -> str:
