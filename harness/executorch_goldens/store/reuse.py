@@ -313,7 +313,7 @@ class Reuse:
         for name, count in self.missed.most_common():
             yield f"exported again: {count}, because {name} changed"
         for file, count in self.unsettled.most_common():
-            yield f"not kept, because {file} was changed while they were made: {count} exports"
+            yield f"not kept: {count}, because {file} changed while exports were made"
         if self.store.damaged:
             yield f"damaged entries of the cache, deleted and made again: {len(self.store.damaged)}"
         if self.trouble:
