@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch._ops import HigherOrderOperator
@@ -12,6 +12,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from executorch_goldens.exporting.eager import is_float8
+
+T = TypeVar("T")
 
 SHIFTS = frozenset(
     {
@@ -54,7 +56,7 @@ class Undefined(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return run_nested(self, func, args, kwargs)
         if why := _undefined(func, args, kwargs):
             self.undefined[f"{_called(func)} {why}"] = None
-        given = [x.clone() if func._schema.is_mutable else x for x in _tensors((args, kwargs))]
+        given = [x.clone() if func._schema.is_mutable else x for x in leaves((args, kwargs), torch.Tensor)]
         made = func(*args, **kwargs)
         if why := _beyond(func, given, args, kwargs, made):
             self.beyond[f"{_called(func)} {why}"] = None
@@ -113,7 +115,7 @@ def _undefined_cast(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
 
 def _undefined_division(args: Sequence[Any]) -> str:
-    if not all(_is_integer(x.dtype) for x in _tensors(args)):
+    if not all(_is_integer(x.dtype) for x in leaves(args, torch.Tensor)):
         return ""
     of, by = (torch.as_tensor(each) for each in args[:2])
     if not _is_integer(of.dtype) or not _is_integer(by.dtype):
@@ -126,7 +128,7 @@ def _beyond(
     func: Any, given: Sequence[torch.Tensor], args: Sequence[Any], kwargs: Mapping[str, Any], made: Any
 ) -> str:
     """Return how the result of a call leaves the range of its inputs; empty if it does not."""
-    results = _tensors(made)
+    results = [*leaves(made, torch.Tensor)]
     if _leaves_finite(given, args, results):
         return "gives no finite number for finite ones"
     return "wraps around" if _wraps(func, given, args, kwargs, results) else ""
@@ -140,7 +142,7 @@ def _leaves_finite(
     return (
         bool(floating)
         and all(map(_is_finite, floating))
-        and all(map(math.isfinite, _numbers(args)))
+        and all(map(math.isfinite, leaves(args, float)))
         and any(x.is_floating_point() and not _is_finite(x) for x in results)
     )
 
@@ -168,12 +170,19 @@ def _is_finite(value: torch.Tensor) -> bool:
     return bool((value.float() if is_float8(value) else value).isfinite().all())
 
 
-def _tensors(values: Any) -> list[torch.Tensor]:
-    return [x for x in pytree.tree_leaves(values) if isinstance(x, torch.Tensor)]
+def leaves(values: Any, kind: type[T]) -> Iterator[T]:
+    """Yield what is of a kind among the arguments or the results of an operator, in order.
 
-
-def _numbers(values: Any) -> list[float]:
-    return [x for x in pytree.tree_leaves(values) if isinstance(x, float)]
+    These are nested in tuples, lists and dictionaries alone; torch's walk over any registered type takes several times
+    as long.
+    """
+    if isinstance(values, kind):
+        yield values
+    elif isinstance(values, tuple | list):
+        for each in values:
+            yield from leaves(each, kind)
+    elif isinstance(values, dict):
+        yield from leaves([*values.values()], kind)
 
 
 def _is_integer(dtype: Any) -> bool:

@@ -46,7 +46,7 @@ from executorch_goldens.exporting.numerics.arithmetic import (
     step_of_sum,
 )
 from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
-from executorch_goldens.exporting.undefined import Undefined, run_nested
+from executorch_goldens.exporting.undefined import Undefined, leaves, run_nested
 from executorch_goldens.numerics.tolerances import TOUCHED
 
 aten = torch.ops.aten
@@ -135,7 +135,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run `func`, and move its result if it follows from an input."""
         if isinstance(func, HigherOrderOperator):
             return run_nested(self, func, args, kwargs or {})
-        tensors = (x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor))
+        tensors = leaves((args, kwargs), torch.Tensor)
         states = [state for state in map(self._state_of, tensors) if state is not None]
         call = _Call(func, func.overloadpacket.__name__, args, kwargs or {}, max(states, default=GIVEN))
         if not states:
@@ -210,9 +210,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         own
             The operator's own effect on numbers; by default it rounds floating results.
         """
-        for made in pytree.tree_leaves(result):
-            if not isinstance(made, torch.Tensor):
-                continue
+        for made in leaves(result, torch.Tensor):
             does = (ROUNDED if made.dtype.is_floating_point else GIVEN) if own is None else own
             self.state[made] = max(call.state, does, self.state.get(made, GIVEN))
             if call.func._schema.is_mutable:
@@ -304,9 +302,9 @@ HANDLERS: Mapping[str, Callable[[Rounding, _Call], Any]] = {
 
 def _movable(result: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors of a result that are rounded by the backend and by eager each in its own way."""
-    for made in pytree.tree_leaves(result):
+    for made in leaves(result, torch.Tensor):
         # Casts to float8 round alike on both sides, and no other operator gives it.
-        if isinstance(made, torch.Tensor) and made.is_floating_point() and made.dtype not in FLOAT8:
+        if made.is_floating_point() and made.dtype not in FLOAT8:
             yield made
 
 
