@@ -66,6 +66,25 @@ def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_cha
     ]
 
 
+def test_an_edited_case_is_exported_again_and_those_beside_it_are_not(runner: Runner) -> None:
+    zoo, root = runner.folder / "firmware.py", runner.folder / "store"
+    second = FIRMWARE.partition("@case")[2].replace("gate", "door").replace("4, 4", "2, 2").replace("1, 4", "1, 2")
+    zoo.write_text(f"{FIRMWARE}\n@case{second}")
+    words = ("--models", "firmware", "--cell", "xnnpack-fp32/*", "--variations", "1", "--cache=on")
+    words = (*words, "--cache-dir", str(root))
+    assert reused(runner(*words)) == [f"reused 0 of 2 exports; cache: {root}"]
+    zoo.write_text(zoo.read_text().replace("2, 2", "2, 3"))
+    edited = runner(*words)
+    assert reused(edited) == [
+        f"reused 1 of 2 exports; cache: {root}",
+        f"exported again: 1, because {zoo} changed",
+    ]
+    assert {name: row["reused"] for name, row in edited.rows.items()} == {
+        "xnnpack-fp32/gate": [True],
+        "xnnpack-fp32/door": [False],
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("isolation", ["fork", "fresh"])
 def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isolation: str) -> None:

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 #: Kinds of what a record holds, and of `store.facts.Fact`: the content of a file, what is at a path,
-#: names in a directory, an environment variable.
+#: names in a directory, an environment variable. Facts have one more: the part of a file that a function depends on.
 FILE, PATH, LISTING, VARIABLE = "file", "path", "listing", "variable"
+PART = "part"
 
 #: Of a directory, every name; those of distributions; those of files that lengthen the path of imports.
 ALL, DISTRIBUTIONS, PATHS = "*", "*-info", "*.pth"
@@ -52,11 +53,14 @@ class Recorder:
     facts
         Kind, place and, of a directory, the name that was looked for; to what was seen there, None for a file's
         content.
+    case
+        The file of the case's module, and the function there that makes the case; None if it is no such function.
     """
 
     def __init__(self) -> None:
         self.began = time.time_ns()
         self.facts: dict[tuple[str, str, str], Any] = {}
+        self.case: tuple[str, str] | None = None
         self._before: frozenset[tuple[str, str, str]] = frozenset()
         # Made by this process: no input, and nor is what is in it.
         self._own_files: set[str] = set()
@@ -135,6 +139,12 @@ class Recorder:
         self._own_files.add(self._place(spill))
         self._spill = os.open(spill, os.O_RDWR | os.O_CREAT | os.O_APPEND)
 
+    def made_by(self, function: object) -> None:
+        """Note the function that makes the case, where it is one of a module, by name."""
+        code, name = getattr(function, "__code__", None), getattr(function, "__qualname__", ".")
+        if code is not None and name.isidentifier() and name == code.co_name:
+            self.case = (self._place(code.co_filename), name)
+
     def write(self, file: Path, before: str | None = None) -> None:
         """Leave the record: ``before`` names that of the process that this one was forked from."""
         self._busy = True
@@ -145,7 +155,7 @@ class Recorder:
         for library in mapped():
             self._file(library)
         facts = [[*key, value] for key, value in self.facts.items()]
-        file.write_text(json.dumps({"began": self.began, "before": before, "facts": facts}))
+        file.write_text(json.dumps({"began": self.began, "before": before, "case": self.case, "facts": facts}))
         self._busy = False
 
     # The finder of imports, which finds nothing

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting.recording import LISTING, by_stem, matching
+from executorch_goldens.exporting.recording import LISTING, PART, by_stem, matching
 from executorch_goldens.judging import expectations
 from executorch_goldens.review.groups import count
 from executorch_goldens.settings import config
+from executorch_goldens.store import functions
 from executorch_goldens.store.facts import Fact
 from executorch_goldens.store.imports import imported_from
 from executorch_goldens.store.keys import digest
@@ -168,8 +169,10 @@ class Reach:
         self.root = settings.machine.root
         self.harness = self.root / "executorch_goldens"
         self.view = reuse.view(settings)
-        #: Places to the cells whose exports read them; directories with a name to those that looked for it there.
+        #: Places to the cells whose exports read them; modules with a function to those that depend on no more of it;
+        #: directories with a name to those that looked for it there.
         self.readers: dict[str, set[Cell]] = {}
+        self.parts: dict[str, dict[str, set[Cell]]] = {}
         self.lookers: dict[str, dict[str, set[Cell]]] = {}
         self.unknown: set[Cell] = set()
         lookup = reuse.lookup(settings)
@@ -188,6 +191,10 @@ class Reach:
 
     def _note(self, fact: Fact, cells: set[Cell]) -> None:
         path = self.view.places.path(fact.place)
+        if fact.kind == PART:
+            for function in fact.wanted:
+                self.parts.setdefault(path, {}).setdefault(function, set()).update(cells)
+            return
         self.readers.setdefault(path, set()).update(cells)
         if fact.kind == LISTING:
             for wanted in fact.wanted:
@@ -218,6 +225,10 @@ class Reach:
     def _cells_that_read(self, name: str, path: Path) -> set[Cell]:
         """Return the cells whose exports read a file, or looked for it where it came or went."""
         found = set(self.readers.get(str(path), ()))
+        if parts := self.parts.get(str(path)):
+            before, after = self.checkout.text(name), _text(path)
+            for function, cells in parts.items():
+                found |= cells if _differs(before, after, function) else set()
         for around in (path, *path.parents):
             there = around.is_relative_to(self.checkout.top)
             relative = around.relative_to(self.checkout.top).as_posix() if there else ""
@@ -309,6 +320,19 @@ class Reach:
             if path.is_relative_to(root) and path.relative_to(root).parts[0] in WITHOUT_CELLS:
                 return True
         return path.suffix in TEXT
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+
+
+def _differs(before: str | None, after: str | None, function: str) -> bool:
+    """Return whether the part of a module that a function depends on is another one."""
+    parts = [functions.part(text, function) if text is not None else None for text in (before, after)]
+    return None in parts or parts[0] != parts[1]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from executorch_goldens.exporting.recording import (
     FILE,
     LISTING,
     OUTPUTS,
+    PART,
     PATH,
     VARIABLE,
     by_stem,
@@ -34,6 +35,7 @@ from executorch_goldens.exporting.recording import (
     seen,
 )
 from executorch_goldens.files import durable
+from executorch_goldens.store import functions
 from executorch_goldens.store.installed import Installed
 
 #: A file that is as young as this when it is read may change again without a new modification time.
@@ -70,9 +72,9 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
     place
         A path as `Places.named` has it, or the name of a variable.
     wanted
-        Of a directory, the names that were looked for there.
+        Of a directory, the names that were looked for there; of a part of a file, the function.
     value
-        Digest of a file's content or of the names; what is at the path; the variable's value.
+        Digest of a file's content, of a part of it or of the names; what is at the path; the variable's value.
     """
 
     kind: str
@@ -99,11 +101,14 @@ class Record:
         File with the record of the process that it was forked from.
     facts
         Kind, place, what was looked for, what was seen.
+    case
+        The file and the function of the case, if it depends on no more of that file than the function does.
     """
 
     began: int
     before: Path | None
     facts: tuple[tuple[str, str, str, Any], ...]
+    case: tuple[str, str] | None = None
 
     @classmethod
     def read(cls, file: Path) -> Record | None:
@@ -113,7 +118,8 @@ class Record:
         except (OSError, ValueError):
             return None
         before = Path(found["before"]) if found["before"] is not None else None
-        return cls(found["began"], before, tuple(map(tuple, found["facts"])))
+        case = tuple(found["case"]) if found.get("case") is not None else None
+        return cls(found["began"], before, tuple(map(tuple, found["facts"])), case)
 
 
 @dataclass(frozen=True)
@@ -243,6 +249,7 @@ class View:
     variables: Mapping[str, str] = field(default_factory=dict)
     _stems: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     _installed: Installed = field(default_factory=Installed)
+    _parts: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def of(self, record: Record) -> tuple[Fact, ...]:
         """Return the facts of a record; raise `UnsettledError` where a file was changed while it was made."""
@@ -277,13 +284,23 @@ class View:
                 # Its content says more.
                 continue
             elif (named := self.places.named(place)) is not None:
-                yield Fact(kind, named, (), self.digests.of(place) if kind == FILE else value)
+                if kind == FILE and record.case is not None and place == record.case[0]:
+                    yield Fact(PART, named, record.case[1:], self.digest_of_part(*record.case))
+                else:
+                    yield Fact(kind, named, (), self.digests.of(place) if kind == FILE else value)
         for place, looked in listings.items():
             named = self.places.named(place)
             # Other machines have different neighbours of a root.
             if named is not None:
                 every = tuple(sorted(looked))
                 yield Fact(LISTING, named, every, digest_of_names(_names(looked, every)))
+
+    def digest_of_part(self, file: str, function: str) -> str:
+        """Return the digest of the part of a module that a function depends on; that of the file if it is all of it."""
+        whole = self.digests.of(file)
+        if (function, whole) not in self._parts:
+            self._parts[function, whole] = _digest_of_part(file, function, whole)
+        return self._parts[function, whole]
 
     def differing(self, facts: Sequence[Fact]) -> Fact | None:
         """Return the first of `facts` that is no more so; None where all hold."""
@@ -295,6 +312,8 @@ class View:
         path = self.places.path(fact.place)
         if fact.kind == FILE:
             return self.digests.of(path)
+        if fact.kind == PART:
+            return self.digest_of_part(path, *fact.wanted)
         if fact.kind == PATH:
             try:
                 return seen(os.stat(path))
@@ -313,6 +332,19 @@ def _names(looked: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> Iterat
     """Yield a directory's entries for each name that was looked for."""
     for each in wanted:
         yield from (each, *looked[each], "")
+
+
+def _digest_of_part(file: str, function: str, whole: str) -> str:
+    """Return the digest of the part of a file that a function depends on; `whole`, the file's, where that is unknown."""
+    try:
+        with open(file, "rb") as opened:
+            content = opened.read()
+        if hashlib.sha256(content).hexdigest() != whole:
+            return whole
+        part = functions.part(content.decode(), function)
+    except (OSError, UnicodeDecodeError):
+        return whole
+    return whole if part is None else hashlib.sha256(part.encode()).hexdigest()
 
 
 def _value(value: str | None) -> str:

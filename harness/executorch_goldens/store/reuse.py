@@ -258,6 +258,9 @@ class Reuse:
         if not self.keeps or self.trouble or not is_lasting(outcome) or record is None:
             return
         assert isinstance(outcome.result, Artifact)
+        if isinstance(outcome.result.result, Failure):
+            # Its text may quote any line.
+            record = replace(record, case=None)
         kept = StoredExport(outcome.result, outcome.seconds, outcome.peak_mb, outcome.core_seconds)
         try:
             lists = self._lists(settings, record)

@@ -209,6 +209,8 @@ def run_request(request: dict[str, Any]) -> None:
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
     held = perturb_heap(request["heap_seed"])
     case = requested_case(request)
+    if recorder is not None:
+        recorder.made_by(case.build)
     named = {*patches.PATCHES, *(point.name for point in extensions.points(extensions.PATCHES))}
     if request["models"] and not set(request["patches"]) <= named:
         # A module with cases that are not this one registers it.
