@@ -68,7 +68,9 @@ def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_cha
 
 def test_an_edited_case_is_exported_again_and_those_beside_it_are_not(runner: Runner) -> None:
     zoo, root = runner.folder / "firmware.py", runner.folder / "store"
-    second = FIRMWARE.partition("@case")[2].replace("gate", "door").replace("4, 4", "2, 2").replace("1, 4", "1, 2")
+    second = (
+        FIRMWARE.partition("@case")[2].replace("gate", "door").replace("4, 4", "2, 2").replace("1, 4", "1, 2")
+    )
     zoo.write_text(f"{FIRMWARE}\n@case{second}")
     words = ("--models", "firmware", "--cell", "xnnpack-fp32/*", "--variations", "1", "--cache=on")
     words = (*words, "--cache-dir", str(root))

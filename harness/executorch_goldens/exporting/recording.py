@@ -155,7 +155,9 @@ class Recorder:
         for library in mapped():
             self._file(library)
         facts = [[*key, value] for key, value in self.facts.items()]
-        file.write_text(json.dumps({"began": self.began, "before": before, "case": self.case, "facts": facts}))
+        file.write_text(
+            json.dumps({"began": self.began, "before": before, "case": self.case, "facts": facts})
+        )
         self._busy = False
 
     # The finder of imports, which finds nothing

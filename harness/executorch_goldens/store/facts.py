@@ -335,7 +335,7 @@ def _names(looked: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> Iterat
 
 
 def _digest_of_part(file: str, function: str, whole: str) -> str:
-    """Return the digest of the part of a file that a function depends on; `whole`, the file's, where that is unknown."""
+    """Return the digest of the part of a file that a function depends on; in doubt `whole`, the file's."""
     try:
         with open(file, "rb") as opened:
             content = opened.read()

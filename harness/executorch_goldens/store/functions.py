@@ -1,7 +1,7 @@
 """The part of a module that one of its functions may depend on, by the names in its text.
 
-An export of a case depends on the module of the case. An edit of another case there changes nothing of it: what neither the
-case's function nor the module's own statements name, is left out. In doubt, all of the module counts.
+An export of a case depends on the module of the case. An edit of another case there does not change it. So definitions
+that neither the function of the case nor the statements of the module name are left out. In doubt, all of it counts.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 
 #: Variables and attributes by which code reaches what it does not name.
 OPAQUE_NAMES = frozenset(
-    ("globals", "locals", "vars", "eval", "exec", "compile", "__import__", "builtins", "sys", "inspect", "gc")
-    + ("importlib", "CASES", "registry", "load_zoo")
+    (
+        *("globals", "locals", "vars", "eval", "exec", "compile", "__import__", "builtins"),
+        *("sys", "inspect", "gc", "importlib", "CASES", "registry", "load_zoo"),
+    )
 )
 OPAQUE_ATTRIBUTES = frozenset(("__globals__", "__subclasses__", "CASES", "load_zoo", "import_module"))
 #: The decorator that registers a case, and those of methods.
@@ -22,15 +24,15 @@ Definition = ast.FunctionDef | ast.ClassDef
 
 
 def part(text: str, function: str) -> str | None:
-    """Return a module's text in which the lines are blank that `function` does not depend on; None for all of it.
+    r"""Return a module's text, where lines that `function` does not depend on are blank; None for all of it.
 
     A blank line stays a line: tracebacks and the places of operators name lines.
 
-    >>> text = "def a():\\n    return 1\\ndef b():\\n    return a()\\ndef c():\\n    return 2\\n"
+    >>> text = "def a():\n    return 1\ndef b():\n    return a()\ndef c():\n    return 2\n"
     >>> part(text, "a")
-    'def a():\\n    return 1'
+    'def a():\n    return 1'
     >>> part(text, "b")
-    'def a():\\n    return 1\\ndef b():\\n    return a()'
+    'def a():\n    return 1\ndef b():\n    return a()'
     """
     try:
         module = ast.parse(text)
@@ -38,11 +40,11 @@ def part(text: str, function: str) -> str | None:
         return None
     definitions: dict[str, list[Definition]] = {}
     statements: list[ast.AST] = []
-    for node in module.body:
-        if isinstance(node, Definition) and _is_inert(node):
-            definitions.setdefault(node.name, []).append(node)
+    for statement in module.body:
+        if isinstance(statement, Definition) and _is_inert(statement):
+            definitions.setdefault(statement.name, []).append(statement)
         else:
-            statements.append(node)
+            statements.append(statement)
     if function not in definitions:
         return None
     reached: set[str] = set()
@@ -130,7 +132,13 @@ def _registers(decorator: ast.expr) -> bool:
 def _defaults(node: ast.FunctionDef) -> list[ast.expr]:
     """Return what may be evaluated where a function is defined: defaults and annotations."""
     arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    every = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
     annotations = [each.annotation for each in every if each is not None]
     found = [*arguments.defaults, *arguments.kw_defaults, *annotations, node.returns]
     return [each for each in found if each is not None]

@@ -58,19 +58,20 @@ ZOO = dedent(
         ('guards="two"', 'guards="both"', {"two"}),
         ("factor: int = 2", "factor: int = 3", {"one", "two"}),
         ("super().__init__()", "super().__init__(  )", {"one"}),
+        # A method, not the function of that name.
         ("return model", "return model.eval()", {"one"}),
         ("SIZE = 4", "SIZE = 5", {"one", "two"}),
         ("import torch\n", "import torch \n", {"one", "two"}),
         # Every line after it is another one.
         ("(data):\n    return Example(scaled", "(data):\n\n    return Example(scaled", {"one", "two"}),
         ('data.tensor("x", 1, 3),)', 'data.tensor("x", 1, 3),\n    )', {"two"}),
-        # A method is not a function of that name.
-        ("return model", "return model.eval()", {"one"}),
         # A case that names another.
         ("Inner(), (data", "one(data).model, (data", {"two"}),
     ],
 )
-def test_an_edit_counts_for_the_functions_that_may_depend_on_it(before: str, after: str, of: set[str]) -> None:
+def test_an_edit_counts_for_the_functions_that_may_depend_on_it(
+    before: str, after: str, of: set[str]
+) -> None:
     edited = ZOO.replace(before, after)
     assert edited != ZOO
     assert {name for name in ("one", "two") if part(ZOO, name) != part(edited, name)} == of
@@ -112,7 +113,9 @@ def test_code_that_reaches_what_it_does_not_name_depends_on_all(opaque: str) -> 
     ],
 )
 def test_a_definition_that_does_something_when_it_is_imported_counts(definition: str) -> None:
-    assert part(f"{ZOO}\n\n{definition}\n", "two") != part(f"{ZOO}\n\n{definition.replace('3', '4')}\n", "two")
+    assert part(f"{ZOO}\n\n{definition}\n", "two") != part(
+        f"{ZOO}\n\n{definition.replace('3', '4')}\n", "two"
+    )
 
 
 @pytest.mark.parametrize("text", ["def (", "\0", "x = 1", "def one(): ...\ntwo = one"])
@@ -149,7 +152,8 @@ def test_a_function_does_the_same_where_its_part_is_the_same(
     after = [*drawn]
     after[edited] = definition
     texts = [
-        PREAMBLE + "\n".join(form.format(name, value) for name, (form, value) in zip(NAMES, pieces, strict=True))
+        PREAMBLE
+        + "\n".join(form.format(name, value) for name, (form, value) in zip(NAMES, pieces, strict=True))
         for pieces in (drawn, after)
     ]
     parts = [part(text, function) for text in texts]
