@@ -22,6 +22,7 @@ from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
@@ -112,7 +113,7 @@ class Comparison:
 
     def causes(self) -> list[Group]:
         """Return the causes of the differences."""
-        return grouped(proposals.find(self.folder / RESULTS), self.artifacts)
+        return grouped(proposals.find(self.folder / RESULTS), self.artifacts, labels=OF_TOOLCHAINS)
 
     def _base(self, wanted: Callable[[Made, Sequence[Outcome]], bool]) -> Iterator[tuple[Cell, Made]]:
         side = self.sides.base
