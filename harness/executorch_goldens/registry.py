@@ -14,6 +14,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Never, TypeAlias, TypeVar
 
 from executorch_goldens import targets
@@ -327,7 +328,9 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
         except ZooError as error:
             raise ZooError(f"--models {zoo}: {error}") from error
         except ImportError as error:
-            raise ZooError(f"--models {zoo} cannot be imported: {error}") from error
+            raise ZooError(
+                f"--models {zoo} cannot be imported from {Path.cwd()}: {error}; name a module that registers cases"
+            ) from error
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
             raise ZooError(

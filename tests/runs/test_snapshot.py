@@ -106,7 +106,7 @@ def test_more_variations_are_added_to_a_golden_and_nothing_else_changes(
     assert recorded.files() == before
     finished = recorded(*one, "--variations", "9,27,4", UPDATE)
     assert finished.code == 0, finished.output
-    assert "1 goldens now name these variations" in finished.output
+    assert "newer fields added: 1 golden" in finished.output
     after = recorded.files()
     assert {name for name in before if before[name] != after[name]} == {place}
     old, new = (files[place][0].decode().splitlines() for files in (before, after))

@@ -20,6 +20,7 @@ from executorch_goldens.against.outcome import SAME, Made, kind_of
 from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files.counting import count
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
@@ -152,7 +153,9 @@ class Comparison:
         known = seconds.committed(config.load().goldens / side.release.version)
         ordered = known.longest_first(cells)
         screen = _Screen()
-        screen.write_line(f"{side.word}: {len(ordered)} cells, {len(self.variations)} variations each")
+        screen.write_line(
+            f"{side.word}: {count(len(ordered), 'cell')}, {len(self.variations)} variations each"
+        )
         progress = Progress(ordered, known, len(self.variations), settings.jobs, screen, sys.stderr.isatty())
         with Sweep(ordered, self.variations, settings) as sweep:
             for cell in ordered:

@@ -23,6 +23,7 @@ from executorch_goldens.compiling.payloads import Payloads, exported, kept
 from executorch_goldens.compiling.targets import TARGETS
 from executorch_goldens.compiling.verdicts import Verdict, judge
 from executorch_goldens.errors import CommandError
+from executorch_goldens.files.counting import count
 from executorch_goldens.files.untrusted import require_name
 from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.registry import FAILS
@@ -292,7 +293,7 @@ def payloads_of(
         execute=False,
     )
     sources = list(dict.fromkeys(map(source, cells)))
-    print(f"exporting {len(sources)} cells for TOSA", flush=True)
+    print(f"exporting {count(len(sources), 'cell')} for TOSA", flush=True)
     found = dict(exported(sources, settings, folder))
     return {cell: found[source(cell)] for cell in cells}
 

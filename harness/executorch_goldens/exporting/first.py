@@ -80,8 +80,9 @@ def built(folder: Path, module: str, name: str, checkpoint: Path | None = None) 
 
 def example(folder: Path, module: str, name: str) -> tuple[torch.Tensor, ...]:
     """Return the example inputs that a function makes; raise ZooError."""
+    make = _imported(folder, module, name)
     try:
-        given = _imported(folder, module, name)()
+        given = make()
     except Exception as error:
         raise ZooError(f"{module}.{name}() fails: {type(error).__name__}: {error}") from error
     return _as_inputs(given, f"{module}.{name}()")
@@ -136,9 +137,16 @@ def _imported(folder: Path, module: str, name: str) -> Callable[[], Any]:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
-        found: Callable[[], Any] = getattr(importlib.import_module(module), name)
+        imported = importlib.import_module(module)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == module:
+            raise ZooError(f"there is no module {module} in {folder}: name a file of yours") from error
         raise _uncallable(f"{module}.{name}()", folder, error) from error
+    found: Callable[[], Any] | None = getattr(imported, name, None)
+    if found is None:
+        own = [each for each, value in vars(imported).items() if getattr(value, "__module__", "") == module]
+        has = f"; it has {', '.join(own)}" if own else ""
+        raise ZooError(f"{module.replace('.', '/')}.py has no {name}{has}: name one, as FILE:NAME")
     return found
 
 

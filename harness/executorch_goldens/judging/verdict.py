@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from executorch_goldens import targets
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
+from executorch_goldens.files.counting import count
 from executorch_goldens.goldens import parts
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.deviation import Deviation
@@ -436,7 +437,7 @@ def changed(
 def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
     """Say which names alone differ from a golden."""
     before, after = names[0]
-    reason = f"differs from {labels.reference} in {_number(len(names), 'name')} alone, as {before} -> {after}"
+    reason = f"differs from {labels.reference} in {count(len(names), 'name')} alone, as {before} -> {after}"
     shown = [f"{old} -> {new}" for old, new in names[:SHOWN_LINES]]
     more = [f"… {len(names) - SHOWN_LINES} more names"] if len(names) > SHOWN_LINES else []
     return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
@@ -507,20 +508,16 @@ def _contents(found: Reading) -> str:
     delegates, inside, outside = (each.total() for each in (found.delegates, found.operators, found.outside))
     named = [f"{name} ({number})" for name, number in found.outside.most_common(SHOWN_OUTSIDE)]
     more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
-    left = f"{_number(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
+    left = f"{count(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
     if not delegates:
         return left
-    return f"{_number(delegates, 'delegate')} with {_number(inside, 'operator')}, {left}"
+    return f"{count(delegates, 'delegate')} with {count(inside, 'operator')}, {left}"
 
 
 def _sqnr(lowered: Lowered) -> str:
     """Return how far the outputs of a quantized program are above the noise of quantization; empty for a float one."""
     ratio = Accuracy.of(lowered).sqnr if lowered.samples else None
     return f", SQNR {ratio:.1f} dB" if ratio is not None else ""
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def own_failure(cell: Cell, failure: Failure, place: Place) -> Verdict:

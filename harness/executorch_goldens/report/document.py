@@ -20,13 +20,14 @@ from markupsafe import Markup
 from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
+from executorch_goldens.files.counting import count
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.report.tables import Table
 from executorch_goldens.review import benign, doubt, listing
 from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER, name_of
-from executorch_goldens.review.groups import Member, count, worst_first
+from executorch_goldens.review.groups import Member, worst_first
 from executorch_goldens.settings import config
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"

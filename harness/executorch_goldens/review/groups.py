@@ -14,6 +14,7 @@ from pathlib import Path
 
 from executorch_goldens import targets
 from executorch_goldens.artifact import Cell
+from executorch_goldens.files.counting import count
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact
@@ -289,15 +290,6 @@ def _bytes(what: str, more: Sequence[int]) -> Iterator[str]:
     ways = ((grow, "grow" if grow > 1 else "grows"), (shrink, "shrink" if shrink > 1 else "shrinks"))
     if shown := ", ".join(f"{number} {way}" for number, way in ways if number):
         yield f"{what}: {sum(more):+,d} bytes ({shown})"
-
-
-def count(number: int, of: str) -> str:
-    """Return a number with its noun.
-
-    >>> count(1, "cell"), count(2, "cell")
-    ('1 cell', '2 cells')
-    """
-    return f"{number} {of}{'s' if number != 1 else ''}"
 
 
 def grouped(

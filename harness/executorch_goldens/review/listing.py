@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from executorch_goldens.files.counting import count
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.judging.verdict import text_difference
 from executorch_goldens.review import benign
 from executorch_goldens.review.doubt import doubt
-from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member, count
+from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
 from executorch_goldens.structure import ConstantChanged, compare
 
 #: Lines of the specimen that a list shows.
