@@ -331,10 +331,14 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
             raise ZooError(
                 f"--models {zoo} cannot be imported from {Path.cwd()}: {error}; name a module that registers cases"
             ) from error
+        except SyntaxError as error:
+            # The frame that raises it is of the import system.
+            where = f"{error.filename}, line {error.lineno}"
+            raise ZooError(f"--models {zoo} cannot be imported: {where}: SyntaxError: {error.msg}") from error
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
+            frame = traceback.extract_tb(error.__traceback__)[-1]
             raise ZooError(
-                f"--models {zoo} cannot be imported: {where.filename}, line {where.lineno}: "
+                f"--models {zoo} cannot be imported: {frame.filename}, line {frame.lineno}: "
                 f"{type(error).__name__}: {error}"
             ) from error
     cases = CASES.within(zoos)

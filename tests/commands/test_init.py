@@ -557,7 +557,7 @@ def uses(workflow: Path) -> list[str]:
             "a.pt is no checkpoint that is read",
         ),
         ({"other.py": NEEDS}, ("other.py",), "other.Sized() cannot be called"),
-        ({"other.py": NEEDS}, ("other.py:absent",), "other.absent() is a NoneType"),
+        ({"other.py": NEEDS}, ("other.py:absent",), "other.absent() is None, and no torch.nn.Module"),
         ({"other.py": NEEDS}, ("other.py:gone",), "other.py has no gone; it has Sized"),
         (
             {"other.py": "import gone"},

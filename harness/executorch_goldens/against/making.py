@@ -20,8 +20,8 @@ from executorch_goldens.against.outcome import SAME, Made, kind_of
 from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files.counting import count
 from executorch_goldens.files.os_errors import as_user_error
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.results import proposals, provenance

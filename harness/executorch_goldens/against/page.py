@@ -10,8 +10,8 @@ from typing import Any
 from executorch_goldens.against.making import Compared, Comparison
 from executorch_goldens.against.outcome import ALLOWED, KINDS, RIGHT, SAME, extent, shown
 from executorch_goldens.against.programs import Programs
-from executorch_goldens.files.counting import count
 from executorch_goldens.files.untrusted import markdown
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.review.groups import Group

@@ -23,8 +23,8 @@ from executorch_goldens.compiling.payloads import Payloads, exported, kept
 from executorch_goldens.compiling.targets import TARGETS
 from executorch_goldens.compiling.verdicts import Verdict, judge
 from executorch_goldens.errors import CommandError
-from executorch_goldens.files.counting import count
 from executorch_goldens.files.untrusted import require_name
+from executorch_goldens.files.wording import count
 from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.registry import FAILS
 from executorch_goldens.running.selection import require_repeats, select

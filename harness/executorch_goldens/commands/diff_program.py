@@ -73,7 +73,7 @@ def _differences(found: Found, pte: bytes, decoded: Decoded, arguments: argparse
         return False
     differences = list(found.differences(decoded))
     if not differences:
-        print(f"{name} has the content of {found.name}, in another byte layout")
+        print(f"{name} has the content of {found.name}, in a different byte layout")
         return True
     print(f"{name} is not {found.name}", f"A: {found.name}", f"B: {name}", sep="\n")
     for text, each in differences:

@@ -9,7 +9,7 @@ from typing import Any
 
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError, UsageError
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.programs import freezing
 from executorch_goldens.programs.running import Runtime
 from executorch_goldens.programs.writing import Writer, require_new

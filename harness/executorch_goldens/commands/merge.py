@@ -10,7 +10,7 @@ from typing import Any
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.results import ledger, merging, proposals
 from executorch_goldens.results.ledger import Ledger

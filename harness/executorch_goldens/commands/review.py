@@ -13,7 +13,7 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import roots
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.known import FILE

@@ -11,7 +11,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.differences import differences
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import accuracy
 from executorch_goldens.goldens.quantities import measured, sqnr
 from executorch_goldens.goldens.reading import Reading, read

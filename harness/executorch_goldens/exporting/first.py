@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from executorch_goldens.exporting.data import in_mode
+from executorch_goldens.files.wording import type_of
 from executorch_goldens.registry import ZooError
 from executorch_goldens.starting.inputs import FLOATS, Input
 
@@ -162,7 +163,7 @@ def _made(
         return given, None
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], torch.nn.Module):
         return given[0], _as_inputs(given[1], f"the second value that {called} returns")
-    raise ZooError(f"{called} is a {type(given).__name__}, and no torch.nn.Module")
+    raise ZooError(f"{called} is {type_of(given)}, and no torch.nn.Module")
 
 
 def _uncallable(called: str, folder: Path, error: Exception) -> ZooError:
@@ -177,7 +178,7 @@ def _uncallable(called: str, folder: Path, error: Exception) -> ZooError:
 
 def _as_inputs(given: object, what: str) -> tuple[torch.Tensor, ...]:
     if not isinstance(given, tuple | list) or not all(isinstance(each, torch.Tensor) for each in given):
-        raise ZooError(f"{what} is a {type(given).__name__}, and no tuple of tensors, one for each argument")
+        raise ZooError(f"{what} is {type_of(given)}, and no tuple of tensors, one for each argument")
     return tuple(given)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from executorch_goldens import targets
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import parts
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.deviation import Deviation

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts

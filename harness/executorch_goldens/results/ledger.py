@@ -12,7 +12,7 @@ from packaging.version import Version
 from executorch_goldens import variations
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import tables, untrusted
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.results.merging import Merged
 
 #: In a root of goldens.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.review.decisions import THREAD, TRACKER
 from executorch_goldens.review.groups import Group
 

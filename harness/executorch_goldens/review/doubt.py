@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.review.groups import PENDING, Group
 
 #: Option with which a person accepts the rest of a cause all the same.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from executorch_goldens import targets
 from executorch_goldens.artifact import Cell
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.judging.verdict import text_difference
 from executorch_goldens.review import benign

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.review import benign, listing
 from executorch_goldens.review.doubt import doubt
 from executorch_goldens.review.groups import BARRED, PENDING, Group, Member

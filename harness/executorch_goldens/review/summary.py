@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executorch_goldens.files import untrusted
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading

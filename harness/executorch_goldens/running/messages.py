@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from executorch_goldens import patches, targets
 from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.files import invocation, untrusted
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new

@@ -10,7 +10,7 @@ from pathlib import Path
 from executorch_goldens import patches, variations
 from executorch_goldens.artifact import ORIGINS, Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.judging import expectations, known
 from executorch_goldens.judging.expectations import Expectations

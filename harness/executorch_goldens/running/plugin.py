@@ -15,7 +15,7 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import os_errors, untrusted
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.review.groups import Group, worst_first
 from executorch_goldens.running import messages, options, reporting
 from executorch_goldens.running.plan import plan

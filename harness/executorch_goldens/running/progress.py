@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import untrusted
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.workers.seconds import Seconds
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.cluster.sweep import ClusterSweep
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden, rendering, roots
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.compact import compact

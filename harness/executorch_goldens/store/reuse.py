@@ -17,7 +17,7 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.recording import PATH, VARIABLE
 from executorch_goldens.files import shortage
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.judging.verdict import group_by_content
 from executorch_goldens.settings import config
 from executorch_goldens.store.environment import Environment, Ingredients

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from executorch_goldens.files import git
-from executorch_goldens.files.counting import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, name_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
