@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
+from executorch_goldens.toolchains.toolchain import chosen
 
 
 @pytest.fixture
@@ -83,3 +84,13 @@ def test_what_is_none_is_one_error_with_a_way_out(folder: Path, word: str, facts
         Name.read(word)
     for fact in facts:
         assert fact in str(raised.value)
+
+
+def test_a_toolchain_of_the_settings_that_is_none_is_named_with_its_key(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "pyproject.toml").write_text('[tool.goldens]\ntoolchains = ["9.9.9"]\n')
+    # As in a Python without ExecuTorch, where the settings choose.
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ToolchainError, match=r"^\[tool.goldens\] toolchains: unknown release '9.9.9'"):
+        chosen(None)
