@@ -6,7 +6,7 @@ import pytest
 
 from executorch_goldens.store.store import Store
 from tests.conftest import Artifacts
-from tests.support.runner import Runner, options_of
+from tests.support.runner import Finished, Runner, options_of
 
 UPDATE = "--snapshot-update"
 
@@ -28,6 +28,15 @@ def test_a_run_takes_what_the_one_before_kept_unless_it_is_only_to_keep(runner: 
     assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words).output
 
 
+def reused(run: Finished) -> list[str]:
+    """Return the lines in which a run says what it took from the store, and why not more."""
+    return [
+        line
+        for line in run.output.splitlines()
+        if line.startswith(("reused ", "exported again: ", "not kept: ", "nothing more was kept: "))
+    ]
+
+
 FIRMWARE = """
 import torch
 from executorch_goldens import Example, case
@@ -45,12 +54,16 @@ def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_cha
     zoo.write_text(FIRMWARE)
     other.write_text("SIZE = 1\n")
     words = ("--models", "firmware", "--cell", "xnnpack-fp32/gate", "--variations", "1", "--cache=on")
-    words = (*words, "--cache-dir", str(runner.folder / "store"))
-    assert "reused 0 of 1 exports" in runner(*words).output
+    root = runner.folder / "store"
+    words = (*words, "--cache-dir", str(root))
+    assert reused(runner(*words)) == [f"reused 0 of 1 exports; cache: {root}"]
     other.write_text("SIZE = 2\n")
-    assert "reused 1 of 1 exports" in runner(*words).output
+    assert reused(runner(*words)) == [f"reused 1 of 1 exports; cache: {root}"]
     zoo.write_text(FIRMWARE.replace("Linear(4, 4)", "Linear(4, 5)"))
-    assert "reused 0 of 1 exports" in runner(*words).output
+    assert reused(runner(*words)) == [
+        f"reused 0 of 1 exports; cache: {root}",
+        f"exported again: 1, because {zoo} changed",
+    ]
 
 
 @pytest.mark.slow

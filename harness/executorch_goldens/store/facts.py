@@ -34,6 +34,7 @@ from executorch_goldens.exporting.recording import (
     seen,
 )
 from executorch_goldens.files import durable
+from executorch_goldens.store.installed import Installed
 
 #: A file that is as young as this when it is read may change again without a new modification time.
 SETTLED_NS = 2_000_000_000
@@ -241,6 +242,7 @@ class View:
     digests: Digests
     variables: Mapping[str, str] = field(default_factory=dict)
     _stems: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    _installed: Installed = field(default_factory=Installed)
 
     def of(self, record: Record) -> tuple[Fact, ...]:
         """Return the facts of a record; raise `UnsettledError` where a file was changed while it was made."""
@@ -248,9 +250,19 @@ class View:
         self.digests.learn(files)
         for file in files:
             # Another name of the same file, as installers make, changes its time as well.
-            if changed_since(file, record.began) and not self.digests.is_as_before(file):
+            if changed_since(file, record.began) and not (
+                self.digests.is_as_before(file) or self._is_as_installed(file, record.began)
+            ):
                 raise UnsettledError(file)
         return tuple(sorted(set(self._facts(record))))
+
+    def _is_as_installed(self, file: str, began: int) -> bool:
+        """Return whether a file has the digest that its package had recorded before `began`, in nanoseconds."""
+        found = self._installed.recorded(file)
+        if found is None:
+            return False
+        record, digest = found
+        return digest == self.digests.of(file) and not changed_since(record, began)
 
     def _facts(self, record: Record) -> Iterator[Fact]:
         listings: dict[str, dict[str, list[str]]] = {}

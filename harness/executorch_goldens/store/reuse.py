@@ -17,7 +17,6 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.recording import PATH, VARIABLE
 from executorch_goldens.files import shortage
-from executorch_goldens.files.wording import count
 from executorch_goldens.judging.verdict import group_by_content
 from executorch_goldens.settings import config
 from executorch_goldens.store.environment import Environment, Ingredients
@@ -311,10 +310,10 @@ class Reuse:
                 f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
             )
         yield f"{line}; cache: {self.store.root}"
-        for name, exports in self.missed.most_common():
-            yield f"exported again: {exports}, because {name} changed"
-        for file, exports in self.unsettled.most_common():
-            yield f"not kept, because {file} was changed while they were made: {count(exports, 'export')}"
+        for name, count in self.missed.most_common():
+            yield f"exported again: {count}, because {name} changed"
+        for file, count in self.unsettled.most_common():
+            yield f"not kept: {count}, because {file} changed while exports were made"
         if self.store.damaged:
             yield f"damaged entries of the cache, deleted and made again: {len(self.store.damaged)}"
         if self.trouble:

@@ -289,7 +289,7 @@ def test_what_was_changed_while_an_export_read_it_is_not_kept(used: Reuse, tmp_p
     record = Record(0, None, ((FILE, str(file), "", None),))
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), record)
     assert not list(used.store.entries())
-    assert f"not kept, because {file} was changed while they were made: 1 exports" in list(used.lines())
+    assert f"not kept: 1, because {file} changed while exports were made" in list(used.lines())
     used.put(asked, (CELL, VARIATIONS[0], ()), made(), replace(record, began=time.time_ns() + 10**9))
     assert list(used.store.entries())
 
