@@ -141,7 +141,7 @@ def _imported(folder: Path, module: str, name: str) -> Callable[[], Any]:
         imported = importlib.import_module(module)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == module:
-            raise ZooError(f"there is no module {module} in {folder}: name a file of yours") from error
+            raise ZooError(f"there is no module {module} in {folder}: name one of yours") from error
         raise _uncallable(f"{module}.{name}()", folder, error) from error
     found: Callable[[], Any] | None = getattr(imported, name, None)
     if found is None:
