@@ -137,6 +137,10 @@ def explore(session: nox.Session) -> None:
 @nox.session(python=MATRIX.python)
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
+    # pytest's workers do not name a file that is missing.
+    for word in session.posargs:
+        if word.startswith("tests/") and not (ROOT / word.partition("::")[0]).exists():
+            session.error(f"{word} is missing: name a file or folder of tests")
     install(session, MATRIX.default, "tests")
     # Some tests run nox, or let uv install: both stand beside this interpreter, whether that is on the PATH or not.
     session.env["PATH"] = f"{session.env['PATH']}{os.pathsep}{Path(sys.executable).parent}"
@@ -166,13 +170,17 @@ TOOLS = {
 }
 
 
+#: ``nox -s lab`` is for the default release: the sessions of the others would only be skipped.
+OF_LAB = [each for each in PER_RELEASE if "lab" not in sys.argv or each.id == MATRIX.default]
+
+
 @nox.session(python=MATRIX.python)
-@nox.parametrize("release", PER_RELEASE)
+@nox.parametrize("release", OF_LAB)
 def lab(session: nox.Session, release: str) -> None:
     """What proves the harness: ``nox -s lab`` lists the instruments, ``"lab(1.5.1)" -- fuzz`` chooses a release."""
-    # Asked for without a release, it is the default one's.
+    # Without a release, however nox is asked, it is the default one's.
     if release != MATRIX.default and not any(f"lab({release})" in word for word in sys.argv):
-        session.skip(f'it is asked for by nox -s "lab({release})"')
+        session.skip(f'nox -s "lab({release})" runs it')
     instrument, *words = session.posargs or ("",)
     environment = {}
     if instrument == "audit":

@@ -107,9 +107,12 @@ def main(
         subparsers.add_parser(name, help=COMMANDS.get(name))
     if named is not None:
         import_module(modules[named]).add_to(subparsers)
+    if not words:
+        parser.print_help(sys.stderr)
+        return ERROR
     parsed, unknown = parser.parse_known_args(words)
     if unknown and not hasattr(parsed, "forwarded"):
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        subparsers.choices.get(named or "", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     # A command that hands its words on gets them as they were given.
     parsed.forwarded = words[1:]
     run: Callable[[argparse.Namespace], int] = parsed.run

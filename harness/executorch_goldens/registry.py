@@ -14,6 +14,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Never, TypeAlias, TypeVar
 
 from executorch_goldens import targets
@@ -327,11 +328,17 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
         except ZooError as error:
             raise ZooError(f"--models {zoo}: {error}") from error
         except ImportError as error:
-            raise ZooError(f"--models {zoo} cannot be imported: {error}") from error
-        except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
             raise ZooError(
-                f"--models {zoo} cannot be imported: {where.filename}, line {where.lineno}: "
+                f"--models {zoo} cannot be imported from {Path.cwd()}: {error}; name a module that registers cases"
+            ) from error
+        except SyntaxError as error:
+            # The frame that raises it is of the import system.
+            where = f"{error.filename}, line {error.lineno}"
+            raise ZooError(f"--models {zoo} cannot be imported: {where}: SyntaxError: {error.msg}") from error
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            raise ZooError(
+                f"--models {zoo} cannot be imported: {frame.filename}, line {frame.lineno}: "
                 f"{type(error).__name__}: {error}"
             ) from error
     cases = CASES.within(zoos)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from executorch_goldens import targets
+from executorch_goldens import extensions, targets
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings.tables import TableError, as_declared
@@ -193,6 +193,9 @@ def _release(path: Path, version: str, table: Mapping[str, Any], file: _File) ->
         known = targets.available()
         if unknown := [name for name in read.unsupported if name not in known]:
             raise TableError(f"unsupported: {', '.join(unknown)}: no such target; known: {', '.join(known)}")
+    except extensions.ExtensionError:
+        # Of an installed distribution: the table is right.
+        raise
     except ValueError as error:
         raise MatrixError(f'{path}: [releases."{version}"] {error}') from error
     named = {"torch": read.torch, "torchao": read.torchao, "tosa-tools": read.tosa_tools}

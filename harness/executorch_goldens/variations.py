@@ -189,7 +189,7 @@ def named(text: str) -> tuple[int, ...]:
         return parse_hash_seeds(text.removesuffix(","))
     if text != "quick" and not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
         raise HashSeedError(
-            f"--variations {text!r} is none of quick, full, a number from 1 to {MOST}, and hash seeds such as 0,3,7"
+            f"--variations {text!r} is not quick, full, a number from 1 to {MOST}, or hash seeds such as 0,3,7"
         )
     others = (seed for seed in itertools.count() if seed not in HASH_SEEDS)
     count = QUICK if text == "quick" else int(text)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR, main
+from executorch_goldens.commands.compare import changes_nothing, passes, traced
 from executorch_goldens.running import reporting
 
 
@@ -19,3 +21,14 @@ def test_a_report_that_cannot_be_drawn_is_refused_before_anything_is_made(
     assert main(words) == ERROR
     assert "--html: /no/such/python cannot draw one" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_misspelt_pass_is_named_with_those_that_goldens_name(tmp_path: Path) -> None:
+    trace = tmp_path / "tosa-fp/linear/trace.txt"
+    trace.parent.mkdir(parents=True)
+    trace.write_text("arm backend: RewriteConvPass 8de5cde57d92\n")
+    # A cell without a trace might have any pass.
+    cells = frozenset({Cell("tosa-fp", "linear"), Cell("tosa-fp", "loop")})
+    assert traced("RewriteConvPas", cells, tmp_path) == (frozenset({Cell("tosa-fp", "loop")}), frozenset())
+    error = changes_nothing("RewriteConvPas", passes(cells, tmp_path))
+    assert str(error).endswith("no cell that was chosen; near: RewriteConvPass")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.cli import COMMANDS, ERROR
+from executorch_goldens.cli import COMMANDS, ERROR, main
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 
@@ -31,6 +31,20 @@ def test_the_list_of_commands_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(f"\n    {name} " in done.stdout for name in COMMANDS)
     assert not HEAVY & set(done.stderr.split())
+
+
+def test_no_command_prints_the_list_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == ERROR
+    assert "check the cells of a zoo against their goldens" in capsys.readouterr().err
+
+
+def test_an_unknown_option_is_named_with_those_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["init", "--targets", "tosa-fp"])
+    assert ended.value.code == ERROR
+    said = capsys.readouterr().err
+    assert "usage: goldens init " in said
+    assert "goldens init: error: unrecognized arguments: --targets" in said
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +118,12 @@ def test_a_zoo_that_is_installed_from_a_folder_is_found_by_the_python_that_takes
     finally:
         (packages / "elsewhere.pth").unlink()
     assert "tosa-fp/theirs" in done.stdout, done.stdout + done.stderr
+
+
+def test_digests_of_patches_without_an_executorch_are_one_clear_error(bare: Path) -> None:
+    done = subprocess.run(
+        [bare, "-m", "executorch_goldens.patches"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "has no ExecuTorch: run this with the Python of an environment" in done.stderr

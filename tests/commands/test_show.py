@@ -14,6 +14,7 @@ import pytest
 
 from executorch_goldens.cli import main
 from executorch_goldens.decode import Schemas
+from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
 from tests.support.decoding.payloads import FIXTURES, PAYLOADS, identify, load
 
 SCHEMAS = ("--schemas", str(Schemas.installed().places[0]))
@@ -192,3 +193,13 @@ def test_infinite_bounds_are_text_in_json(tmp_path: Path, capsys: pytest.Capture
     path.write_bytes(payload.replace(six, infinity))
     _, out, _ = run(capsys, "show", "--json", str(path))
     assert '"output_min_max.output_max": "inf"' in out
+
+
+def test_without_an_executorch_the_schemas_are_those_of_the_default_toolchain(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The toolchain that is chosen is this environment; only the first look for schemas finds none.
+    monkeypatch.setattr(Schemas, "installed", classmethod(lambda cls: cls(())))
+    monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
+    code = main(["show", TOSA])
+    assert (code, *capsys.readouterr()) == (0, load("1.5.1/tosa-int-0.tosa").text(), "")

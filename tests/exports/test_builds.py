@@ -225,7 +225,7 @@ def test_bytes_that_are_no_program_are_one_error(content: bytes) -> None:
 
 def test_a_build_refuses_what_is_no_module_no_tensor_or_said_twice() -> None:
     build, inputs = Build("any"), (torch.ones(1),)
-    with pytest.raises(ZooError, match=r"build.method\('forward'\): a int is no torch.nn.Module"):
+    with pytest.raises(ZooError, match=r"build.method\('forward'\): an int is no torch.nn.Module"):
         build.method(1, inputs)  # type: ignore[arg-type]
     with pytest.raises(ZooError, match="inputs are a tuple: write"):
         build.method(torch.nn.ReLU(), [torch.ones(1)])  # type: ignore[arg-type]

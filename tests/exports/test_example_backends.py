@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import shutil
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -22,7 +23,7 @@ from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.registry import Case
-from executorch_goldens.targets import EAGER, Target
+from executorch_goldens.targets import EAGER, Target, TargetError
 from tests import REPOSITORY
 from tests.support.runner import Runner
 
@@ -86,6 +87,18 @@ OUTSIDE = Target(name="outside", description="", backend="outside", runs=EAGER, 
 
 def lowered_for(target: Target) -> Lowered:
     return Export(Case("model", "tests", "nothing", model), Lowering.of(target)).run()
+
+
+def seven() -> int:
+    return 7
+
+
+def test_a_partitioner_that_is_none_is_named_with_its_function() -> None:
+    target = replace(OUTSIDE, partitioner=f"{__name__}:seven")
+    with pytest.raises(
+        TargetError, match=f"partitioner: {__name__}:seven returns an int, and no Partitioner"
+    ):
+        Lowering.of(target)
 
 
 def lower(program: torch.export.ExportedProgram) -> EdgeProgramManager:

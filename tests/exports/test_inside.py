@@ -416,7 +416,7 @@ def test_outputs_in_another_order_are_no_departure_of_an_operator(
     made = attempt.run()
     samples = tuple(replace(sample, outputs=sample.outputs[::-1]) for sample in made.samples)
     assert found(attempt, replace(made, samples=samples)).where == (
-        "in lowered_module_0, which gives its outputs in another order than its graph: 2, 1, 0"
+        "in lowered_module_0, which gives its outputs in a different order than its graph: 2, 1, 0"
     )
 
 

@@ -362,7 +362,7 @@ def test_what_the_command_cannot_do_is_named(
     monkeypatch.delenv("CI")
     for words, fact in {
         ("1.4.0",): "unknown release '1.4.0'",
-        (here, "--new", "1.6.0"): "--new '1.6.0' is none of the releases given: 1.4.1",
+        (here, "--new", "1.6.0"): "--new '1.6.0' is not one of the releases given: 1.4.1",
         (here, "--cell", "nothing/at-all"): "--cell nothing/at-all: no cell of 1.4.1 matches",
     }.items():
         assert main(["fielded", *words]) == ERROR

@@ -33,7 +33,7 @@ FIXED = {row: Finding("fixed", ()) for row in states()}
     [
         ("9.9.9", "unknown release '9.9.9'; known are 1.1.0"),
         ("1.4.1=python", "'1.4.1=python' is no toolchain"),
-        ("no/such/python", "'no/such/python': there is no no/such/python"),
+        ("no/such/python", "'no/such/python': no/such/python does not exist; a toolchain is e.g. 1.5.1"),
         ("/usr", "/usr has no environment in it"),
     ],
 )

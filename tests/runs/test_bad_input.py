@@ -83,9 +83,12 @@ def options(**asked: Any) -> Options:
         ({"variations": "0,,7"}, ["''", "4294967295"]),
         ({"variations": "7,7"}, ["7 is given twice"]),
         ({"shortcuts": "fast"}, ["'fast'", "lazy-code", "none"]),
-        ({"models": ("no_such_zoo",)}, ["--models no_such_zoo", "No module named"]),
+        (
+            {"models": ("no_such_zoo",)},
+            ["--models no_such_zoo", "No module named", "name a module that registers cases"],
+        ),
         ({"models": ("json",)}, ["--models json", "no case is registered"]),
-        ({"toolchain": "/no/such/python"}, ["'/no/such/python'", "there is no /no/such/python"]),
+        ({"toolchain": "/no/such/python"}, ["'/no/such/python'", "/no/such/python does not exist"]),
         ({"toolchain": "newest"}, ["'newest' is no toolchain", "1.5.1 + torch==2.15.0"]),
         (
             {"toolchain": "tests + torch==2.15.0"},

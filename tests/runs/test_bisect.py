@@ -86,6 +86,7 @@ def test_what_is_the_same_at_both_ends_has_nothing_to_find(checkout: Path, relea
             ("--good", "main~1", "--bad", "main", "--checkout", "../nowhere"),
             ("--checkout ../nowhere is no folder: name a checkout of ExecuTorch",),
         ),
+        (("--good", "main~1", "--bad", "main"), ("is no checkout of ExecuTorch: name one with --checkout",)),
     ],
 )
 def test_what_cannot_be_gone_through_is_one_error(words: tuple[str, ...], facts: tuple[str, ...]) -> None:

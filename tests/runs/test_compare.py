@@ -164,6 +164,7 @@ def test_the_comment_and_the_report_have_the_cause(
     assert len(pages) == 2
     assert not any("golden" in page for page in pages)
     assert any(">base<" in page for page in pages)
+    assert "<title>Base and head</title>" in report.read_text()
 
 
 def pages_of(report: str) -> Iterator[tuple[str, str]]:

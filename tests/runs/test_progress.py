@@ -144,9 +144,7 @@ def test_what_is_left_is_what_is_remembered_of_the_cells_to_go() -> None:
     progress.judged(sweep, A, Verdict(A, "stable", ""), None)
     assert progress.line("running: none yet") == "1 of 3 cells, 2 to go, about 1 min; running: none yet"
     progress.judged(sweep, B, None, None)
-    assert (
-        progress.line("running: x") == "2 of 3 cells, 1 not as they should be, 1 to go, about 4 s; running: x"
-    )
+    assert progress.line("running: x") == "2 of 3 cells, 1 not passed, 1 to go, about 4 s; running: x"
 
 
 # Whole runs
@@ -170,7 +168,7 @@ def test_a_run_in_ci_has_lines_in_the_place_of_pytests_letters(crashing: Runner,
     before = output[: next(number for number, line in enumerate(output) if "FAILURES" in line)]
     assert [line for line in before if line] == [
         REASONS[0],
-        "1 of 2 cells, 1 not as they should be, 1 to go, about 4 s; running: none yet",
+        "1 of 2 cells, 1 not passed, 1 to go, about 4 s; running: none yet",
         REASONS[1],
     ]
     assert "2 failed" in output[-1]
@@ -225,7 +223,7 @@ def test_a_live_line_leaves_nothing_in_a_terminal(crashing: Runner) -> None:
     os.close(main)
     raw = written.decode()
     lines = [screen_line(line) for line in raw.replace("\r\n", "\n").split("\n")]
-    assert "\r1 of 2 cells, 1 not as they should be" in raw
+    assert "\r1 of 2 cells, 1 not passed" in raw
     before = lines[: next(number for number, line in enumerate(lines) if "FAILURES" in line)]
     assert [line for line in before if line] == REASONS[:1]
 

@@ -5,6 +5,7 @@ The exports are real ones made once (`conftest.exports`) and put in the place of
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_more_variations_are_added_to_a_golden_and_nothing_else_changes(
     assert recorded.files() == before
     finished = recorded(*one, "--variations", "9,27,4", UPDATE)
     assert finished.code == 0, finished.output
-    assert "1 goldens now name these variations" in finished.output
+    assert "newer fields added: 1 golden" in finished.output
     after = recorded.files()
     assert {name for name in before if before[name] != after[name]} == {place}
     old, new = (files[place][0].decode().splitlines() for files in (before, after))
@@ -176,6 +177,10 @@ def test_a_golden_of_four_variations_is_replaced_by_one_of_two_only_where_that_i
     assert recorded(*FULL, "full", UPDATE).code == 0
     recorded.answers({"alpha": with_graph(made, "another graph\n")})
     before = recorded.files()
+    # The printed command records: it has as many variations as the golden.
+    (accept,) = re.findall("accept: (.*)", recorded(*FULL, "quick").output)
+    assert accept.endswith(f" --cell tosa-fp/alpha --variations full {UPDATE}")
+    assert "quick" not in accept
     refused = recorded(*FULL, "quick", UPDATE)
     assert refused.verdicts() == {"tosa-fp/alpha": "changed"}
     refused.refused("not recorded", "names 4 variations", "this would name 2", "--fewer-variations")

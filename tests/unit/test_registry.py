@@ -78,9 +78,15 @@ def test_a_case_is_of_the_innermost_zoo_that_is_named() -> None:
 @pytest.mark.parametrize(
     ("source", "facts"),
     [
-        ("import no_such_module", ["cannot be imported", "No module named 'no_such_module'"]),
+        (
+            "import no_such_module",
+            [
+                "cannot be imported from",
+                "No module named 'no_such_module'; name a module that registers cases",
+            ],
+        ),
         ("x = 1\ny = undefined", ["broken_zoo.py, line 2", "NameError", "'undefined'"]),
-        ("def f(:", ["cannot be imported", "SyntaxError", "line 1"]),
+        ("def f(:", ["cannot be imported: ", "broken_zoo.py, line 1: SyntaxError"]),
         ("x = 1", ["no case is registered", "executorch_goldens.case"]),
         (
             "from executorch_goldens import case\n@case(guards='')\ndef f(data): ...",

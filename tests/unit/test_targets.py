@@ -294,3 +294,11 @@ def flat_tensors(folder: Path) -> list[Path]:
     program = to_edge(exported).to_executorch(ExecutorchBackendConfig(external_constants=True))
     program.write_tensor_data_to_file(str(folder))
     return sorted(folder.glob("*.ptd"))
+
+
+def test_a_broken_target_is_not_blamed_on_the_matrix_of_releases(tmp_path: Path) -> None:
+    place = distribution(tmp_path, "targets", "broken", "broken:THING", "THING = 7")
+    made = python("from executorch_goldens import releases; releases.load()", place)
+    last = made.stderr.splitlines()[-1]
+    assert last.startswith("executorch_goldens.extensions.ExtensionError: entry point 'broken'"), made.stderr
+    assert "releases.toml" not in last

@@ -234,6 +234,6 @@ def _place(predicate: Predicate, word: str, good: str, bad: str) -> str:
 def _blame(blamed: Sequence[str], moved: Mapping[str, tuple[str, str]], cell: str) -> str:
     """Return which distribution did it, in a line."""
     if not blamed:
-        return f"none of {', '.join(moved)} alone makes {cell} another one: it takes several of them together"
+        return f"none of {', '.join(moved)} alone changes {cell}: it takes several of them together"
     named = ", ".join(f"{name} {' -> '.join(moved[name])}" for name in blamed)
     return f"{cell} is moved by {named}"

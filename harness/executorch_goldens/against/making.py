@@ -21,7 +21,9 @@ from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
@@ -112,7 +114,7 @@ class Comparison:
 
     def causes(self) -> list[Group]:
         """Return the causes of the differences."""
-        return grouped(proposals.find(self.folder / RESULTS), self.artifacts)
+        return grouped(proposals.find(self.folder / RESULTS), self.artifacts, labels=OF_TOOLCHAINS)
 
     def _base(self, wanted: Callable[[Made, Sequence[Outcome]], bool]) -> Iterator[tuple[Cell, Made]]:
         side = self.sides.base
@@ -151,7 +153,9 @@ class Comparison:
         known = seconds.committed(config.load().goldens / side.release.version)
         ordered = known.longest_first(cells)
         screen = _Screen()
-        screen.write_line(f"{side.word}: {len(ordered)} cells, {len(self.variations)} variations each")
+        screen.write_line(
+            f"{side.word}: {count(len(ordered), 'cell')}, {len(self.variations)} variations each"
+        )
         progress = Progress(ordered, known, len(self.variations), settings.jobs, screen, sys.stderr.isatty())
         with Sweep(ordered, self.variations, settings) as sweep:
             for cell in ordered:

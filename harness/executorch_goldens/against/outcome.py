@@ -10,6 +10,7 @@ from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import accuracy, equality, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.golden import FAILURE, Texts
+from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import measured, sqnr
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging import comparison, likeness
@@ -72,7 +73,7 @@ class Made:
         """Judge a side's artifact; with `reviewed`, the base's artifact, compare the head with it."""
         cell = outcomes[0].cell
         try:
-            found = comparison.compare(cell, outcomes, reviewed, release)
+            found = comparison.compare(cell, outcomes, reviewed, release, labels=OF_TOOLCHAINS)
         except DecodeError as error:
             found = comparison.Comparison(comparison.undecodable(cell, error, release))
         made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
@@ -203,4 +204,4 @@ def _figures(kind: str, base: Made, head: Made) -> list[str]:
 
 
 def _reason(made: Made) -> str:
-    return (made.verdict.reason.splitlines() or [""])[0].removesuffix("; has no golden yet")
+    return (made.verdict.reason.splitlines() or [""])[0].removesuffix(f"; has {OF_TOOLCHAINS.unlike}")

@@ -11,9 +11,10 @@ from executorch_goldens.against.making import Compared, Comparison
 from executorch_goldens.against.outcome import ALLOWED, KINDS, RIGHT, SAME, extent, shown
 from executorch_goldens.against.programs import Programs
 from executorch_goldens.files.untrusted import markdown
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
-from executorch_goldens.review.groups import Group, count
+from executorch_goldens.review.groups import Group
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Cells that are named of a cause, and causes of a kind.
@@ -271,5 +272,5 @@ def allowed(word: str) -> tuple[str, ...]:
     """Read ``--allow renames,order``; raise ValueError."""
     names = [name.strip() for name in word.split(",")]
     if unknown := [name for name in names if name not in ALLOWED]:
-        raise ValueError(f"{unknown[0]!r} is not one of {', '.join(ALLOWED)}")
+        raise ValueError(f"--allow: {unknown[0]!r} is not one of {', '.join(ALLOWED)}")
     return tuple(ALLOWED[name] for name in names)

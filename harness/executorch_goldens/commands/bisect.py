@@ -13,6 +13,7 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.toolchains.naming import Name
+from executorch_goldens.toolchains.sources import is_executorch
 
 EXAMPLES = """\
 examples:
@@ -66,6 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
         checkout = (arguments.checkout or Path()).expanduser().resolve()
         if not checkout.is_dir():
             raise CommandError(f"--checkout {arguments.checkout} is no folder: name a checkout of ExecuTorch")
+        if arguments.checkout is None and not is_executorch(checkout):
+            raise CommandError(
+                f"{checkout} is no checkout of ExecuTorch: name one with --checkout, for its revisions "
+                f"{arguments.good} and {arguments.bad}; releases to bisect are {', '.join(known)}"
+            )
         lines = of_commits(predicate, checkout, over, arguments.good, arguments.bad)
     for line in lines:
         print(line, flush=True)

@@ -8,13 +8,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens import variations
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import CommandError
+from executorch_goldens.files.wording import count
 from executorch_goldens.running import reporting
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
@@ -51,7 +52,9 @@ def add_to(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("base", metavar="BASE", help="a toolchain, e.g. 1.4.1")
-    parser.add_argument("head", metavar="HEAD", help="another, e.g. '1.4.1 + ../executorch'")
+    parser.add_argument(
+        "head", metavar="HEAD", help="the toolchain to compare with it, e.g. '1.4.1 + ../executorch'"
+    )
     share(parser.add_argument, "--models")
     share(parser.add_argument, "--cell")
     parser.add_argument(
@@ -157,7 +160,7 @@ def compare(
     )
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True)
     if arguments.of_pass and not comparison.found:
-        raise _changes_nothing(arguments.of_pass)
+        raise changes_nothing(arguments.of_pass, passes(sides.cells, _root(sides)))
     ran = programs.ran(comparison) if arguments.programs else None
     page = Page(comparison, kinds, ran)
     if arguments.json:
@@ -178,7 +181,7 @@ def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:
     from executorch_goldens.running.selection import select
 
     selected = select(sides.cells, arguments.cell)
-    root = config.load().goldens / sides.base.release.version
+    root = _root(sides)
     by_trace = frozenset[Any]()
     if arguments.of_pass and not arguments.models:
         selected, by_trace = traced(arguments.of_pass, selected, root)
@@ -190,8 +193,15 @@ def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:
     if not selected:
         raise CommandError("none of the cells chosen is in the core that both have: pass --tier full")
     if by_trace:
-        say(f"--pass {arguments.of_pass}: {len(selected)} cells, by the traces of {root}")
+        named = len(selected & by_trace)
+        others = f", and {len(selected) - named} without a trace" if named < len(selected) else ""
+        say(f"--pass {arguments.of_pass}: {count(named, 'cell')} by the traces of {root}{others}")
     return tuple(cell for cell in sides.cells if cell in selected)
+
+
+def _root(sides: Any) -> Path:
+    """Return the goldens of the base's release."""
+    return config.load().goldens / str(sides.base.release.version)
 
 
 def traced(name: str, cells: frozenset[Any], root: Path) -> tuple[frozenset[Any], frozenset[Any]]:
@@ -200,22 +210,28 @@ def traced(name: str, cells: frozenset[Any], root: Path) -> tuple[frozenset[Any]
     Those whose golden has a trace without the pass need no export of the base to be left out. Raises CommandError where
     no cell is left.
     """
+    found = passes(cells, root)
+    left = frozenset(cell for cell in cells if name in found.get(cell, {name}))
+    if not left:
+        raise changes_nothing(name, found)
+    return left, left & frozenset(found)
+
+
+def passes(cells: Iterable[Any], root: Path) -> dict[Any, set[str]]:
+    """Return the passes that changed the graph of each cell, by the trace of its golden; without one, no entry."""
     from executorch_goldens.goldens import golden, rendering
 
     traces = {cell: golden.directory(root, cell) / golden.TRACE for cell in cells}
-    passes = {
+    return {
         cell: {run.name for run in rendering.read_trace(file.read_text(encoding="utf-8"))}
         for cell, file in traces.items()
         if file.is_file()
     }
-    left = frozenset(cell for cell in cells if name in passes.get(cell, {name}))
-    if not left:
-        raise _changes_nothing(name, set().union(*passes.values()))
-    return left, left & frozenset(passes)
 
 
-def _changes_nothing(name: str, known: Iterable[str] = ()) -> CommandError:
-    near = difflib.get_close_matches(name, known, n=3)
+def changes_nothing(name: str, known: Mapping[Any, set[str]]) -> CommandError:
+    """Return the error for a pass that changes no chosen cell, with names near it among those of `known`."""
+    near = difflib.get_close_matches(name, set().union(*known.values()), n=3)
     like = f"; near: {', '.join(near)}" if near else ""
     return CommandError(f"--pass {name}: it changes the graph of no cell that was chosen{like}")
 

@@ -24,6 +24,7 @@ from executorch_goldens.compiling.targets import TARGETS
 from executorch_goldens.compiling.verdicts import Verdict, judge
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.untrusted import require_name
+from executorch_goldens.files.wording import count
 from executorch_goldens.judging.updating import UPDATE, require_a_person
 from executorch_goldens.registry import FAILS
 from executorch_goldens.running.selection import require_repeats, select
@@ -292,7 +293,7 @@ def payloads_of(
         execute=False,
     )
     sources = list(dict.fromkeys(map(source, cells)))
-    print(f"exporting {len(sources)} cells for TOSA", flush=True)
+    print(f"exporting {count(len(sources), 'cell')} for TOSA", flush=True)
     found = dict(exported(sources, settings, folder))
     return {cell: found[source(cell)] for cell in cells}
 

@@ -8,7 +8,7 @@ import sys
 from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.commands.payload_files import STANDARD, decode_named, read
+from executorch_goldens.commands.payload_files import STANDARD, decode_named, read, schemas_of
 from executorch_goldens.decode import Decoded, Schemas
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         handing.over_if_needed(arguments, ["diff", *arguments.forwarded])
     is_decoded = not identical or selected is not None
     if is_decoded and not arguments.schemas:
-        arguments.schemas = schemas_of(found.release, arguments.toolchain)
+        arguments.schemas = schemas_of(arguments.toolchain or found.release)
     decoded = _program(pte, name, arguments.schemas) if is_decoded else None
     same = True
     if decoded is None or identical:
@@ -51,11 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.rebuild and not identical:
         print(_rebuilt(found.cell, pte, arguments))
     return SAME if same else DIFFERENT
-
-
-def schemas_of(release: str, toolchain: str | None) -> str | None:
-    """Return where the schemas of a golden's release are, if this Python has no ExecuTorch; None where it has."""
-    return None if Schemas.default().places else str(chosen(toolchain or release).site_packages)
 
 
 def _program(pte: bytes, name: str, schemas: str | None) -> Decoded:
@@ -78,7 +73,7 @@ def _differences(found: Found, pte: bytes, decoded: Decoded, arguments: argparse
         return False
     differences = list(found.differences(decoded))
     if not differences:
-        print(f"{name} has the content of {found.name}, in another byte layout")
+        print(f"{name} has the content of {found.name}, in a different byte layout")
         return True
     print(f"{name} is not {found.name}", f"A: {found.name}", f"B: {name}", sep="\n")
     for text, each in differences:

@@ -9,6 +9,7 @@ from typing import Any
 
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError, UsageError
+from executorch_goldens.files.wording import count
 from executorch_goldens.programs import freezing
 from executorch_goldens.programs.running import Runtime
 from executorch_goldens.programs.writing import Writer, require_new
@@ -63,12 +64,14 @@ def run(arguments: argparse.Namespace) -> int:
                 refused += 1
                 print(f"refused: {cell}: {error}", flush=True)
                 continue
-            names = ", ".join(f"{program.name} ({len(program.samples)} samples)" for program in programs)
+            names = ", ".join(
+                f"{program.name} ({count(len(program.samples), 'sample')})" for program in programs
+            )
             print(f"frozen: {cell}: {names}", flush=True)
         if not writer.cells:
             raise CommandError(f"{arguments.folder} was not written: no cell could be frozen")
         writer.finish(chosen.release.stack(), settings.patches)
     if reuse is not None:
         reuse.close()
-    print(f"{len(writer.cells)} cells frozen, {refused} refused: {arguments.folder}")
+    print(f"{count(len(writer.cells), 'cell')} frozen, {refused} refused: {arguments.folder}")
     return DIFFERENT if refused else SAME

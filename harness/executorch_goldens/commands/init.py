@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DISTRIBUTION = "executorch-goldens"
 #: Ways to treat a model's weights.
 KEPT = "its weights are kept (fill=False): they are the same each time it is made"
-DRAWN = "its weights are drawn by the harness: it has others each time it is made. FILE:NAME@CHECKPOINT loads yours"
+DRAWN = "its weights differ each time it is made, so the harness draws them; FILE:NAME@CHECKPOINT loads yours"
 
 
 def add_to(subparsers: Any) -> None:
@@ -237,9 +237,9 @@ def _asked(guess: Guess | None, ask: Questions) -> str:
 def described(beginning: Beginning) -> Iterator[str]:
     """Yield the known and the unknown facts about the model."""
     if beginning.model.is_program:
-        yield f"{beginning.model} is a case as it is, with the inputs that it was exported with"
+        yield f"{beginning.model} is a case, with the inputs that it was exported with"
         return
-    returned = f"the result of {beginning.example}" if beginning.example else "returned with it"
+    returned = f"the result of {beginning.example}" if beginning.example else "the inputs that it returns"
     guess = f" (a guess from {beginning.guess}: see {ZOO}.py)" if beginning.guess else ""
     yield f"{beginning.model} takes {', '.join(map(str, beginning.inputs)) or returned}{guess}"
     yield KEPT if beginning.has_own_weights else DRAWN

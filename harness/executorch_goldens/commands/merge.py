@@ -10,12 +10,13 @@ from typing import Any
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.results import ledger, merging, proposals
 from executorch_goldens.results.ledger import Ledger
 from executorch_goldens.results.merging import Merged, Part
 from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, Decisions, decisions, name_of
-from executorch_goldens.review.groups import Group, count, grouped
+from executorch_goldens.review.groups import Group, grouped
 from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.review.summary import Row, Summary, marks
@@ -170,7 +171,8 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
     kinds = [decided.kind(came.release, row) for row in merged.rows]
     verdicts = messages.counts((kind, row["reason"]) for kind, row in zip(kinds, merged.rows, strict=True))
     yield f"ExecuTorch {came.release}, {count(merged.parts, 'folder')}: {verdicts}"
-    yield f"{len(came.variations)} variations, {merged.exports()} exports, {merged.core_seconds():.0f} core seconds"
+    exports = f"{count(len(came.variations), 'variation')}, {count(merged.exports(), 'export')}"
+    yield f"{exports}, {merged.core_seconds():.0f} core seconds"
     yield f"results: {merged.folder}"
     yield from messages.numerics(
         {

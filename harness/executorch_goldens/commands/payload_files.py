@@ -9,6 +9,7 @@ from pathlib import Path
 from executorch_goldens import registry, targets
 from executorch_goldens.decode import Decoded, DecodeError, SchemaError, Schemas, decode
 from executorch_goldens.errors import CommandError
+from executorch_goldens.toolchains.toolchain import chosen
 
 #: Standard input or output.
 STANDARD = "-"
@@ -20,7 +21,7 @@ def add_schemas(parser: argparse.ArgumentParser) -> None:
         "--schemas",
         metavar="DIR",
         help="site-packages of the release that made the payload, or a directory with tosa.fbs, xnnpack.fbs, "
-        "program.fbs; by default the installed release's",
+        "program.fbs; by default the installed release's; without ExecuTorch, those of the default toolchain",
     )
 
 
@@ -46,12 +47,27 @@ def read(name: str) -> bytes:
         raise CommandError(f"{name} cannot be read: {error.strerror}") from error
 
 
+def schemas_of(toolchain: str | None) -> str | None:
+    """Return where the schemas of a toolchain are, by default the chosen one's, if this Python has none; else None."""
+    return None if Schemas.default().places else str(chosen(toolchain).site_packages)
+
+
+def _decoded(payload: bytes, schemas: str | None) -> Decoded:
+    try:
+        return decode(payload, schemas=Schemas.of(schemas) if schemas else None)
+    except SchemaError:
+        # An environment is made only for what is a payload.
+        if schemas or (place := schemas_of(None)) is None:
+            raise
+        return decode(payload, schemas=Schemas.of(place))
+
+
 def decode_named(payload: bytes, name: str, schemas: str | None) -> Decoded:
     """Decode a payload; errors name it."""
     if schemas is not None and not Path(schemas).is_dir():
         raise CommandError(f"--schemas {schemas} is not a directory")
     try:
-        return decode(payload, schemas=Schemas.of(schemas) if schemas else None)
+        return _decoded(payload, schemas)
     except DecodeError as error:
         raise CommandError(f"{name} cannot be decoded: {error}") from error
     except SchemaError as error:

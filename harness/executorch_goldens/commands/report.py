@@ -8,7 +8,7 @@ from typing import Any
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
-from executorch_goldens.review.groups import count
+from executorch_goldens.files.wording import count
 from executorch_goldens.running.messages import counts
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
     repository = config.load()
     folders = arguments.results or [repository.sweeps]
+    if arguments.goldens is not None and not arguments.goldens.is_dir():
+        raise CommandError(f"--goldens {arguments.goldens} is no folder: name the root of the goldens")
     goldens = (arguments.goldens or repository.goldens).resolve()
     gathered = gathering.gather(folders, goldens, repository)
     kept = list(tables.tables(repository.root, gathered.releases))

@@ -13,6 +13,7 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import roots
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.known import FILE
@@ -23,7 +24,7 @@ from executorch_goldens.review import committing, listing
 from executorch_goldens.review.declaring import declare, declare_in, entries
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.expecting import expect, update
-from executorch_goldens.review.groups import Group, Member, count, grouped
+from executorch_goldens.review.groups import Group, Member, grouped
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.review.session import Session

@@ -11,6 +11,7 @@ from typing import Any
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.differences import differences
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import accuracy
 from executorch_goldens.goldens.quantities import measured, sqnr
 from executorch_goldens.goldens.reading import Reading, read
@@ -136,8 +137,8 @@ class Drift:
         for title, entries in sections.items():
             cells = {cell for entry in entries for cell in entry.cells}
             first = f"; most common: {entries[0].what}" if len(entries) > 1 else f": {entries[0].what}"
-            count = "" if len(entries) == 1 else f", {len(entries)} entries"
-            yield f"- **{title}**: {_number(len(cells))}{count}{first}"
+            entered = "" if len(entries) == 1 else f", {len(entries)} entries"
+            yield f"- **{title}**: {count(len(cells), 'cell')}{entered}{first}"
         yield from (f"- {line}" for line in self._figures())
         for title, entries in sections.items():
             yield from ("", f"## {title}", "")
@@ -152,8 +153,8 @@ class Drift:
             yield f"SQNR of the worst output: {_ratios(self.sqnr)}"
         shares = [100 * placed["delegated"] / max(1, placed.total()) for placed in self.outside]
         yield f"operators in delegates: {shares[0]:.1f}% before, {shares[1]:.1f}% after"
-        for change, count in sorted(self.versions.items()):
-            yield f"version in payloads: {change} ({_number(count)})"
+        for change, cells in sorted(self.versions.items()):
+            yield f"version in payloads: {change} ({count(cells, 'cell')})"
 
     def summed(self, key: str) -> tuple[int, int]:
         """Return a quantity before and after, over the cells that lower on both; see `settings.config.QUANTITIES`."""
@@ -225,10 +226,6 @@ def _placed(readings: Iterable[Reading]) -> Counter[str]:
     return placed
 
 
-def _number(cells: int) -> str:
-    return "1 cell" if cells == 1 else f"{cells} cells"
-
-
 def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f}%"
 
@@ -247,7 +244,7 @@ def _summed(quantity: Mapping[Cell, tuple[int, int]]) -> str:
         if moved:
             furthest = max(moved, key=lambda cell: (moved[cell] / max(1, quantity[cell][0]), str(cell)))
             before, after = quantity[furthest]
-            ways.append(f"{way} in {_number(len(moved))}, most in {furthest} ({before:,} -> {after:,})")
+            ways.append(f"{way} in {count(len(moved), 'cell')}, most in {furthest} ({before:,} -> {after:,})")
     change = f" ({_percent(new / old)})" if old and old != new else ""
     return f"{old:,} -> {new:,}{change}" + (f": {'; '.join(ways)}" if ways else "")
 
@@ -266,17 +263,17 @@ def _ratios(sqnr: Mapping[Cell, tuple[float, float]]) -> str:
             furthest = max(moved, key=lambda cell: (moved[cell], str(cell)))
             old, new = sqnr[furthest]
             ways.append(
-                f"{way} in {_number(len(moved))} of {len(sqnr)}, most in {furthest} ({old:.1f} -> {new:.1f} dB)"
+                f"{way} in {count(len(moved), 'cell')} of {len(sqnr)}, most in {furthest} ({old:.1f} -> {new:.1f} dB)"
             )
-    return "; ".join(ways) or f"the same in {_number(len(sqnr))}"
+    return "; ".join(ways) or f"the same in {count(len(sqnr), 'cell')}"
 
 
 def _cells(entry: Entry) -> str:
     named = [f"{cell}{f': {shown}' if shown else ''}" for cell, shown in entry.cells.items()]
     rest = len(named) - SHOWN_CELLS
     more = f"; {rest} more" if rest > 0 else ""
-    count = f"{_number(len(named))}: " if len(named) > 1 else ""
-    return f"{count}{'; '.join(named[:SHOWN_CELLS])}{more}"
+    number = f"{count(len(named), 'cell')}: " if len(named) > 1 else ""
+    return f"{number}{'; '.join(named[:SHOWN_CELLS])}{more}"
 
 
 def _merged(entries: Iterable[Entry]) -> Iterator[Entry]:

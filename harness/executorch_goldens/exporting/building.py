@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from executorch_goldens.exporting.data import Data, Example, in_mode
+from executorch_goldens.files.wording import type_of
 from executorch_goldens.registry import ZooError
 
 #: The method of a program that has one.
@@ -119,7 +120,7 @@ class Build:
             For what is no module, no tuple, or a method that was named before.
         """
         if not isinstance(module, torch.nn.Module):
-            raise ZooError(f"build.method({name!r}): a {type(module).__name__} is no torch.nn.Module")
+            raise ZooError(f"build.method({name!r}): {type_of(module)} is no torch.nn.Module")
         if not isinstance(inputs, tuple):
             raise ZooError(f"build.method({name!r}): inputs are a tuple: write (input,)")
         method = self.methods.setdefault(name, Method())
@@ -143,7 +144,7 @@ class Build:
             The argument is no module, or `method` was not called for the method.
         """
         if not isinstance(module, torch.nn.Module):
-            raise ZooError(f"build.quantized({name!r}): a {type(module).__name__} is no torch.nn.Module")
+            raise ZooError(f"build.quantized({name!r}): {type_of(module)} is no torch.nn.Module")
         if (method := self.methods.get(name)) is None or method.example is None:
             raise ZooError(f"build.quantized({name!r}): name the float module first: build.method(...)")
         method.quantized = copy.deepcopy(module, self._quantized_memo)

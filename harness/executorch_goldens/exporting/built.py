@@ -38,6 +38,7 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.files import logged
+from executorch_goldens.files.wording import type_of
 from executorch_goldens.goldens.accuracy import worst
 from executorch_goldens.registry import ZooError
 from executorch_goldens.targets import BUILD, INT8_FLOOR, TOSA, XNNPACK
@@ -298,7 +299,7 @@ class BuiltExport(Export):
             given = Built(bytes(given))
         if not isinstance(given, Built):
             raise ZooError(
-                f"case {self.case.name!r} of {self.case.module} gives a {type(given).__name__}, and no program: return "
+                f"case {self.case.name!r} of {self.case.module} gives {type_of(given)}, and no program: return "
                 "the result of to_executorch(), its bytes, or Built(pte, {name: data})"
             )
         try:

@@ -15,6 +15,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from executorch_goldens.exporting.blame import handed_on
+from executorch_goldens.files.wording import type_of
 from executorch_goldens.registry import ZooError
 
 #: Types of inputs besides tensors: the program is specialised on them.
@@ -159,7 +160,7 @@ def require_leaves(what: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
     for leaf in pytree.tree_leaves((args, dict(kwargs))):
         if not isinstance(leaf, (torch.Tensor, *CONSTANTS)):
             raise ZooError(
-                f"an input of {what} is a {type(leaf).__name__}: inputs are tensors, numbers, strings and None, also "
+                f"an input of {what} is {type_of(leaf)}: inputs are tensors, numbers, strings and None, also "
                 "in tuples, lists, dictionaries and classes that torch.export.register_dataclass knows; let the "
                 "module hold anything else"
             )

@@ -24,6 +24,7 @@ from executorch_goldens.exporting.arrays import PACKED, array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import TENSOR, Call, require_leaves, tensors_in
 from executorch_goldens.exporting.recorded import Inputs, folder_of
+from executorch_goldens.files.wording import type_of
 from executorch_goldens.registry import Case, ZooError
 from executorch_goldens.targets import Target
 
@@ -417,20 +418,20 @@ def require_example(case: Case, built: object) -> Example:
     """Return the result of a case; raise `ZooError` unless it is an `Example` of a module and a tuple of inputs."""
     what = f"case {case.name!r} of {case.module}"
     if not isinstance(built, Example):
-        raise ZooError(f"{what} gives {_kind(built)}, and no Example: return Example(module, (input,))")
+        raise ZooError(f"{what} gives {type_of(built)}, and no Example: return Example(module, (input,))")
     if not isinstance(built.module, torch.nn.Module):
         raise ZooError(
-            f"the module of {what} is no torch.nn.Module but {_kind(built.module)}: a function that changes a model "
+            f"the module of {what} is no torch.nn.Module but {type_of(built.module)}: a function that changes a model "
             "in place, such as torchao's quantize_, may return None"
         )
     if not isinstance(built.inputs, tuple):
-        raise ZooError(f"the inputs of {what} are no tuple but {_kind(built.inputs)}: write (input,)")
+        raise ZooError(f"the inputs of {what} are no tuple but {type_of(built.inputs)}: write (input,)")
     if not isinstance(built.kwargs, Mapping) or not all(isinstance(name, str) for name in built.kwargs):
         raise ZooError(f"kwargs of {what} is {built.kwargs!r}, and not a dictionary of inputs by name")
     require_leaves(what, built.inputs, built.kwargs)
     for name in ("quantizer", "train", "metric"):
         if (given := getattr(built, name)) is not None and not callable(given):
-            raise ZooError(f"{name} of {what} is no function but {_kind(given)}")
+            raise ZooError(f"{name} of {what} is no function but {type_of(given)}")
     for leaf, shape in built.call.declared(built.module, _shapes(built)):
         if leaf is not TENSOR and shape is not None:
             raise ZooError(
@@ -438,10 +439,6 @@ def require_example(case: Case, built: object) -> Example:
                 "may change here; other inputs are fixed at export"
             )
     return built
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def example_of(case: Case) -> Example:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from executorch_goldens.exporting.data import in_mode
+from executorch_goldens.files.wording import type_of
 from executorch_goldens.registry import ZooError
 from executorch_goldens.starting.inputs import FLOATS, Input
 
@@ -80,8 +81,9 @@ def built(folder: Path, module: str, name: str, checkpoint: Path | None = None) 
 
 def example(folder: Path, module: str, name: str) -> tuple[torch.Tensor, ...]:
     """Return the example inputs that a function makes; raise ZooError."""
+    make = _imported(folder, module, name)
     try:
-        given = _imported(folder, module, name)()
+        given = make()
     except Exception as error:
         raise ZooError(f"{module}.{name}() fails: {type(error).__name__}: {error}") from error
     return _as_inputs(given, f"{module}.{name}()")
@@ -136,9 +138,16 @@ def _imported(folder: Path, module: str, name: str) -> Callable[[], Any]:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
-        found: Callable[[], Any] = getattr(importlib.import_module(module), name)
+        imported = importlib.import_module(module)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == module:
+            raise ZooError(f"there is no module {module} in {folder}: name one of yours") from error
         raise _uncallable(f"{module}.{name}()", folder, error) from error
+    found: Callable[[], Any] | None = getattr(imported, name, None)
+    if found is None:
+        own = [each for each, value in vars(imported).items() if getattr(value, "__module__", "") == module]
+        has = f"; it has {', '.join(own)}" if own else ""
+        raise ZooError(f"{module.replace('.', '/')}.py has no {name}{has}: name one, as FILE:NAME")
     return found
 
 
@@ -154,7 +163,7 @@ def _made(
         return given, None
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], torch.nn.Module):
         return given[0], _as_inputs(given[1], f"the second value that {called} returns")
-    raise ZooError(f"{called} is a {type(given).__name__}, and no torch.nn.Module")
+    raise ZooError(f"{called} is {type_of(given)}, and no torch.nn.Module")
 
 
 def _uncallable(called: str, folder: Path, error: Exception) -> ZooError:
@@ -169,7 +178,7 @@ def _uncallable(called: str, folder: Path, error: Exception) -> ZooError:
 
 def _as_inputs(given: object, what: str) -> tuple[torch.Tensor, ...]:
     if not isinstance(given, tuple | list) or not all(isinstance(each, torch.Tensor) for each in given):
-        raise ZooError(f"{what} is a {type(given).__name__}, and no tuple of tensors, one for each argument")
+        raise ZooError(f"{what} is {type_of(given)}, and no tuple of tensors, one for each argument")
     return tuple(given)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
+from executorch.exir.backend.partitioner import Partitioner
 from torchao.quantization.pt2e import FixedQParamsObserver, HistogramObserver
 from torchao.quantization.pt2e.quantizer import QuantizationSpec
 
@@ -22,6 +23,7 @@ from executorch_goldens.exporting.data import Example, cast
 from executorch_goldens.exporting.eager import Float8InFloat32
 from executorch_goldens.exporting.observers import GridHistogramObserver, GridObserver
 from executorch_goldens.exporting.observing import Simulator
+from executorch_goldens.files.wording import type_of
 from executorch_goldens.patches.guard import resolve
 from executorch_goldens.registry import Case
 from executorch_goldens.targets import TOSA, Quantization, Target, TargetError
@@ -118,8 +120,19 @@ def _lower(target: Target) -> Callable[[torch.export.ExportedProgram], EdgeProgr
 
 
 def _partitioner(target: Target) -> Callable[[], Any]:
+    """Return what makes the partitioner; raise `TargetError` where a function of the target's makes something else."""
     if target.partitioner:
-        return _function(target, "partitioner", target.partitioner)
+        make = _function(target, "partitioner", target.partitioner)
+        try:
+            made = make()
+        except Exception:
+            # The export calls it too, and reports the error with its place.
+            return make
+        if not isinstance(made, Partitioner):
+            raise TargetError(
+                f"target {target.name!r}: partitioner: {target.partitioner} returns {type_of(made)}, and no Partitioner"
+            )
+        return make
     if target.backend == TOSA:
         from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
 

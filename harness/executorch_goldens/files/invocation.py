@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 #: Options that say which cells run, and how many words follow each. A command for one cell replaces them.
@@ -52,19 +52,23 @@ def value(called: Sequence[str], *names: str) -> str | None:
     return found
 
 
-def again(called: Sequence[str], *further: str) -> str:
+def again(called: Sequence[str], *further: str, replaced: str = "") -> str:
     """Return `called` without options that select cells or write goldens, with `further` words, quoted for a shell.
+
+    The option `replaced`, which takes one word, is left out too: `further` has it.
 
     >>> again(["pytest", "--jobs", "2", "--cell=a/*", "-k", "x", "--snapshot-update"], "--cell", "a/b")
     'pytest --jobs 2 --cell a/b'
     >>> again(["goldens", "run", "-m", "slow"], "--cell", "a/b")
     'goldens run --cell a/b'
+    >>> again(["goldens", "run", "--variations", "quick"], "--variations", "full", replaced="--variations")
+    'goldens run --variations full'
     """
-    return shlex.join([*_kept(called), *further])
+    return shlex.join([*_kept(called, {replaced: 1} if replaced else {}), *further])
 
 
-def _kept(called: Sequence[str]) -> Iterator[str]:
-    dropped = SELECTING | WRITING
+def _kept(called: Sequence[str], replaced: Mapping[str, int]) -> Iterator[str]:
+    dropped = {**SELECTING, **WRITING, **replaced}
     # Python's own -m says what runs; pytest's, further right, selects.
     program = 3 if "-m" in called[1:2] and PurePath(called[0]).name.startswith("python") else 1
     yield from called[:program]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from executorch_goldens.errors import some
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.labels import OF_RUN, Labels
 
 #: Blamed in place of a pass where the model itself differs.
 MODEL = "model"
@@ -27,6 +28,6 @@ def changed(before: golden.Texts, after: golden.Texts) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def named(names: list[str]) -> str:
+def named(names: list[str], labels: Labels = OF_RUN) -> str:
     """Return the message for `changed`."""
-    return f"weights that are not the golden's: {some(names)}"
+    return f"weights that are not the {labels.old}'s: {some(names)}"

@@ -14,6 +14,7 @@ from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import equality, golden, rendering, weights
 from executorch_goldens.goldens.accuracy import EQUAL
 from executorch_goldens.goldens.compact import compact, recorded_runs
+from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import Budgets, over
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
@@ -51,6 +52,7 @@ def compare(
     compacted: bool = False,
     budgets: Budgets = MappingProxyType({}),
     allow: Collection[str] = (),
+    labels: Labels = OF_RUN,
 ) -> Comparison:
     """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
 
@@ -62,6 +64,8 @@ def compare(
         See `executorch_goldens.goldens.quantities.over`.
     allow
         Allowed differences from the golden: see `executorch_goldens.settings.config.Config`.
+    labels
+        What messages call `reviewed` and the artifact.
 
     Raises
     ------
@@ -77,7 +81,7 @@ def compare(
         objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
-        return Comparison(as_known(defect, _diverging(objection, outcomes, reviewed)))
+        return Comparison(as_known(defect, _diverging(objection, outcomes, reviewed, labels)))
     if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
         # Nothing says that it is right.
         detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
@@ -92,14 +96,15 @@ def compare(
     if compacted:
         texts = compact(texts)
     if reviewed is None:
-        return Comparison(verdict.new(cell, artifact, texts), texts)
+        return Comparison(verdict.new(cell, artifact, texts, labels), texts)
     if equality.equal(reviewed, texts):
         return Comparison(Verdict(cell, "stable", ""), texts)
-    judged = verdict.changed(cell, reviewed, texts, artifact.watched.refusals if artifact.watched else ())
+    refusals = artifact.watched.refusals if artifact.watched else ()
+    judged = verdict.changed(cell, reviewed, texts, refusals, labels)
     if judged.name == RENAMED and RENAMES in allow:
         # The golden stays, and with it the names that people have reviewed.
         return Comparison(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
-    return Comparison(_diverging(judged, outcomes, reviewed), texts)
+    return Comparison(_diverging(judged, outcomes, reviewed, labels), texts)
 
 
 def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
@@ -120,12 +125,14 @@ def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
     return as_known(release.known.get(str(cell)), Verdict(cell, "undecodable", str(error)))
 
 
-def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None) -> Verdict:
+def _diverging(
+    judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None, labels: Labels
+) -> Verdict:
     """Return a verdict with where its artifact went wrong; a golden whose trace is damaged is damaged."""
     diagnoses = Diagnoses()
     found = diagnoses.of(
         "the pass that made the difference",
-        lambda: _divergence(judged, outcomes, reviewed),
+        lambda: _divergence(judged, outcomes, reviewed, labels),
         None,
         (golden.GoldenError,),
     )
@@ -133,7 +140,7 @@ def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Te
 
 
 def _divergence(
-    judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None
+    judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None, labels: Labels
 ) -> divergence.Divergence | None:
     """Return the pass at which an artifact went wrong; None where no pass is known.
 
@@ -155,10 +162,10 @@ def _divergence(
         return None
     if isinstance(result, Lowered) and (names := weights.changed(reviewed, rendering.model_of(result))):
         # No pass made the difference, whichever is the first that shows it.
-        return divergence.Divergence(weights.named(names), weights.MODEL)
+        return divergence.Divergence(weights.named(names, labels), weights.MODEL)
     if recorded is None:
         return None
-    found = _from_golden(result, passes(outcomes[0]), recorded, reviewed)
+    found = _from_golden(result, passes(outcomes[0]), recorded, reviewed, labels)
     made = result.made if isinstance(result, Failure) else result
     change = verdict.payload_difference(found.name, reviewed, made) if found and made else ""
     return dataclasses.replace(found, line=f"{found.line}: {change}") if found and change else found
@@ -169,13 +176,14 @@ def _from_golden(
     runs: Sequence[PassRun],
     recorded: Sequence[PassRun],
     reviewed: golden.Texts,
+    labels: Labels,
 ) -> divergence.Divergence | None:
     """Return the first pass whose result is not the one in the golden's trace."""
     end = result.pass_name or result.function if isinstance(result, Failure) else None
     if tuple(equality.digests(reviewed)) != (rendering.here(),):
         # Payloads of equal content have other bytes there.
         recorded, runs = ([run for run in each if not equality.makes_bytes(run)] for each in (recorded, runs))
-    return divergence.divergence_from_golden(recorded, runs, end)
+    return divergence.divergence_from_golden(recorded, runs, end, labels)
 
 
 def passes(outcome: Outcome) -> tuple[PassRun, ...]:

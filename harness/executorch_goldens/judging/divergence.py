@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
+from executorch_goldens.goldens.labels import OF_RUN, Labels
 
-#: Beginnings of the lines about two exports, and about an export and its golden.
+#: Beginning of the lines about two exports.
 DIVERGES = "first pass that diverges"
-DIFFERS = "first pass whose result differs from the golden's"
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _tags(one: PassRun, other: PassRun) -> str:
 
 
 def divergence_from_golden(
-    recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None
+    recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None, labels: Labels = OF_RUN
 ) -> Divergence | None:
     """Return the first pass whose result is not the one in a golden's trace; None if all are.
 
@@ -104,29 +104,32 @@ def divergence_from_golden(
         All runs of the export at hand.
     end
         Pass or function in which the export at hand failed; None if it did not.
+    labels
+        What the message calls the two.
     """
+    differs = f"first pass whose result differs from the {labels.old}'s"
     effective = [run for run in runs if run.changed]
     pairs = itertools.zip_longest(recorded, effective)
     was, now = next(((was, now) for was, now in pairs if was != now), (None, None))
     if was is None and now is None:
         return None
     if now is None and end is not None:
-        return Divergence(f"all passes give the golden's results, until the export fails in {end}", end)
+        return Divergence(f"all passes give the {labels.old}'s results, until the export fails in {end}", end)
     if was is not None and now is not None and _place(was) == _place(now):
-        line = f"{DIFFERS}: {_place(was)}{_tags(was, now)}"
+        line = f"{differs}: {_place(was)}{_tags(was, now)}"
         return Divergence(line, was.name, omission=_omission(now, was))
     if now is not None and (was is None or _put_in(was, now, recorded, effective, end)):
-        line = f"{DIFFERS}: {_place(now)}, which changed nothing when the golden was recorded"
+        line = f"{differs}: {_place(now)}, which changed nothing {labels.unchanged}"
         return Divergence(line, now.name, omission=_omission(now))
     assert was is not None
-    return _gone(was, runs)
+    return _gone(was, runs, differs)
 
 
-def _gone(was: PassRun, runs: Sequence[PassRun]) -> Divergence:
+def _gone(was: PassRun, runs: Sequence[PassRun], differs: str) -> Divergence:
     """Return the divergence of a recorded run that none of `runs` is."""
     idle = any(_place(run) == _place(was) and not run.changed for run in runs)
     why = "which no longer changes the graph" if idle else "which no longer runs"
-    return Divergence(f"{DIFFERS}: {_place(was)}, {why}", was.name)
+    return Divergence(f"{differs}: {_place(was)}, {why}", was.name)
 
 
 def _put_in(

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from executorch_goldens import targets
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import parts
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.equality import compared, without_digests
 from executorch_goldens.goldens.golden import FAILURE, MANIFEST, PARTS, Texts
+from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import directions
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.goldens.rendering import data_file, decode_data, decode_delegates
@@ -391,6 +393,7 @@ def changed(
     golden: Mapping[str, str],
     received: Mapping[str, str],
     refusals: Sequence[tuple[str, str]] = (),
+    labels: Labels = OF_RUN,
 ) -> Verdict:
     """Say how the texts of an artifact differ from its golden.
 
@@ -400,6 +403,8 @@ def changed(
     ----------
     refusals
         See `executorch_goldens.artifact.Watched`.
+    labels
+        What the message calls the two.
     """
     old, new = compared(golden, received), compared(received, golden)
     if FAILURE in new and FAILURE not in old:
@@ -407,10 +412,10 @@ def changed(
             cell, "failed", "lowering now fails", tuple(new[FAILURE].splitlines()), recordable=True
         )
     if FAILURE in old and FAILURE not in new:
-        reason = "now lowers; the golden is a failure"
+        reason = f"now lowers; the {labels.old} is a failure"
     else:
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-        reason = f"differs from its golden in {', '.join(names)}"
+        reason = f"differs from {labels.reference} in {', '.join(names)}"
     # Digests say something where nothing else does.
     others = any(old.get(name) != new.get(name) for name in {*old, *new} - {MANIFEST})
     sides = (without_digests(old), without_digests(new)) if others else (old, new)
@@ -418,21 +423,21 @@ def changed(
     nothing: tuple[str, ...] = ()
     unnamed: Renames = ()
     if renames := diagnoses.of("whether names alone differ", lambda: names_alone(golden, received), unnamed):
-        return _renamed(cell, renames)
+        return _renamed(cell, renames, labels)
     quantities = diagnoses.of(
         "the change in quantities", lambda: _quantities(golden, received, refusals), nothing
     )
     differences = diagnoses.of(
-        "the differences", lambda: tuple(text_difference(*sides, "golden", "now")), nothing
+        "the differences", lambda: tuple(text_difference(*sides, *labels.sides)), nothing
     )
     detail = (*_parts(old, new), *quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
 
 
-def _renamed(cell: Cell, names: Renames) -> Verdict:
+def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
     """Say which names alone differ from a golden."""
     before, after = names[0]
-    reason = f"differs from its golden in {_number(len(names), 'name')} alone, as {before} -> {after}"
+    reason = f"differs from {labels.reference} in {count(len(names), 'name')} alone, as {before} -> {after}"
     shown = [f"{old} -> {new}" for old, new in names[:SHOWN_LINES]]
     more = [f"… {len(names) - SHOWN_LINES} more names"] if len(names) > SHOWN_LINES else []
     return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
@@ -470,19 +475,21 @@ def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -
     return next(changes[0].lines()) if changes else ""
 
 
-def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
+def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -> Verdict:
     """Describe an artifact without a golden and without `objection`, and the checks that it lacks.
 
     Parameters
     ----------
     texts
         Of the artifact, as they would be recorded.
+    labels
+        What the message calls it, and the golden that there is none of.
     """
     result = artifact.result
     if isinstance(result, Failure):
         place = ", ".join(filter(None, (result.stage, result.pass_name)))
         message = f"{result.type.rpartition('.')[2]}: {(result.message.splitlines() or [''])[0]}"
-        reason = f"{FAILS}: {place}: {message}; has no golden yet"
+        reason = f"{FAILS}: {place}: {message}; has {labels.unlike}"
         accepting = "recording it accepts that it fails"
         return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
     found = reading(texts)
@@ -492,7 +499,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts) -> Verdict:
     is_bare = not found.delegates and targets.delegates(cell.target)
     accepting_none = ("recording it accepts that nothing is delegated",) if is_bare else ()
     bare = f"{UNDELEGATED}: " if is_bare else ""
-    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no golden yet{unchecked}"
+    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has {labels.unlike}{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 
@@ -501,20 +508,16 @@ def _contents(found: Reading) -> str:
     delegates, inside, outside = (each.total() for each in (found.delegates, found.operators, found.outside))
     named = [f"{name} ({number})" for name, number in found.outside.most_common(SHOWN_OUTSIDE)]
     more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
-    left = f"{_number(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
+    left = f"{count(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
     if not delegates:
         return left
-    return f"{_number(delegates, 'delegate')} with {_number(inside, 'operator')}, {left}"
+    return f"{count(delegates, 'delegate')} with {count(inside, 'operator')}, {left}"
 
 
 def _sqnr(lowered: Lowered) -> str:
     """Return how far the outputs of a quantized program are above the noise of quantization; empty for a float one."""
     ratio = Accuracy.of(lowered).sqnr if lowered.samples else None
     return f", SQNR {ratio:.1f} dB" if ratio is not None else ""
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def own_failure(cell: Cell, failure: Failure, place: Place) -> Verdict:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Iterator
 
 from executorch_goldens.patches import available
@@ -21,6 +23,11 @@ def lines(kind: str, name: str, fits: Fits) -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    if importlib.util.find_spec("executorch") is None:
+        sys.exit(
+            f"{sys.executable} has no ExecuTorch: run this with the Python of an environment, "
+            "which goldens env make 1.5.1 prints"
+        )
     for patch in available().values():
         for line in lines(PATCH.name, patch.name, patch.fits):
             print(line)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from executorch_goldens.artifact import DELEGATE
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.quantities import measured, sqnr
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.report import drawing, operators, passes, tensors
 from executorch_goldens.report.drawing import Drawing
-from executorch_goldens.report.gathering import GOLDEN, NOW, Found
+from executorch_goldens.report.gathering import Found
 from executorch_goldens.report.hunks import Hunk, hunks
 from executorch_goldens.report.operators import REMOVED, SAME, Listing, Row
 from executorch_goldens.report.passes import Step
@@ -238,6 +239,6 @@ def _drawings(
     """Draw the artifact; the other one as well where neither is right, or this one does not lower."""
     assert member.after is not None
     drawn = [(labels[1], drawing.drawing(member.after, operators.changed_labels(listings)))]
-    if member.before is not None and (labels != (GOLDEN, NOW) or golden.GRAPH not in member.after):
+    if member.before is not None and (labels != OF_RUN.sides or golden.GRAPH not in member.after):
         drawn.insert(0, (labels[0], drawing.drawing(member.before, {})))
     return [(label, picture) for label, picture in drawn if picture is not None]

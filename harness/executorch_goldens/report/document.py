@@ -20,13 +20,14 @@ from markupsafe import Markup
 from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
+from executorch_goldens.files.wording import count
 from executorch_goldens.report import cell, drifting
-from executorch_goldens.report.gathering import Gathered, of_comparison
+from executorch_goldens.report.gathering import Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.report.tables import Table
 from executorch_goldens.review import benign, doubt, listing
 from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER, name_of
-from executorch_goldens.review.groups import Member, count, worst_first
+from executorch_goldens.review.groups import Member, worst_first
 from executorch_goldens.settings import config
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -42,7 +43,6 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["difference"] = lambda member: "\n".join(listing.difference(member))
-    environment.filters["sided"] = of_comparison if gathered.compares else str
     environment.filters["linked"] = linked
     environment.filters["error"] = lambda member: benign.shown(member.proposal, member.before)
     environment.globals.update(
@@ -63,6 +63,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         gathered=gathered,
+        name="Base and head" if gathered.compares else "Goldens",
     )
 
 

@@ -13,6 +13,7 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.verdict import DISAGREEING
@@ -22,18 +23,6 @@ from executorch_goldens.review.decisions import Decisions, decisions, name_of
 from executorch_goldens.review.groups import Group, Member, grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
-
-#: Labels of a cell's artifacts where they are not two variations: of a run, and of a comparison.
-GOLDEN, NOW = "golden", "now"
-BASE, HEAD = "base", "head"
-#: Words of messages and differences for a golden and the artifact of a run, and those for a base and a head.
-IN_COMPARISONS = {
-    "- golden, + now": "- base, + head",
-    "only in golden": "only in base",
-    "only in now": "only in head",
-    "its golden": "the base",
-    "the golden": "the base",
-}
 
 
 @dataclass(frozen=True)
@@ -62,7 +51,7 @@ class Found:
     patches: Sequence[str]
     member: Member | None
     kind: str
-    sides: tuple[str, str] = (GOLDEN, NOW)
+    sides: tuple[str, str] = OF_RUN.sides
 
     @property
     def cell(self) -> Cell:
@@ -128,17 +117,6 @@ class Gathered:
         return measured(held) if held is not None else {}
 
 
-def of_comparison(text: str) -> str:
-    """Return what is said of an artifact and its golden, of a head and its base.
-
-    >>> of_comparison("differs from its golden in pte.txt"), of_comparison("pte.txt: - golden, + now")
-    ('differs from the base in pte.txt', 'pte.txt: - base, + head')
-    """
-    for of_run, here in IN_COMPARISONS.items():
-        text = text.replace(of_run, here)
-    return text
-
-
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
     """Read the results under `folders`; raise UsageError and errors of the files."""
     by_release = {release: list(each) for release, each in merging.find(folders).items()}
@@ -149,7 +127,8 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
     compares = any(provenance.BASE in part.provenance.settings for part in parts)
     # Proposals of a comparison cannot be accepted.
-    groups = grouped(proposed, goldens, None if compares else Standing(repository, goldens))
+    standing = None if compares else Standing(repository, goldens)
+    groups = grouped(proposed, goldens, standing, OF_TOOLCHAINS if compares else OF_RUN)
     decided = decisions(parts, goldens, repository, groups)
     readings = {
         release: dict(_readings(each, goldens / release, decided)) for release, each in by_release.items()
@@ -188,7 +167,8 @@ def _readings(
 def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisions) -> Iterator[Found]:
     release = part.provenance.release
     patches = part.provenance.settings.get("patches", ())
-    sides = (BASE, HEAD) if provenance.BASE in part.provenance.settings else (GOLDEN, NOW)
+    compares = provenance.BASE in part.provenance.settings
+    sides = (OF_TOOLCHAINS if compares else OF_RUN).sides
     for row in part.rows:
         folder = _folder(part, row)
         kind = decided.kind(release, row)

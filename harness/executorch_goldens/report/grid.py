@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from executorch_goldens.report.gathering import GOLDEN, Found, Gathered, of_comparison
+from executorch_goldens.goldens.labels import OF_RUN
+from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.review.decisions import ACCEPTED, ALLOWED, KNOWN, REJECTED
 from executorch_goldens.settings.config import QUANTITIES
 
@@ -41,7 +42,7 @@ def grid(gathered: Gathered) -> dict[str, Any]:
         "releases": gathered.releases,
         "signs": SIGNS,
         "quantities": list(QUANTITIES.values()),
-        "held": gathered.found[0].sides[0] if gathered.found else GOLDEN,
+        "held": gathered.found[0].sides[0] if gathered.found else OF_RUN.old,
         "cells": [_cell(found, gathered) for found in gathered.found],
     }
 
@@ -56,7 +57,7 @@ def _cell(found: Found, gathered: Gathered) -> list[Any]:
         row["case"],
         found.kind,
         int(bool(row["accepted"])),
-        of_comparison(row["reason"]) if gathered.compares else row["reason"],
+        row["reason"],
         row.get("pass") or "",
         [_rounded(row.get(name)) for name in ("difference", "tolerance", "used", "sqnr")],
         [quantities.get(key) for key in QUANTITIES] if quantities else [],

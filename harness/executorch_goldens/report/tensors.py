@@ -12,7 +12,7 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.report.gathering import BASE, GOLDEN
+from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
 from executorch_goldens.review import benign
 from executorch_goldens.structure import outline
@@ -243,7 +243,7 @@ def _numbers(
         shape = [int(length) for length in value.type.rpartition("[")[2][:-1].split(",") if length]
         numbers = np.array([read_number(text) for text in listed.split()])
         return numbers.reshape(shape) if numbers.size == math.prod(shape) else numbers
-    if label in (GOLDEN, BASE):
+    if label in (OF_RUN.old, OF_TOOLCHAINS.old):
         return None
     # Equal values of all variations are kept once, from the first.
     names = [label, *(name for group in evidence.agreeing for name in group)]

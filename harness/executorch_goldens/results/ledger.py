@@ -12,6 +12,7 @@ from packaging.version import Version
 from executorch_goldens import variations
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import tables, untrusted
+from executorch_goldens.files.wording import count
 from executorch_goldens.results.merging import Merged
 
 #: In a root of goldens.
@@ -82,16 +83,16 @@ def require_proof(merged: Merged) -> None:
     wrong = merged.wrong()
     what = ""
     if not came.whole:
-        what = f"has {len(came.cells)} cells, which are not all of the zoo"
+        what = f"has {count(len(came.cells), 'cell')}, which are not all of the zoo"
     elif lacking:
-        what = f"has {len(came.variations)} variations, without {', '.join(lacking)}"
+        what = f"has {count(len(came.variations), 'variation')}, without {', '.join(lacking)}"
     elif came.commit is None:
         what = "is of no commit"
     elif came.changes:
         what = f"is of a checkout with changes on top of {came.commit[:SHORT]}: commit them and run it again"
     elif wrong:
         example = f"{wrong[0]['target']}/{wrong[0]['case']} is {wrong[0]['verdict']}"
-        what = f"has {len(wrong)} cells that are not as they should be: {example}"
+        what = f"has {count(len(wrong), 'cell')} with a verdict that does not pass: {example}"
     if what:
         raise LedgerError(f"not for the ledger: the run on ExecuTorch {came.release} {what}")
 

@@ -112,12 +112,21 @@ def lines(cells: Sequence[Compared]) -> Iterator[str]:
     if len(measured) > len(known):
         unknown = [each for each in measured if used_before(each[1]) is None]
         proposal, before, _ = max(unknown, key=lambda each: used(each[0]) or 0.0)
-        most = f"at most {shown(proposal, before).removeprefix('error ')} ({proposal.cell})"
-        yield f"error against eager, without an earlier value in {len(unknown)}: {most}"
+        most = shown(proposal, before).removeprefix("error ")
+        yield f"error against eager: {most} in {proposal.cell}; {_unrecorded(len(unknown))}"
     parts = [part for _, before, after in cells if (part := moved(before, after)) is not None]
     if parts:
         yield f"constants changed by at most {max(parts):.2g} of their largest listed value"
     yield from _sqnr(cells)
+
+
+def _unrecorded(cells: int) -> str:
+    """Return that earlier errors are unknown."""
+    return (
+        "its error before is unknown"
+        if cells == 1
+        else f"the largest of {cells} whose error before is unknown"
+    )
 
 
 def ratios(proposal: Proposal, before: Texts | None) -> tuple[float | None, float | None]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from executorch_goldens.files.wording import count
 from executorch_goldens.review.decisions import THREAD, TRACKER
-from executorch_goldens.review.groups import Group, count
+from executorch_goldens.review.groups import Group
 
 #: File beside the results that holds it, for ``git commit -F``.
 FILE = "commit.txt"

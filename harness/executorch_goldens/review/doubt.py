@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from executorch_goldens.review.groups import PENDING, Group, count
+from executorch_goldens.files.wording import count
+from executorch_goldens.review.groups import PENDING, Group
 
 #: Option with which a person accepts the rest of a cause all the same.
 ALTHOUGH = "--although-corrupt-elsewhere"

@@ -10,6 +10,7 @@ from executorch_goldens.compare.differences import differences
 from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.goldens import equality, golden, weights
 from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.likeness import unnumbered
@@ -77,30 +78,34 @@ class Quantities:
     constants: int = 0
 
 
-def edits(before: Texts | None, after: Texts, *, delegates: bool = True) -> dict[Edit, str]:
+def edits(
+    before: Texts | None, after: Texts, *, delegates: bool = True, labels: Labels = OF_RUN
+) -> dict[Edit, str]:
     """Return how `after` differs from `before`, a golden, each with this cell's detail; none is new.
 
     Parameters
     ----------
     delegates
         Whether the cell's target makes delegates, so that a program without one is worth a word.
+    labels
+        What the edits call the two.
     """
     new = reading(after)
     if before is None:
-        return {Edit(NEW, _unrecorded(new, delegates)): ""}
+        return {Edit(NEW, _alone(new, delegates, labels.unlike)): ""}
     old = reading(before)
     names = weights.changed(before, after)
-    model = {Edit(MODEL, weights.named(names)): ""} if names else {}
+    model = {Edit(MODEL, weights.named(names, labels)): ""} if names else {}
     found = model | {
         _general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)
     }
     return found | dict.fromkeys((*_manifest(before, after), *(() if found else _texts(before, after))), "")
 
 
-def _unrecorded(new: Reading, delegates: bool) -> str:
+def _alone(new: Reading, delegates: bool, unlike: str) -> str:
     if new.failure:
-        return f"{FAILS}: {new.failure}; no golden yet"
-    return "no golden yet" if new.delegates or not delegates else f"{UNDELEGATED}; no golden yet"
+        return f"{FAILS}: {new.failure}; {unlike}"
+    return unlike if new.delegates or not delegates else f"{UNDELEGATED}; {unlike}"
 
 
 def _general(kind: str, what: str, old: Reading, new: Reading) -> Edit:

@@ -14,10 +14,12 @@ from pathlib import Path
 
 from executorch_goldens import targets
 from executorch_goldens.artifact import Cell
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import GoldenError, Texts
+from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.likeness import RENAMED, names_alone
 from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED
@@ -92,6 +94,8 @@ class Member:
         Whether that is among the goldens already.
     undecided
         The decision that recording it needs; empty where it needs none.
+    labels
+        What messages call `before` and `after`.
     """
 
     proposal: Proposal
@@ -103,6 +107,7 @@ class Member:
     proposed: Texts | None = None
     recorded: bool = False
     undecided: str = ""
+    labels: Labels = OF_RUN
 
     @property
     def state(self) -> str:
@@ -289,20 +294,16 @@ def _bytes(what: str, more: Sequence[int]) -> Iterator[str]:
         yield f"{what}: {sum(more):+,d} bytes ({shown})"
 
 
-def count(number: int, of: str) -> str:
-    """Return a number with its noun.
-
-    >>> count(1, "cell"), count(2, "cell")
-    ('1 cell', '2 cells')
-    """
-    return f"{number} {of}{'s' if number != 1 else ''}"
-
-
-def grouped(proposals: Iterable[Proposal], goldens: Path, standing: Standing | None = None) -> list[Group]:
+def grouped(
+    proposals: Iterable[Proposal],
+    goldens: Path,
+    standing: Standing | None = None,
+    labels: Labels = OF_RUN,
+) -> list[Group]:
     """Return the groups, undecided ones first, then by number of cells; recorded cells are in none."""
     found: dict[object, list[Member]] = defaultdict(list)
     for proposal in proposals:
-        member = seen(proposal, goldens, standing)
+        member = seen(proposal, goldens, standing, labels)
         if member.recorded:
             # A review has recorded it, and was interrupted before it could delete what was proposed.
             continue
@@ -375,7 +376,9 @@ def _backend(member: Member) -> str:
     return (TARGETS[target].backend if target in TARGETS else target).upper()
 
 
-def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) -> Member:
+def seen(
+    proposal: Proposal, goldens: Path, standing: Standing | None = None, labels: Labels = OF_RUN
+) -> Member:
     """Return how a cell differs from its golden; without `standing`, not whether it may be recorded."""
     reviewed: Texts | None = None
     with contextlib.suppress(GoldenError):
@@ -390,20 +393,21 @@ def seen(proposal: Proposal, goldens: Path, standing: Standing | None = None) ->
         proposal,
         before,
         after,
-        _edits(proposal, before, after) if compared and after is not None else {},
+        _edits(proposal, before, after, labels) if compared and after is not None else {},
         quantities(before, after) if compared and after is not None else Quantities(),
         objection,
         proposed,
         reviewed is not None and golden.digest(reviewed) == proposal.content,
         undecided,
+        labels,
     )
 
 
-def _edits(proposal: Proposal, before: Texts | None, after: Texts) -> Mapping[Edit, str]:
+def _edits(proposal: Proposal, before: Texts | None, after: Texts, labels: Labels) -> Mapping[Edit, str]:
     """Return how a cell differs from its golden: in names alone where that is its verdict, and still so."""
     if proposal.verdict == RENAMED and before is not None and (names := names_alone(before, after)):
         return {NAMES_ALONE: " -> ".join(names[0])}
-    return edits(before, after, delegates=targets.delegates(proposal.target))
+    return edits(before, after, delegates=targets.delegates(proposal.target), labels=labels)
 
 
 def _sides(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.judging.verdict import text_difference
 from executorch_goldens.review import benign
 from executorch_goldens.review.doubt import doubt
-from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member, count
+from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
 from executorch_goldens.structure import ConstantChanged, compare
 
 #: Lines of the specimen that a list shows.
@@ -91,7 +92,7 @@ def difference(member: Member) -> Iterator[str]:
 
 def _by_digest(member: Member, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     """Yield how a compact golden without a kept export differs: only digests of its texts are known."""
-    yield f"the golden's texts are known by their digests alone; those of now are in {member.proposal.folder}"
+    yield f"of the golden, only digests of its texts are known; the texts of now are in {member.proposal.folder}"
     others = any(before.get(name) != after.get(name) for name in {*before, *after} - {golden.MANIFEST})
     sides = (equality.without_digests(before), equality.without_digests(after)) if others else (before, after)
     yield from text_difference(*sides, *_labels(member))
@@ -193,4 +194,4 @@ def _by_line(name: str, before: str, after: str) -> Iterator[str]:
 def _labels(member: Member) -> tuple[str, str]:
     if member.proposal.verdict in ("order-only", "unstable"):
         return "one variation", "another"
-    return "golden", "now"
+    return member.labels.sides

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from executorch_goldens.files.wording import count
 from executorch_goldens.review import benign, listing
 from executorch_goldens.review.doubt import doubt
-from executorch_goldens.review.groups import BARRED, PENDING, Group, Member, count
+from executorch_goldens.review.groups import BARRED, PENDING, Group, Member
 
 #: The views that list the causes, and the cells of one.
 OVERVIEW, CELLS = "causes", "cells"
@@ -127,7 +128,7 @@ class Session:
             Whether its cells are to be declared as known defects.
         """
         if not reason.strip():
-            self.message = "not rejected: say a reason"
+            self.message = "not rejected: type a reason"
             return
         if known and all(member.state != BARRED for member in self.group.members):
             self.message = "not declared: its cells are right, and differ from their goldens"

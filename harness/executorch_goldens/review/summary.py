@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executorch_goldens.files import untrusted
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
@@ -23,7 +24,7 @@ from executorch_goldens.review.decisions import (
     Decisions,
     name_of,
 )
-from executorch_goldens.review.groups import Group, Member, count
+from executorch_goldens.review.groups import Group, Member
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Marks the comment, so that the next run finds and replaces it.

@@ -19,8 +19,8 @@ from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.recording import LISTING, PART, by_stem, matching
+from executorch_goldens.files.wording import count
 from executorch_goldens.judging import expectations
-from executorch_goldens.review.groups import count
 from executorch_goldens.settings import config
 from executorch_goldens.store import functions
 from executorch_goldens.store.facts import Fact

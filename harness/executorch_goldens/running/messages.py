@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -14,16 +15,18 @@ from typing import TYPE_CHECKING
 from executorch_goldens import patches, targets
 from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.files import invocation, untrusted
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
 from executorch_goldens.registry import FAILS, UNDELEGATED
 from executorch_goldens.review.decisions import ALLOWED, KNOWN
-from executorch_goldens.review.groups import Group, count, worst_first
+from executorch_goldens.review.groups import Group, worst_first
 from executorch_goldens.review.listing import fewer_variations
 from executorch_goldens.review.summary import linked
 from executorch_goldens.running.options import CORE
 from executorch_goldens.settings import config
+from executorch_goldens.variations import HASH_SEEDS
 
 if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
@@ -122,10 +125,22 @@ def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
     this = ("--cell", str(judged.cell))
     typed = {"again": invocation.again(plan.options.called, *this)}
     if judged.recordable:
-        typed = {"accept": invocation.again(plan.options.called, *this, UPDATE), **typed}
+        typed = {"accept": _accept(plan, judged, this), **typed}
     if judged.name == "corrupt" and not plan.compact and judged.cell.target != targets.BUILD:
         typed["repro"] = _repro(judged, plan.release.version, plan.options.called)
     return typed
+
+
+def _accept(plan: Plan, judged: Verdict, this: Sequence[str]) -> str:
+    """Return the command that records a cell: under all variations if its golden names more than the run had."""
+    reviewed: golden.Texts | None = None
+    with contextlib.suppress(golden.GoldenError):
+        reviewed = golden.read(golden.directory(plan.root, judged.cell))
+    called = plan.options.called
+    named = len(golden.fields(reviewed).get("variations", "").split()) if reviewed is not None else 0
+    if min(named, len(HASH_SEEDS)) <= len(plan.variations):
+        return invocation.again(called, *this, UPDATE)
+    return invocation.again(called, *this, "--variations", "full", UPDATE, replaced="--variations")
 
 
 def _repro(judged: Verdict, release: str, called: Sequence[str]) -> str:
@@ -221,9 +236,9 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
     """
     judged_as = ((_counted(judged), judged.reason) for judged in run.verdicts.values())
     yield counts(judged_as)
-    varied = f"{len(run.plan.variations)} variations: {', '.join(each.name for each in run.plan.variations)}"
+    varied = f"{count(len(run.plan.variations), 'variation')}: {', '.join(each.name for each in run.plan.variations)}"
     if run.plan.tier == CORE:
-        left_out = f"{len(run.plan.left_out)} cells were left out: --tier full checks them as well"
+        left_out = f"{count(len(run.plan.left_out), 'cell')} left out: --tier full checks all"
         yield f"tier: core; {left_out}; {varied}"
     else:
         yield f"tier: full; {varied}"
@@ -246,12 +261,11 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
     if run.confirmed:
         yield (
-            f"confirmed: {len(run.confirmed)} goldens now name these variations as well, with fields that they "
-            "lacked"
+            f"confirmed, with these variations and newer fields added: {count(len(run.confirmed), 'golden')}"
         )
     if run.lacking:
         yield (
-            f"not recorded yet: {len(run.lacking)} goldens lack newer fields; {UPDATE} adds them and changes "
+            f"newer fields are missing in {count(len(run.lacking), 'golden')}; {UPDATE} adds them and changes "
             "nothing else"
         )
     yield from stale_expectations(run)
@@ -273,7 +287,11 @@ def counts(found: Iterable[tuple[str, str]]) -> str:
     named = ", ".join(f"{kinds[kind]} {kind}" for kind in (FAILS, UNDELEGATED) if kinds[kind])
     if named:
         number["new"] = number.pop("new")
-    counted = ", ".join(f"{count} {verdict}" for verdict, count in number.items()) or "no cell was checked"
+    # A verdict is an adjective, these are nouns.
+    words = [
+        count(each, name) if name in (KNOWN, ALLOWED) else f"{each} {name}" for name, each in number.items()
+    ]
+    counted = ", ".join(words) or "no cell was checked"
     return f"{counted} ({named})" if named else counted
 
 
@@ -319,8 +337,8 @@ def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
         of_target = {cell: ratio for cell, ratio in sqnr.items() if cell.target == target}
         worst = min(of_target, key=lambda cell: of_target[cell])
         yield (
-            f"accuracy: {target}: {len(of_target)} cells; least SQNR against the float model {of_target[worst]:.1f} dB "
-            f"({worst.case})"
+            f"accuracy: {target}: {count(len(of_target), 'cell')}; least SQNR against the float model "
+            f"{of_target[worst]:.1f} dB ({worst.case})"
         )
 
 

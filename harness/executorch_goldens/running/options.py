@@ -447,7 +447,7 @@ def _require_agreeing(options: Options) -> None:
     """Raise UsageError for options that contradict each other."""
     for option, asked in (("--prune", options.pruning), ("--adopt", options.adopting)):
         if asked and not options.updating:
-            raise UsageError(f"{option} changes the root of the goldens: say {UPDATE} as well")
+            raise UsageError(f"{option} changes the root of the goldens: pass {UPDATE} as well")
     if options.recheck.part and not options.takes:
         raise UsageError(
             f"--cache-verify makes some of the exports again that are taken, and --cache {options.cache} takes none: "

@@ -10,6 +10,7 @@ from pathlib import Path
 from executorch_goldens import patches, variations
 from executorch_goldens.artifact import ORIGINS, Cell
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.judging import expectations, known
 from executorch_goldens.judging.expectations import Expectations
@@ -114,11 +115,13 @@ class Plan:
         asked, cells = self.options, self.cells
         stack = " ".join(f"{name}=={version}" for name, version in self.release.stack().items())
         yield f"release:    {self.release.version} ({stack}), in {self.settings.interpreter}"
-        yield f"zoo:        {', '.join(asked.models)}: {len(self.zoo)} cells on this release"
+        yield f"zoo:        {', '.join(asked.models)}: {count(len(self.zoo), 'cell')} on this release"
         yield f"goldens:    {self.root}; {self._recording(cells)}"
-        yield f"tier:       {self.tier}" + (f"; {len(self.left_out)} cells left out" if self.left_out else "")
+        yield f"tier:       {self.tier}" + (
+            f"; {count(len(self.left_out), 'cell')} left out" if self.left_out else ""
+        )
         if asked.shard is not None:
-            yield f"shard:      {asked.shard}, of {len(self.asked)} cells"
+            yield f"shard:      {asked.shard}, of {count(len(self.asked), 'cell')}"
         if self.changes is not None:
             yield from self.changes.lines(self.release.version)
         yield f"variations: {' '.join(variation.name for variation in self.variations)}"

@@ -15,6 +15,7 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import os_errors, untrusted
+from executorch_goldens.files.wording import count
 from executorch_goldens.review.groups import Group, worst_first
 from executorch_goldens.running import messages, options, reporting
 from executorch_goldens.running.plan import plan
@@ -233,7 +234,7 @@ def pytest_terminal_summary(
         lines = (report.longreprtext.partition("\n")[0] for report in of_cells if report not in shown)
         _print(config, lines)
     elif more := config.stash[PROGRESS].unshown():
-        _print(config, [f"{more} more cells like these: -v names them"])
+        _print(config, [f"{count(more, 'more cell')} like these: -v names all"])
     _summarize(terminalreporter, config, run)
 
 

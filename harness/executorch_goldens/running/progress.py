@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import untrusted
+from executorch_goldens.files.wording import count
 from executorch_goldens.workers.seconds import Seconds
 
 if TYPE_CHECKING:
@@ -148,9 +149,9 @@ class Progress:
     def line(self, doing: str) -> str:
         """Return one line: cells done and to go, time left, current exports."""
         done = self.count - len(self.left)
-        wrong = f", {self.wrong} not as they should be" if self.wrong else ""
+        wrong = f", {self.wrong} not passed" if self.wrong else ""
         left = f"{len(self.left)} to go, about {duration(self.seconds_left())}"
-        return f"{done} of {self.count} cells{wrong}, {left}; {doing}"
+        return f"{done} of {count(self.count, 'cell')}{wrong}, {left}; {doing}"
 
 
 def write_verdict(screen: Screen, verdict: str, what: str) -> None:

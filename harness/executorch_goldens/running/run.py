@@ -15,6 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.cluster.sweep import ClusterSweep
 from executorch_goldens.decode import DecodeError
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden, rendering, roots
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.compact import compact
@@ -29,7 +30,7 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
 from executorch_goldens.review.doubt import doubt
-from executorch_goldens.review.groups import Edited, Group, count, grouped, seen, worst_first
+from executorch_goldens.review.groups import Edited, Group, grouped, seen, worst_first
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.explaining import Explainer, noting
 from executorch_goldens.running.plan import Plan

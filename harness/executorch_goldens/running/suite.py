@@ -141,12 +141,12 @@ class Suite:
         """Let `name` be that of a golden of `test`; raise `UsageError` for an unusable or a taken one."""
         if not NAME_PATTERN.fullmatch(name):
             raise UsageError(
-                f"golden_export: {name!r} is no name of a golden: say name=..., 'lower-case-words' of at most 64 "
+                f"golden_export: {name!r} is no name of a golden: pass name=..., 'lower-case-words' of at most 64 "
                 "characters"
             )
         if name in self.owners:
             raise UsageError(
-                f"golden_export: {name!r} is the golden of {self.owners[name]} already: say name=... in {test}"
+                f"golden_export: {name!r} is the golden of {self.owners[name]} already: pass name=... in {test}"
             )
         self.owners[name] = test
 

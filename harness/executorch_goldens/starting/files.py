@@ -81,9 +81,6 @@ class Beginning:
         if self.model.is_program:
             # As `executorch_goldens.exporting.files` calls it.
             name = self.model.name.lower().replace("_", "-")
-        elif name.replace("-", "_") == self.model.name:
-            # The function that builds the case must not hide the model's.
-            name = f"{name}-case"
         return name if NAME_PATTERN.fullmatch(name) else "model"
 
     def calls(self) -> dict[str, str]:

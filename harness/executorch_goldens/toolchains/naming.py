@@ -97,7 +97,7 @@ class Name:
         for each in requirements:
             if not _is_requirement(each):
                 raise ToolchainError(
-                    f"{word!r}: {each} is neither a requirement, such as torch==2.15.0, nor a folder: say e.g. "
+                    f"{word!r}: {each} is neither a requirement, such as torch==2.15.0, nor a folder: name e.g. "
                     f"{EXAMPLES}"
                 )
         if len(sources) > 1:
@@ -133,7 +133,7 @@ def _first(word: str, first: str) -> Iterator[tuple[str, object]]:
 
 def _existing(word: str, path: Path) -> Path:
     if not path.exists():
-        raise ToolchainError(f"{word!r}: there is no {path}")
+        raise ToolchainError(f"{word!r}: {path} does not exist; a toolchain is e.g. {EXAMPLES}")
     return path
 
 
@@ -153,12 +153,12 @@ def _version(word: str, text: str) -> str:
     try:
         version = Version(bare).public
     except InvalidVersion as error:
-        raise ToolchainError(f"{word!r} is no toolchain: pass e.g. {EXAMPLES}") from error
+        raise ToolchainError(f"{word!r} is no toolchain: name e.g. {EXAMPLES}") from error
     known = releases.load().releases
     if bare == text and version not in known:
         raise ToolchainError(
-            f"unknown release {text!r}; known are {', '.join(known)}. For another version, pass "
-            f"-t executorch=={text}"
+            f"unknown release {text!r}; known are {', '.join(known)}. A version that is "
+            f"not listed is named executorch=={text}"
         )
     return version
 

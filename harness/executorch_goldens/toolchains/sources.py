@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from executorch_goldens.files import git
+from executorch_goldens.files.wording import count
 from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, name_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
@@ -52,7 +53,7 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
     place = environments.folder / f"{below.name}-{digest.hexdigest()[:DIGITS]}"
 
     def make(aside: Path) -> None:
-        environments.says(f"laying {len(changed)} files of {described(sources)} over {below.name}")
+        environments.says(f"laying {count(len(changed), 'file')} of {described(sources)} over {below.name}")
         shutil.copytree(below, aside, symlinks=True, copy_function=os.link)
         # A link to the file of the environment below.
         (aside / MADE).unlink(missing_ok=True)
@@ -109,6 +110,11 @@ def _read(sources: Sources) -> dict[str, bytes]:
         f"{sources.checkout} has no Python sources of ExecuTorch: neither {' nor '.join(PARTS)} is a folder in it, "
         f"or in {PACKAGE} in it"
     )
+
+
+def is_executorch(checkout: Path) -> bool:
+    """Return whether a folder has Python sources of ExecuTorch."""
+    return any((root / part).is_dir() for root in (checkout, checkout / PACKAGE) for part in PARTS)
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -154,8 +154,12 @@ def chosen(word: str | None) -> Toolchain:
     repository = config.load()
     if word is None and importlib.util.find_spec("executorch") is not None:
         return here()
-    first = next(iter(repository.toolchains), releases.load().default)
-    return Toolchain.of(word or first, repository)
+    if word is not None or not repository.toolchains:
+        return Toolchain.of(word or releases.load().default, repository)
+    try:
+        return Toolchain.of(repository.toolchains[0], repository)
+    except ToolchainError as error:
+        raise ToolchainError(f"[tool.goldens] toolchains: {error}") from error
 
 
 def of_person(says: Says = say) -> Environments:

@@ -226,7 +226,7 @@ class Sweep:
             variation.name for variation, template in list(self.templates.items()) if not template.ready
         )
         states = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
-        return "; ".join(filter(None, states)) or "nothing runs"
+        return "; ".join(filter(None, states)) or "waiting"
 
     # The methods below run in the sweep's thread.
 

@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
 def pairs(versions: Sequence[str], new: str | None) -> list[Pair]:
     """Return the pairs to run, runtime by runtime; raise UsageError for a new release without an environment."""
     if new is not None and new not in versions:
-        raise UsageError(f"--new {new!r} is none of the releases given: {', '.join(versions)}")
+        raise UsageError(f"--new {new!r} is not one of the releases given: {', '.join(versions)}")
     every = [Pair(made, run) for run in versions for made in versions]
     return [pair for pair in every if new is None or new in (pair.made, pair.run)]
 

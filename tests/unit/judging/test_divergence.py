@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
+from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.judging.divergence import divergence, divergence_from_golden
 
 FOLD = PassRun("arm backend", "Fold", "a", True)
@@ -155,3 +156,13 @@ def test_a_partitioner_gets_the_goldens_order_of_tags_and_else_that_of_the_first
     found = [each.omission for each in (departed, recorded, alone, other_tags) if each is not None]
     golden, first = Omission(1, ("tag0", "tag1")), Omission(1, ("tag1", "tag0"))
     assert found == [golden, golden, first, None]
+
+
+def test_a_comparison_of_toolchains_speaks_of_its_base() -> None:
+    runs = [FOLD, replace(FUSE, fingerprint="other"), PTE]
+    found = divergence_from_golden([FOLD, FUSE, PTE], runs, labels=OF_TOOLCHAINS)
+    assert found is not None
+    assert found.line.startswith("first pass whose result differs from the base's: Fuse")
+    added = divergence_from_golden([PTE], [replace(IDLE, changed=True), PTE], labels=OF_TOOLCHAINS)
+    assert added is not None
+    assert added.line.endswith(", which changed nothing on the base")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
+from executorch_goldens.toolchains.toolchain import chosen
 
 
 @pytest.fixture
@@ -64,12 +65,12 @@ def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None
     [
         ("", ("'' is no toolchain", "1.5.1 + torch==2.15.0")),
         ("newest", ("'newest' is no toolchain",)),
-        ("1.5", ("1.5.1", "pass -t executorch==1.5")),
+        ("1.5", ("1.5.1", "is named executorch==1.5")),
         ("executorch==newest", ("is no toolchain",)),
-        ("no/such/python", ("there is no no/such/python",)),
+        ("no/such/python", ("no/such/python does not exist; a toolchain is e.g. 1.5.1",)),
         ("checkout", ("has no environment in it", "'1.5.1 + checkout'")),
         ("torch-2.15.0-cp311-cp311-linux_x86_64.whl", ("is a wheel of torch",)),
-        ("no-name.whl", ("there is no no-name.whl",)),
+        ("no-name.whl", ("no-name.whl does not exist",)),
         ("1.5.1 + nowhere", ("nowhere is neither a requirement",)),
         ("1.5.1 + checkout@", ("is neither a requirement",)),
         ("1.5.1 + checkout + with", ("names two checkouts",)),
@@ -83,3 +84,13 @@ def test_what_is_none_is_one_error_with_a_way_out(folder: Path, word: str, facts
         Name.read(word)
     for fact in facts:
         assert fact in str(raised.value)
+
+
+def test_a_toolchain_of_the_settings_that_is_none_is_named_with_its_key(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "pyproject.toml").write_text('[tool.goldens]\ntoolchains = ["9.9.9"]\n')
+    # As in a Python without ExecuTorch, where the settings choose.
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ToolchainError, match=r"^\[tool.goldens\] toolchains: unknown release '9.9.9'"):
+        chosen(None)

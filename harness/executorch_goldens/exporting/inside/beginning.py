@@ -155,7 +155,7 @@ class _Walk(numerics.EdgeInterpreter):
         comparison = Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
         if order := comparison.order(outputs):
             self.found = (
-                f"in {self.delegate}, which gives its outputs in another order than its graph: "
+                f"in {self.delegate}, which gives its outputs in a different order than its graph: "
                 f"{', '.join(map(str, order))}"
             )
         elif comparison.output_departs():

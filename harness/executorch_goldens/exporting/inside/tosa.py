@@ -143,7 +143,7 @@ def made_from(lowered: LoweredBackendModule) -> Mapping[str, str]:
             copy.deepcopy(lowered.original_module), lowered.compile_specs
         ).processed_bytes
         if bytes(payload) != bytes(lowered.processed_bytes):
-            raise RuntimeError("lowering the delegate again gives another payload")
+            raise RuntimeError("lowering the delegate again gives a different payload")
         return _NOTED[_key(payload, lowered.original_module)]
 
 

@@ -343,7 +343,7 @@ def _lowered_again(
     module = again.exported_program().graph_module
     made = [child for _, child in module.named_children() if isinstance(child, LoweredBackendModule)]
     if payload is not None and [bytes(each.processed_bytes) for each in made] != [bytes(payload)]:
-        raise RuntimeError("lowering the delegate again gives another payload")
+        raise RuntimeError("lowering the delegate again gives a different payload")
     return bytes(again.to_executorch().buffer)
 
 

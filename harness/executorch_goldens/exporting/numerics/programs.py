@@ -26,6 +26,7 @@ from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
+from executorch_goldens.files.wording import type_of
 from executorch_goldens.numerics import open_sizes
 from executorch_goldens.registry import ZooError
 
@@ -85,9 +86,7 @@ def _output(index: int, leaf: Any) -> Tensor:
     for types, kind, dtype in NUMBERS:
         if isinstance(leaf, types):
             return Tensor.of(np.array(kind(leaf), dtype), kind.__name__)
-    raise ZooError(
-        f"output {index} is a {type(leaf).__name__}: let the model return tensors, numbers or None"
-    )
+    raise ZooError(f"output {index} is {type_of(leaf)}: let the model return tensors, numbers or None")
 
 
 def given_by(module: torch.nn.Module, steps: Steps) -> list[Any]:

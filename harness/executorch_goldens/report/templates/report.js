@@ -268,6 +268,7 @@
   // Addresses
 
   let last = "cells";
+  const title = document.title;
 
   const show = async () => {
     const [place, query] = location.hash.slice(1).split("?");
@@ -288,7 +289,7 @@
       else link.removeAttribute("aria-current");
     }
     const heading = main.querySelector("h1");
-    document.title = `${heading.textContent} · Goldens`;
+    document.title = `${heading.textContent} · ${title}`;
     if (address === "cells" && last.startsWith("cell/")) back(last);
     else { scrollTo(0, 0); heading.focus(); }
     last = address;
