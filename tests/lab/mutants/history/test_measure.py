@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from executorch_goldens.artifact import Cell
+from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import Comparison
 from executorch_goldens.judging.verdict import Verdict
@@ -40,6 +40,7 @@ from lab.mutants.history.measure import (
     Tried,
     joined,
     key,
+    latest,
     numbers,
     results,
 )
@@ -290,14 +291,19 @@ class Compared(Search):
         super().__init__(run, EIGHT, Kept(folder / "1.3.1.jsonl", folder, models), minutes=1.0, unedited=True)
         self.first, self.sees = unedited, sees
 
-    def _compare(self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None) -> Comparison:
+    def _compare(
+        self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None
+    ) -> tuple[Comparison, Sequence[Outcome]]:
         self.exports += 1
+        failure = Failure("lower", "ValueError", "no rank of 'aten_sum_default'", "SomePass", None, "")
+        outcomes = [Outcome(cell, "seed0-heap0", Artifact(failure, (), 0.0), 0.0, 0.0)]
         if reviewed is None:
             right = self.first == "new"
-            return Comparison(Verdict(cell, self.first, ""), {"graph.txt": "a graph"} if right else None)
+            made = Comparison(Verdict(cell, self.first, ""), {"graph.txt": "a graph"} if right else None)
+            return made, outcomes
         assert reviewed == {"graph.txt": "a graph"}
         seen = any(fix.number in self.sees for fix in fixes)
-        return Comparison(Verdict(cell, "changed" if seen else STABLE, ""))
+        return Comparison(Verdict(cell, "changed" if seen else STABLE, "")), outcomes
 
 
 def test_without_a_golden_an_export_without_any_edit_is_what_others_are_compared_with(tmp_path: Path) -> None:
@@ -318,6 +324,37 @@ def test_without_a_golden_a_cell_that_is_not_right_says_nothing_and_is_not_tried
     assert (tried.seen, tried.control, search.exports) == ({}, "failed", 1)
     assert results(EIGHT, search.known)[3].tried == 0
     assert Compared(tmp_path, "new", sees=())._try(CELL) is None
+
+
+def test_a_cell_that_is_red_by_itself_is_kept_with_the_cause_and_without_names_of_its_model(
+    tmp_path: Path,
+) -> None:
+    search = Compared(tmp_path, "failed", sees=())
+    tried = search._try(CELL)
+    assert tried is not None
+    assert tried.is_red
+    assert tried.cause == "lower, SomePass: ValueError: no rank of …"
+    assert search.kept.read() == [tried]
+
+
+def test_an_older_result_that_is_red_without_a_cause_is_looked_into_once(tmp_path: Path) -> None:
+    all_of_them = tuple(map(key, EIGHT))
+    Compared(tmp_path, "failed", sees=()).kept.add(Tried(str(CELL), all_of_them, {}, "failed"))
+    search = Compared(tmp_path, "failed", sees=())
+    again = search._try(CELL)
+    assert again is not None
+    assert (again.fixes, again.control, search.exports) == ((), "failed", 1)
+    assert again.cause
+    assert latest(search.kept.read()) == {str(CELL): again}
+    assert Compared(tmp_path, "failed", sees=())._try(CELL) is None
+
+
+def test_a_cell_that_was_red_and_is_right_now_is_red_no_more(tmp_path: Path) -> None:
+    all_of_them = tuple(map(key, EIGHT))
+    Compared(tmp_path, "failed", sees=()).kept.add(Tried(str(CELL), all_of_them, {}, "failed"))
+    search = Compared(tmp_path, "new", sees=())
+    assert search._try(CELL) is not None
+    assert not latest(search.kept.read())[str(CELL)].is_red
 
 
 def test_what_was_found_with_another_model_does_not_count(tmp_path: Path) -> None:
