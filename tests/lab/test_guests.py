@@ -334,7 +334,9 @@ def test_a_model_that_holds_one_element_with_any_stride_has_a_digest() -> None:
 
     column = torch.ones(2, 5)[:1, 0]
     assert column.stride() == (5,)
-    assert digest_of(torch.nn.Identity(), (column,), None) != digest_of(torch.nn.Identity(), (2 * column,), None)
+    assert digest_of(torch.nn.Identity(), (column,), None) != digest_of(
+        torch.nn.Identity(), (2 * column,), None
+    )
 
 
 def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) -> None:

@@ -238,8 +238,13 @@ def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
 
 
 def latest(tried: Sequence[Tried]) -> dict[str, Tried]:
-    """Return the last result of each cell, by its name."""
-    return {each.cell: each for each in tried}
+    """Return the last result of each cell, by its name, with the cause that an earlier one of this verdict has."""
+    found: dict[str, Tried] = {}
+    for each in tried:
+        before = found.get(each.cell, each)
+        same = before.control == each.control
+        found[each.cell] = replace(each, cause=each.cause or before.cause) if same else each
+    return found
 
 
 def joined(fix: Fix, found: Sequence[Result]) -> Result:
@@ -387,7 +392,7 @@ class Search:
         return None if first is None or second is None else {**first, **second}
 
     def _record(self, cell: Cell) -> tuple[str, str]:
-        """Export `cell` without any edit, for others to be compared with; return verdict and cause if it is not right."""
+        """Export `cell` without any edit, for others to be compared with; return verdict and cause if it is red."""
         made, outcomes = self._compare(cell, [], None)
         self.recorded[cell] = made
         if made.texts is not None:

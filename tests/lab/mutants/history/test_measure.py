@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -13,9 +14,11 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import Comparison
 from executorch_goldens.judging.verdict import Verdict
-from lab.mutants.history import FIXES
+from lab import findings
+from lab.guests.triage import UNEXPLAINED, Explanation, explanations, why
+from lab.mutants.history import FIXES, red
 from lab.mutants.history.__main__ import SOURCES as MEASURED
-from lab.mutants.history.__main__ import frozen, lines, tried_of
+from lab.mutants.history.__main__ import frozen, lines, red_results, tried_of
 from lab.mutants.history.__main__ import met as met_of
 from lab.mutants.history.document import (
     REPOSITORY,
@@ -355,6 +358,37 @@ def test_a_cell_that_was_red_and_is_right_now_is_red_no_more(tmp_path: Path) -> 
     search = Compared(tmp_path, "new", sees=())
     assert search._try(CELL) is not None
     assert not latest(search.kept.read())[str(CELL)].is_red
+
+
+def test_a_cause_is_kept_whichever_of_two_results_of_a_verdict_comes_first() -> None:
+    known = Tried("tosa-fp/a", (), {}, "failed", cause="lower: no rank")
+    unknown = Tried("tosa-fp/a", ("1@x",), {}, "failed")
+    assert {latest(each)["tosa-fp/a"].cause for each in ([known, unknown], [unknown, known])} == {known.cause}
+    assert latest([known, replace(unknown, control="corrupt")])["tosa-fp/a"].cause == ""
+
+
+def test_red_cells_are_counted_by_source_with_the_causes_that_nothing_explains() -> None:
+    tried = {
+        "wider": [
+            Tried("tosa-fp/a", (), {}, "corrupt", cause="CAST : values differ"),
+            Tried("tosa-fp/b", (), {}, "corrupt", cause="CAST : values differ"),
+            Tried("tosa-fp/c", (), {}, "corrupt", cause="SLICE : values differ"),
+            Tried("tosa-fp/d", (), {}, STABLE),
+        ]
+    }
+    table = [Explanation("narrow-casts", "tosa-int/* tosa-fp/*", "corrupt", "^CAST ")]
+    page = list(red.lines(tried, "1.5.1", table))
+    assert "| wider | 4 | 3 | 2 | 1 |" in page
+    assert "| corrupt | narrow-casts | 2 | wider: tosa-fp/a |" in page
+    assert f"| corrupt | {UNEXPLAINED} | 1 | wider: tosa-fp/c |" in page
+
+
+def test_every_red_cell_of_the_newest_release_is_explained_and_every_explanation_is_used() -> None:
+    table = explanations(red.TABLE)
+    found = red.wrong(red_results("1.5.1"), "1.5.1")
+    assert {why(each, table) for each in found} == {row.why for row in table}
+    named = {name for row in table for name in re.findall(r"\(findings/([\w-]+)\.md\)", row.why)}
+    assert named <= set(findings.load())
 
 
 def test_what_was_found_with_another_model_does_not_count(tmp_path: Path) -> None:
