@@ -114,8 +114,9 @@ SOURCES = {
 }
 #: About cells that are not right without any edit.
 RED = """\
-Cells without goldens that are not right on 1.5.1 without any edit. They detect nothing, so they do not count above. The
-cause is that of [drawn models](generator.md#causes); results keep it. "Causes left" have no explanation in
+Cells without goldens that are not right on 1.5.1 without any edit. They detect nothing, so they do not count above. A
+model that does not lower is not among them: its failure is compared with that of the edited release. The cause is that
+of [drawn models](generator.md#causes); results keep it. "Causes left" have no explanation in
 [explained.toml](../../harness/lab/mutants/history/explained.toml). A session exports a red cell without a kept cause
 again."""
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
