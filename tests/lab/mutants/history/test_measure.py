@@ -383,9 +383,11 @@ def test_red_cells_are_counted_by_source_with_the_causes_that_nothing_explains()
     assert f"| corrupt | {UNEXPLAINED} | 1 | wider: tosa-fp/c |" in page
 
 
-def test_every_red_cell_of_the_newest_release_is_explained_and_every_explanation_is_used() -> None:
+def test_every_cause_of_a_red_cell_is_explained_and_every_explanation_is_used() -> None:
     table = explanations(red.TABLE)
-    found = red.wrong(red_results("1.5.1"), "1.5.1")
+    # One whose cause is not kept yet counts as left on the page.
+    found = [each for each in red.wrong(red_results("1.5.1"), "1.5.1") if each.reason]
+    assert len(found) > 50
     assert {why(each, table) for each in found} == {row.why for row in table}
     named = {name for row in table for name in re.findall(r"\(findings/([\w-]+)\.md\)", row.why)}
     assert named <= set(findings.load())
