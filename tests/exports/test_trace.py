@@ -234,6 +234,22 @@ def test_a_fingerprint_sees_the_values_of_constants(write: str) -> None:
     assert fingerprints.of(program.graph_module, program) != before
 
 
+def test_a_fingerprint_takes_a_constant_of_one_element_with_any_stride() -> None:
+    column = torch.ones(2, 5)[:1, 0]
+    assert column.stride() == (5,)
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.factor
+
+    scaled = Scaled()
+    scaled.factor = column
+    program = torch.export.export(scaled, (torch.ones(3),))
+    (held,) = program.constants.values()
+    assert held.stride() == (5,)
+    assert Fingerprints().of(program.graph_module, program)
+
+
 def test_the_stages_are_recorded_from_export_to_program() -> None:
     artifact = export(ZOO["two-delegates"], "tosa-int")
     assert artifact.watched is not None

@@ -62,6 +62,15 @@ from executorch.backends.test.harness.tester import Tester
 NOISE = torch.randn(3)
 
 
+class Dialect:
+    def __getattr__(self, name):
+        return Dialect()
+
+
+#: As exir's dialects, it has an attribute of every name, and cannot be called.
+edge = Dialect()
+
+
 class Scale(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -316,6 +325,18 @@ def test_a_model_that_does_not_run_on_its_inputs_says_so() -> None:
     assert why.startswith("does not run on its inputs: RuntimeError: mat1 and mat2")
     why = not_running(HandedOver(Named(), (torch.ones(1),), None, ""))
     assert why.startswith("does not run on its inputs: ZooError: output 0 is a str")
+
+
+def test_a_model_that_holds_one_element_with_any_stride_has_a_digest() -> None:
+    import torch
+
+    from lab.guests.capture import digest_of
+
+    column = torch.ones(2, 5)[:1, 0]
+    assert column.stride() == (5,)
+    assert digest_of(torch.nn.Identity(), (column,), None) != digest_of(
+        torch.nn.Identity(), (2 * column,), None
+    )
 
 
 def test_weights_and_inputs_follow_the_name_of_the_case_alone(module: object) -> None:

@@ -128,7 +128,9 @@ class Fingerprints:
             return ""
         held = self._tensors.get(id(tensor))
         if held is None or held[1] != tensor._version:
-            values = tensor.detach().contiguous().flatten().view(torch.uint8).numpy()
+            # A single element may have any stride, which a view as bytes does not take.
+            flat = tensor.detach().contiguous().as_strided((tensor.numel(),), (1,))
+            values = flat.view(torch.uint8).numpy()
             digest = hashlib.sha256(values.tobytes()).hexdigest()[:DIGITS]
             held = self._tensors[id(tensor)] = (tensor, tensor._version, digest)
         return held[2]

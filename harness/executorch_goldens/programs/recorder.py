@@ -66,7 +66,9 @@ def of_tensor(tensor: Any) -> Value:
     plain = tensor.contiguous()
     strides = tensor.stride()
     in_some_order = tensor.permute(tensor.dim_order()).is_contiguous()
-    data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    # A single element may have any stride, which a view as bytes does not take.
+    flat = plain.as_strided((plain.numel(),), (1,))
+    data = flat.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
     return Value(
         str(plain.dtype).partition(".")[2],
         tuple(plain.shape),

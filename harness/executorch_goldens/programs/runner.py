@@ -89,7 +89,9 @@ def _of_tensor(torch: Any, output: Any) -> tuple[str, list[int], bytes]:
     if not isinstance(output, torch.Tensor):
         raise TypeError(f"the program gives a {type(output).__name__}, and no tensor")
     plain = output.detach().contiguous()
-    data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    # A single element may have any stride, which a view as bytes does not take.
+    flat = plain.as_strided((plain.numel(),), (1,))
+    data = flat.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
     return str(plain.dtype).partition(".")[2], list(plain.shape), data
 
 

@@ -50,6 +50,11 @@ def judge(cell: Cell, outcomes: Sequence[Outcome], release: Release) -> tuple[Ca
         judged = compare(cell, outcomes, None, release).verdict
     except DecodeError as error:
         judged = undecodable(cell, error, release)
+    return of_verdict(judged, outcomes)
+
+
+def of_verdict(judged: Verdict, outcomes: Sequence[Outcome]) -> tuple[Cause, str]:
+    """Return the cause of a verdict on exports without a golden, and the reason in the words of the verdict."""
     artifact = outcomes[0].result
     result = artifact.result if isinstance(artifact, Artifact) else None
     if judged.name in ("new", "failed", "corrupt") and isinstance(result, Failure):

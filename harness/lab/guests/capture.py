@@ -455,7 +455,8 @@ def _of_value(value: Any) -> Iterator[str | bytes]:
             yield f"{leaf.dtype} {tuple(leaf.shape)} {leaf.layout}"
             if leaf.layout is torch.strided and leaf.device.type == "cpu":
                 yield str(leaf.stride())
-                yield leaf.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+                flat = leaf.detach().contiguous().as_strided((leaf.numel(),), (1,))
+                yield flat.view(torch.uint8).numpy().tobytes()
         elif isinstance(leaf, FunctionType):
             yield leaf.__qualname__
             yield from _of_code(leaf.__code__)

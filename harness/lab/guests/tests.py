@@ -63,7 +63,8 @@ def fixtures_of(module: ModuleType) -> Mapping[str, Callable[[], object]]:
     wrapped = {
         name: value._get_wrapped_function()
         for name, value in vars(module).items()
-        if hasattr(value, "_get_wrapped_function")
+        # Some objects, as ExecuTorch's dialects, have an attribute of every name.
+        if hasattr(type(value), "_get_wrapped_function")
     }
     made: dict[str, Callable[[], object]] = {}
     for name, function in wrapped.items():

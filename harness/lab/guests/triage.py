@@ -37,14 +37,14 @@ UNEXPLAINED = "not looked into"
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why some guests are wrong.
+    """Why some cells are wrong.
 
     Attributes
     ----------
     why
-        Markdown, for docs/lab/guests.md.
+        Markdown, for a page in docs/lab.
     cells
-        Pattern of ``target/case``.
+        Patterns of ``target/case``, with spaces between them.
     verdict
         Its name.
     reason
@@ -59,14 +59,14 @@ class Explanation:
     def explains(self, wrong: Wrong) -> bool:
         return (
             self.verdict == wrong.verdict
-            and fnmatch.fnmatchcase(wrong.cell, self.cells)
+            and any(fnmatch.fnmatchcase(wrong.cell, pattern) for pattern in self.cells.split())
             and re.search(self.reason, wrong.reason) is not None
         )
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """A cell of a guest zoo that is not right."""
+    """A cell of a guest zoo, or of a source without goldens, that is not right."""
 
     zoo: str
     release: str
@@ -75,8 +75,8 @@ class Wrong:
     reason: str
 
 
-def explanations() -> tuple[Explanation, ...]:
-    return tuple(Explanation(**row) for row in tomllib.loads(TABLE.read_text(encoding="utf-8"))["explained"])
+def explanations(table: Path = TABLE) -> tuple[Explanation, ...]:
+    return tuple(Explanation(**row) for row in tomllib.loads(table.read_text(encoding="utf-8"))["explained"])
 
 
 def why(wrong: Wrong, table: Sequence[Explanation]) -> str:

@@ -64,6 +64,17 @@ def test_an_input_lies_in_memory_as_it_did() -> None:
     assert of_tensor(image.transpose(1, 3)).strides is not None
 
 
+def test_one_element_may_have_any_stride() -> None:
+    torch = pytest.importorskip("torch")
+    from executorch_goldens.programs.recorder import of_tensor
+
+    column = torch.full((2, 5), 1.5)[:1, 0]
+    assert column.stride() == (5,)
+    data = torch.tensor([1.5]).numpy().tobytes()
+    assert of_tensor(column).data == data
+    assert runner._of_tensor(torch, column) == ("float32", [1], data)
+
+
 def _other_version(data: bytearray) -> None:
     # "File identifiers" of FlatBuffers: four letters after the first offset.
     assert data[4:8] == b"ET12"

@@ -23,8 +23,9 @@ from lab.further import SOURCES as FURTHER
 from lab.further import is_held_out
 from lab.guests import ZOOS as GUESTS
 from lab.guests import listing, modules, sheets
+from lab.guests.triage import explanations
 from lab.mutants.__main__ import prepare
-from lab.mutants.history import FIXES, SINCE
+from lab.mutants.history import FIXES, SINCE, red
 from lab.mutants.history.document import Effort, document, recall
 from lab.mutants.history.earlier import earlier
 from lab.mutants.history.fix import Fix, misfits
@@ -156,7 +157,7 @@ def parts() -> Iterator[Part]:
 
 
 def _committed() -> Iterator[str]:
-    page = document([met(fix) for fix in FIXES], efforts(), LEFT_OUT, frozen())
+    page = document([met(fix) for fix in FIXES], efforts(), LEFT_OUT, frozen(), red_lines())
     return map(str.rstrip, page)
 
 
@@ -172,6 +173,17 @@ def frozen() -> dict[str, object]:
         "wider": len(rows.read(rows.WIDER)),
         "wider_matrix": rows.digest(rows.WIDER),
     }
+
+
+def red_lines() -> Iterator[str]:
+    """Yield the lines about cells without goldens that are red on the newest release here."""
+    release = next(reversed(SINCE))
+    yield from red.lines(red_results(release), release, explanations(red.TABLE))
+
+
+def red_results(release: str) -> dict[str, list[Tried]]:
+    """Return the results of the sources without goldens that were tried on a release."""
+    return {zoo: found for zoo in FURTHER if (found := tried(zoo, release))}
 
 
 def efforts() -> dict[str, dict[str, Effort]]:

@@ -18,13 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from executorch_goldens.artifact import Cell
+from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import Comparison, compare, undecodable
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.targets import find
 from executorch_goldens.workers.sweep import Sweep
+from lab.fuzz.cause import of_verdict
 from lab.mutants.history.fix import Fix
 from lab.mutants.mutant import Mutated
 from lab.mutants.table import named
@@ -78,6 +79,9 @@ class Tried:
         itself sees nothing.
     core_seconds
         Processor time of all exports that this took; 0 where it was not noted, before 2026-11-26.
+    cause
+        Where `control` comes from: the place, then what is wrong there, without names of the model. Empty where the
+        cell is stable by itself, and in older results: a session looks into these again.
     """
 
     cell: str
@@ -85,6 +89,12 @@ class Tried:
     seen: Mapping[str, Seen]
     control: str = ""
     core_seconds: float = 0.0
+    cause: str = ""
+
+    @property
+    def is_red(self) -> bool:
+        """Whether the cell is not stable by itself."""
+        return self.control not in ("", STABLE)
 
 
 def key(fix: Fix) -> str:
@@ -144,6 +154,7 @@ class Kept:
                 {fix: Seen(**seen) for fix, seen in line["seen"].items()},
                 line["control"],
                 line.get("core_seconds", 0.0),
+                line.get("cause", ""),
             )
             for line in map(json.loads, lines)
             if line["golden"] == self.golden(line["cell"])
@@ -155,6 +166,7 @@ class Kept:
             "cell": tried.cell,
             "golden": self.golden(tried.cell),
             "control": tried.control,
+            **({"cause": tried.cause} if tried.cause else {}),
             "core_seconds": round(tried.core_seconds, 1),
         }
         self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -216,12 +228,22 @@ class Met:
 
 def results(fixes: Sequence[Fix], tried: Sequence[Tried]) -> list[Result]:
     """Return the results of each of `fixes`; a cell that is unstable by itself does not count."""
-    sound = [each for each in tried if each.control in ("", STABLE)]
+    sound = [each for each in tried if not each.is_red]
     found = []
     for fix in fixes:
         of_it = [each for each in sound if key(fix) in each.fixes]
         seen = {each.cell: each.seen[key(fix)] for each in of_it if key(fix) in each.seen}
         found.append(Result(fix, len({each.cell for each in of_it}), seen))
+    return found
+
+
+def latest(tried: Sequence[Tried]) -> dict[str, Tried]:
+    """Return the last result of each cell, by its name, with the cause that an earlier one of this verdict has."""
+    found: dict[str, Tried] = {}
+    for each in tried:
+        before = found.get(each.cell, each)
+        same = before.control == each.control
+        found[each.cell] = replace(each, cause=each.cause or before.cause) if same else each
     return found
 
 
@@ -326,12 +348,12 @@ class Search:
         return sorted(wanted, key=lambda fix: -seen[fix])
 
     def _try(self, cell: Cell) -> Tried | None:
-        """Try the remaining fixes on `cell`; None where there are none, or where the session ends before."""
+        """Try the remaining fixes on `cell`, or find why it is red; None for neither, or if the session ends before."""
         wanted = self._wanted(cell)
-        if not wanted or time.monotonic() > self.end:
+        if not (wanted or self._lacks_cause(cell)) or time.monotonic() > self.end:
             return None
-        control = self._record(cell) if self.unedited else ""
-        seen = {} if control else self._split(cell, wanted)
+        control, cause = self._record(cell) if self.unedited else ("", "")
+        seen = self._split(cell, wanted) if wanted and not control else {}
         if seen is None:
             return None
         if seen:
@@ -343,11 +365,18 @@ class Search:
             {key(fix): one for fix, one in seen.items()},
             control,
             self.core_seconds.get(str(cell), 0.0),
+            cause,
         )
         with self.lock:
             self.known.append(tried)
             self.kept.add(tried)
         return tried
+
+    def _lacks_cause(self, cell: Cell) -> bool:
+        """Return whether `cell`, which has no golden, was red without a cause when it was last exported."""
+        with self.lock:
+            last = latest(self.known).get(str(cell))
+        return self.unedited and last is not None and last.is_red and not last.cause
 
     def _split(self, cell: Cell, fixes: Sequence[Fix]) -> dict[Fix, Seen] | None:
         """Return which of `fixes` `cell` sees; None where the session ends before that is known."""
@@ -362,11 +391,14 @@ class Search:
         first, second = self._split(cell, fixes[:middle]), self._split(cell, fixes[middle:])
         return None if first is None or second is None else {**first, **second}
 
-    def _record(self, cell: Cell) -> str:
-        """Export `cell` without any edit, for others to be compared with; return its verdict where it is not right."""
-        made = self._compare(cell, [], None)
+    def _record(self, cell: Cell) -> tuple[str, str]:
+        """Export `cell` without any edit, for others to be compared with; return verdict and cause if it is red."""
+        made, outcomes = self._compare(cell, [], None)
         self.recorded[cell] = made
-        return made.verdict.name if made.texts is None else ""
+        if made.texts is not None:
+            return "", ""
+        cause, _ = of_verdict(made.verdict, outcomes)
+        return made.verdict.name, f"{cause.where}: {cause.what}".removeprefix(": ")
 
     def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
         """Export `cell` with `fixes` reverted; return the verdict."""
@@ -374,20 +406,22 @@ class Search:
             reviewed = self.recorded[cell].texts
         else:
             reviewed = golden.read(golden.directory(self.planned.root, cell))
-        verdict = self._compare(cell, fixes, reviewed).verdict
+        verdict = self._compare(cell, fixes, reviewed)[0].verdict
         return Seen(STABLE if verdict.known else verdict.name, named(verdict))
 
-    def _compare(self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None) -> Comparison:
-        """Export `cell` with `fixes` taken back, and compare it with a golden."""
+    def _compare(
+        self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None
+    ) -> tuple[Comparison, Sequence[Outcome]]:
+        """Export `cell` with `fixes` taken back, and compare it with a golden; return the exports as well."""
         mutated = Mutated(cell.target, cell.case, " ".join(fix.name for fix in fixes) or "nothing")
         self.installed[mutated] = tuple(fix.name for fix in fixes)
         self.exports += 1
         release = self.planned.release
+        outcomes = self.sweep.again(mutated, self.planned.variations)
+        # One thread tries a cell, from the first export to the last.
+        spent = sum(outcome.core_seconds for outcome in outcomes)
+        self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
         try:
-            outcomes = self.sweep.again(mutated, self.planned.variations)
-            # One thread tries a cell, from the first export to the last.
-            spent = sum(outcome.core_seconds for outcome in outcomes)
-            self.core_seconds[str(cell)] = self.core_seconds.get(str(cell), 0.0) + spent
             if self.unedited:
                 # Known defects of the zoo do not apply to one of these.
                 made = compare(cell, outcomes, reviewed, replace(release, known={}))
@@ -397,4 +431,4 @@ class Search:
         except DecodeError as error:
             made = Comparison(undecodable(cell, error, release))
         self.says(f"  {made.verdict.name}: {mutated}")
-        return made
+        return made, outcomes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -9,13 +10,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from executorch_goldens.artifact import Cell
+from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import Comparison
 from executorch_goldens.judging.verdict import Verdict
-from lab.mutants.history import FIXES
+from lab import findings
+from lab.guests.triage import UNEXPLAINED, Explanation, explanations, why
+from lab.mutants.history import FIXES, red
 from lab.mutants.history.__main__ import SOURCES as MEASURED
-from lab.mutants.history.__main__ import frozen, lines, tried_of
+from lab.mutants.history.__main__ import frozen, lines, red_results, tried_of
 from lab.mutants.history.__main__ import met as met_of
 from lab.mutants.history.document import (
     REPOSITORY,
@@ -40,6 +43,7 @@ from lab.mutants.history.measure import (
     Tried,
     joined,
     key,
+    latest,
     numbers,
     results,
 )
@@ -290,14 +294,19 @@ class Compared(Search):
         super().__init__(run, EIGHT, Kept(folder / "1.3.1.jsonl", folder, models), minutes=1.0, unedited=True)
         self.first, self.sees = unedited, sees
 
-    def _compare(self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None) -> Comparison:
+    def _compare(
+        self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None
+    ) -> tuple[Comparison, Sequence[Outcome]]:
         self.exports += 1
+        failure = Failure("lower", "ValueError", "no rank of 'aten_sum_default'", "SomePass", None, "")
+        outcomes = [Outcome(cell, "seed0-heap0", Artifact(failure, (), 0.0), 0.0, 0.0)]
         if reviewed is None:
             right = self.first == "new"
-            return Comparison(Verdict(cell, self.first, ""), {"graph.txt": "a graph"} if right else None)
+            made = Comparison(Verdict(cell, self.first, ""), {"graph.txt": "a graph"} if right else None)
+            return made, outcomes
         assert reviewed == {"graph.txt": "a graph"}
         seen = any(fix.number in self.sees for fix in fixes)
-        return Comparison(Verdict(cell, "changed" if seen else STABLE, ""))
+        return Comparison(Verdict(cell, "changed" if seen else STABLE, "")), outcomes
 
 
 def test_without_a_golden_an_export_without_any_edit_is_what_others_are_compared_with(tmp_path: Path) -> None:
@@ -318,6 +327,70 @@ def test_without_a_golden_a_cell_that_is_not_right_says_nothing_and_is_not_tried
     assert (tried.seen, tried.control, search.exports) == ({}, "failed", 1)
     assert results(EIGHT, search.known)[3].tried == 0
     assert Compared(tmp_path, "new", sees=())._try(CELL) is None
+
+
+def test_a_cell_that_is_red_by_itself_is_kept_with_the_cause_and_without_names_of_its_model(
+    tmp_path: Path,
+) -> None:
+    search = Compared(tmp_path, "failed", sees=())
+    tried = search._try(CELL)
+    assert tried is not None
+    assert tried.is_red
+    assert tried.cause == "lower, SomePass: ValueError: no rank of …"
+    assert search.kept.read() == [tried]
+
+
+def test_an_older_result_that_is_red_without_a_cause_is_looked_into_once(tmp_path: Path) -> None:
+    all_of_them = tuple(map(key, EIGHT))
+    Compared(tmp_path, "failed", sees=()).kept.add(Tried(str(CELL), all_of_them, {}, "failed"))
+    search = Compared(tmp_path, "failed", sees=())
+    again = search._try(CELL)
+    assert again is not None
+    assert (again.fixes, again.control, search.exports) == ((), "failed", 1)
+    assert again.cause
+    assert latest(search.kept.read()) == {str(CELL): again}
+    assert Compared(tmp_path, "failed", sees=())._try(CELL) is None
+
+
+def test_a_cell_that_was_red_and_is_right_now_is_red_no_more(tmp_path: Path) -> None:
+    all_of_them = tuple(map(key, EIGHT))
+    Compared(tmp_path, "failed", sees=()).kept.add(Tried(str(CELL), all_of_them, {}, "failed"))
+    search = Compared(tmp_path, "new", sees=())
+    assert search._try(CELL) is not None
+    assert not latest(search.kept.read())[str(CELL)].is_red
+
+
+def test_a_cause_is_kept_whichever_of_two_results_of_a_verdict_comes_first() -> None:
+    known = Tried("tosa-fp/a", (), {}, "failed", cause="lower: no rank")
+    unknown = Tried("tosa-fp/a", ("1@x",), {}, "failed")
+    assert {latest(each)["tosa-fp/a"].cause for each in ([known, unknown], [unknown, known])} == {known.cause}
+    assert latest([known, replace(unknown, control="corrupt")])["tosa-fp/a"].cause == ""
+
+
+def test_red_cells_are_counted_by_source_with_the_causes_that_nothing_explains() -> None:
+    tried = {
+        "wider": [
+            Tried("tosa-fp/a", (), {}, "corrupt", cause="CAST : values differ"),
+            Tried("tosa-fp/b", (), {}, "corrupt", cause="CAST : values differ"),
+            Tried("tosa-fp/c", (), {}, "corrupt", cause="SLICE : values differ"),
+            Tried("tosa-fp/d", (), {}, STABLE),
+        ]
+    }
+    table = [Explanation("narrow-casts", "tosa-int/* tosa-fp/*", "corrupt", "^CAST ")]
+    page = list(red.lines(tried, "1.5.1", table))
+    assert "| wider | 4 | 3 | 2 | 1 |" in page
+    assert "| corrupt | narrow-casts | 2 | wider: tosa-fp/a |" in page
+    assert f"| corrupt | {UNEXPLAINED} | 1 | wider: tosa-fp/c |" in page
+
+
+def test_every_cause_of_a_red_cell_is_explained_and_every_explanation_is_used() -> None:
+    table = explanations(red.TABLE)
+    # One whose cause is not kept yet counts as left on the page.
+    found = [each for each in red.wrong(red_results("1.5.1"), "1.5.1") if each.reason]
+    assert len(found) > 50
+    assert {why(each, table) for each in found} == {row.why for row in table}
+    named = {name for row in table for name in re.findall(r"\(findings/([\w-]+)\.md\)", row.why)}
+    assert named <= set(findings.load())
 
 
 def test_what_was_found_with_another_model_does_not_count(tmp_path: Path) -> None:

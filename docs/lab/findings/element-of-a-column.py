@@ -1,0 +1,32 @@
+"""TOSA: a constant of one element that was taken from a column stops lowering."""
+
+import sys
+
+import torch
+from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+from executorch.exir import to_edge_transform_and_lower
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        # The first element of a column.
+        self.factor = torch.nn.Buffer(torch.ones(2, 5)[:1, 0])
+        self.other = torch.nn.Buffer(torch.ones(1) / 2)
+
+    def forward(self, x):
+        return x * self.factor + self.other
+
+
+partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))
+program = torch.export.export(Scaled(), (torch.ones(3),))
+try:
+    to_edge_transform_and_lower(program, partitioner=[partitioner])
+except Exception as error:
+    while error.__cause__:
+        error = error.__cause__
+    message = next(line for line in str(error).splitlines() if line)
+    print(f"{type(error).__name__}: {message}")
+    sys.exit(1)
+print("not reproduced")
