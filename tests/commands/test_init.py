@@ -534,7 +534,11 @@ def uses(workflow: Path) -> list[str]:
         ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1,4:int4"), "'1,4:int4' is no input such as"),
         ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1;4"), "'1;4' is no input such as"),
         ({"other.py": EXAMPLES}, ("other.py:Net", "--example", "other"), "other is no MODULE:FUNCTION"),
-        ({"other.py": EXAMPLES}, ("other.py:Net", "--example", "other:gone"), "other.py has no gone; it has Net"),
+        (
+            {"other.py": EXAMPLES},
+            ("other.py:Net", "--example", "other:gone"),
+            "other.py has no gone; it has Net",
+        ),
         (
             {"other.py": EXAMPLES},
             ("other.py:Net", "--example", "other:one"),
