@@ -48,6 +48,8 @@ edge = to_edge_transform_and_lower(
 expected = converted(*inputs)
 if off := int((given - expected).abs().gt(1e-4).sum()):
     step = expected.unique().diff().min()
-    print(f"{off} of {expected.numel()} outputs are off, by {(given - expected).abs().max() / step:.0f} step of int8")
+    print(
+        f"{off} of {expected.numel()} outputs are off, by {(given - expected).abs().max() / step:.0f} step of int8"
+    )
     sys.exit(1)
 print("not reproduced")
