@@ -33,6 +33,15 @@ ZOO = dedent(
             return SIZE
 
 
+    class Registering:
+        def __init_subclass__(cls):
+            Inner.factor = cls
+
+
+    class Registered(Registering):
+        pass
+
+
     class Outer(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -106,6 +115,8 @@ def test_code_that_reaches_what_it_does_not_name_depends_on_all(opaque: str) -> 
         "def third(data: register()):\n    return 3",
         "@dataclass\nclass third:\n    x: int = 3",
         "class third(register()):\n    x = 3",
+        "class third(Registered):\n    x = 3",
+        "class meta(type):\n    pass\n\n\nclass third(meta):\n    x = 3",
         "class third(torch.nn.Module, metaclass=Meta):\n    x = 3",
         "class third:\n    x = register(3)",
         "class third:\n    for x in range(3):\n        pass",
