@@ -16,7 +16,7 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
-from executorch_goldens.commands import diff_program
+from executorch_goldens.commands import payload_files
 from executorch_goldens.decode import Schemas, decode
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
@@ -111,7 +111,7 @@ def test_without_executorch_the_schemas_are_those_of_the_goldens_release(
         asked.append(name)
         return SimpleNamespace(site_packages=SCHEMAS.places[0])
 
-    monkeypatch.setattr(diff_program, "chosen", of_release)
+    monkeypatch.setattr(payload_files, "chosen", of_release)
     monkeypatch.setattr(Schemas, "installed", classmethod(lambda cls: cls(())))
     root = record(tmp_path, PORTABLE.read_bytes())
     assert diff(TOSA, root) == DIFFERENT

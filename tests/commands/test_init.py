@@ -287,12 +287,12 @@ def zoo_of(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
 
 def test_a_guessed_input_is_called_one_where_it_is_used(zoo_of: Callable[..., tuple[str, Example]]) -> None:
     text, built = zoo_of("other.py:Net")
-    assert "# A guess from the layer first (Conv2d): put what the model is fed in its place.\n" in text
+    assert "# A guess from the layer first (Conv2d): replace it with a real input.\n" in text
     assert [tuple(each.shape) for each in built.inputs] == [(1, 1, 32, 32)]
     # Its weights are drawn, and the case does not say that it ships so.
     assert built.fill
     assert 'as it ships")' not in text
-    assert "# It has other weights each time it is made, so the harness draws them." in text
+    assert "# Its weights differ each time it is made, so the harness draws them." in text
 
 
 def test_an_input_of_the_repository_is_used_as_it_is(zoo_of: Callable[..., tuple[str, Example]]) -> None:

@@ -463,12 +463,6 @@ def test_a_green_cell_says_its_quantities_and_its_tolerance(reader: Reader) -> N
         assert words in text
 
 
-def test_goldens_that_are_not_there_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report(STOCK, "--goldens", tmp_path / "nowhere", "-o", tmp_path / "report.html") == cli.ERROR
-    assert f"--goldens {tmp_path / 'nowhere'} is no folder" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_green_cell_without_a_golden_says_that_it_has_no_quantities(
     browser: Any, drawn: None, tmp_path: Path
 ) -> None:

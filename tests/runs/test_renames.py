@@ -80,7 +80,7 @@ def test_a_repository_may_allow_renames_and_its_goldens_stay(
         finished = own(*words)
         assert finished.code == 0, finished.output
         many = len(own.recorded()) // 2
-        assert counted(finished) == f"{many} allowed rename, {many} stable"
+        assert counted(finished) == f"{many} allowed renames, {many} stable"
         others = "1 cell" if many == 2 else f"{many - 1} cells"
         said = rf"allowed rename: \S+/alpha differs from its golden in 1 name alone, .*, and {others} more\n"
         assert re.search(said, finished.output), finished.output
@@ -92,7 +92,7 @@ def test_a_repository_may_allow_renames_and_its_goldens_stay(
         (part,) = merging.find([own.folder / "sweeps"]).values()
         assert not [row for each in part for row in each.rows if not row["accepted"]]
     report = own(f"--report={own.folder / 'report.html'}").output
-    assert f"report.html: {many} allowed rename, {many} stable; 1 release" in report
+    assert f"report.html: {many} allowed renames, {many} stable; 1 release" in report
     own = repository("allow = []")
     assert own().code == 1
 

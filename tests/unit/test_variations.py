@@ -176,7 +176,7 @@ def test_a_number_of_variations_is_asked_for_by_name_or_count(text: str, count: 
 
 @pytest.mark.parametrize("text", ["0", "-1", "fast", "", "2.5"])
 def test_a_number_of_variations_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(HashSeedError, match="quick, full, a number from 1 to 100, and hash seeds"):
+    with pytest.raises(HashSeedError, match="quick, full, a number from 1 to 100, or hash seeds"):
         named(text)
 
 

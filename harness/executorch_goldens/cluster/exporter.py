@@ -18,7 +18,6 @@ from typing import Any
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.settings.exports import Machine, Settings
-from executorch_goldens.settings.zoo import look_here_first
 from executorch_goldens.store.keys import different, digest
 from executorch_goldens.store.reuse import Lookup, Reuse, Wanted
 from executorch_goldens.store.store import Store
@@ -54,8 +53,6 @@ class Exporter:
         self.reuse = Reuse(Store(Path(message["store"])))
         self.reuse.open()
         self.settings = settings_of(message, self.reuse)
-        # The run has it so: entries of the path are part of a request.
-        look_here_first()
         self.targets = [Cell(target, "-") for target in message["targets"]]
         self.sweep: Sweep | None = None
         self.patches: dict[Cell, tuple[str, ...]] = {}

@@ -52,8 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
     repository = config.load()
     folders = arguments.results or [repository.sweeps]
-    if arguments.goldens is not None and not arguments.goldens.is_dir():
-        raise CommandError(f"--goldens {arguments.goldens} is no folder: name the root of the goldens")
     goldens = (arguments.goldens or repository.goldens).resolve()
     gathered = gathering.gather(folders, goldens, repository)
     kept = list(tables.tables(repository.root, gathered.releases))

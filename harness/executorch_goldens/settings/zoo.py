@@ -70,7 +70,7 @@ class _Refused(msgspec.Struct, frozen=True, tag=True):
 
 def load_zoo(models: Sequence[str]) -> dict[str, Case]:
     """Import the zoos named, from the repository of the run before anywhere else; raise `registry.ZooError`."""
-    look_here_first()
+    _look_here_first()
     return registry.load(models)
 
 
@@ -80,14 +80,13 @@ def list_zoo(models: Sequence[str]) -> Zoo:
     A child of this process imports them, and this process does not get the 600 MiB that torch takes. Where there is no
     fork, or torch has been imported, it imports them itself.
     """
-    look_here_first()
+    _look_here_first()
     if "torch" in sys.modules or not hasattr(os, "fork"):
         return _listed(models)
     return _listed_in_child(tuple(models), tuple(sys.path))
 
 
-def look_here_first() -> None:
-    """Let modules be imported from the repository of the run before anywhere else."""
+def _look_here_first() -> None:
     first = [str(path) for path in config.load().import_paths()]
     # Also where they come later on the path: a package `models` elsewhere would be found first.
     sys.path[:] = [*first, *(path for path in sys.path if path not in first)]

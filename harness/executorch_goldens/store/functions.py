@@ -7,7 +7,7 @@ that neither the function of the case nor the statements of the module name are 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 #: Variables and attributes by which code reaches what it does not name.
 OPAQUE_NAMES = frozenset(
@@ -17,8 +17,10 @@ OPAQUE_NAMES = frozenset(
     )
 )
 OPAQUE_ATTRIBUTES = frozenset(("__globals__", "__subclasses__", "CASES", "load_zoo", "import_module"))
-#: The decorator that registers a case, and those of methods.
-CASE, METHODS = "case", ("staticmethod", "classmethod", "property")
+#: The decorator that registers a case, the package that it is of, and decorators of methods.
+CASE, PACKAGE, METHODS = "case", "executorch_goldens", ("staticmethod", "classmethod", "property")
+#: Base classes that do nothing with what is derived from them.
+BASES = ("object", "Module")
 
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -40,8 +42,9 @@ def part(text: str, function: str) -> str | None:
         return None
     definitions: dict[str, list[Definition]] = {}
     statements: list[ast.AST] = []
+    registering = set(_registering(module))
     for statement in module.body:
-        if isinstance(statement, Definition) and _is_inert(statement):
+        if isinstance(statement, Definition) and _is_inert(statement, definitions, registering):
             definitions.setdefault(statement.name, []).append(statement)
         else:
             statements.append(statement)
@@ -97,23 +100,30 @@ def _names(node: ast.AST) -> Iterator[str]:
             yield each.value.replace("-", "_")
 
 
-def _is_inert(node: Definition) -> bool:
-    """Return whether defining it, when the module is imported, only gives it its name, or registers a case."""
+def _is_inert(node: Definition, before: Container[str], registering: Container[str]) -> bool:
+    """Return whether defining it, when the module is imported, only gives it its name, or registers a case.
+
+    Parameters
+    ----------
+    before
+        Names of earlier definitions that are so.
+    registering
+        Names of the decorator that registers a case.
+    """
     if isinstance(node, ast.FunctionDef):
-        return all(map(_registers, node.decorator_list)) and _is_plain(_defaults(node))
-    return (
-        not node.decorator_list
-        and not node.keywords
-        and _is_plain(node.bases)
-        and all(map(_is_inert_within, node.body))
+        decorators = all(_registers(each, registering) for each in node.decorator_list)
+        return decorators and _is_plain(_defaults(node))
+    known = all(
+        _last(base) in BASES or (isinstance(base, ast.Name) and base.id in before) for base in node.bases
     )
+    return known and not node.decorator_list and not node.keywords and all(map(_is_inert_within, node.body))
 
 
 def _is_inert_within(node: ast.stmt) -> bool:
     """Return the same of a statement in a class."""
     if isinstance(node, ast.FunctionDef):
         known = all(isinstance(each, ast.Name) and each.id in METHODS for each in node.decorator_list)
-        return known and _is_plain(_defaults(node))
+        return known and node.name != "__init_subclass__" and _is_plain(_defaults(node))
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
     if isinstance(node, ast.Assign):
@@ -121,12 +131,24 @@ def _is_inert_within(node: ast.stmt) -> bool:
     return isinstance(node, ast.AnnAssign | ast.Pass) and _is_plain([node])
 
 
-def _registers(decorator: ast.expr) -> bool:
-    if not isinstance(decorator, ast.Call):
+def _last(named: ast.expr) -> str:
+    """Return the last part of a dotted name; nothing of another expression."""
+    return named.id if isinstance(named, ast.Name) else getattr(named, "attr", "")
+
+
+def _registering(module: ast.Module) -> Iterator[str]:
+    """Yield the names by which a module calls the decorator that registers a case."""
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and node.module == PACKAGE and not node.level:
+            yield from (each.asname or each.name for each in node.names if each.name == CASE)
+        elif isinstance(node, ast.Import):
+            yield from (f"{each.asname or each.name}.{CASE}" for each in node.names if each.name == PACKAGE)
+
+
+def _registers(decorator: ast.expr, registering: Container[str]) -> bool:
+    if not isinstance(decorator, ast.Call) or ast.unparse(decorator.func) not in registering:
         return False
-    named = decorator.func
-    name = named.id if isinstance(named, ast.Name) else getattr(named, "attr", "")
-    return name == CASE and _is_plain([*decorator.args, *(each.value for each in decorator.keywords)])
+    return _is_plain([*decorator.args, *(each.value for each in decorator.keywords)])
 
 
 def _defaults(node: ast.FunctionDef) -> list[ast.expr]:

@@ -33,6 +33,15 @@ ZOO = dedent(
             return SIZE
 
 
+    class Registering:
+        def __init_subclass__(cls):
+            Inner.factor = cls
+
+
+    class Registered(Registering):
+        pass
+
+
     class Outer(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -101,11 +110,14 @@ def test_code_that_reaches_what_it_does_not_name_depends_on_all(opaque: str) -> 
     "definition",
     [
         "@register\ndef third(data):\n    return 3",
+        "from mine import case as kept\n\n\n@kept(guards='3')\ndef third(data):\n    return 3",
         "@case(guards=register())\ndef third(data):\n    return 3",
         "def third(data=register()):\n    return 3",
         "def third(data: register()):\n    return 3",
         "@dataclass\nclass third:\n    x: int = 3",
         "class third(register()):\n    x = 3",
+        "class third(Registered):\n    x = 3",
+        "class meta(type):\n    pass\n\n\nclass third(meta):\n    x = 3",
         "class third(torch.nn.Module, metaclass=Meta):\n    x = 3",
         "class third:\n    x = register(3)",
         "class third:\n    for x in range(3):\n        pass",
@@ -116,6 +128,20 @@ def test_a_definition_that_does_something_when_it_is_imported_counts(definition:
     assert part(f"{ZOO}\n\n{definition}\n", "two") != part(
         f"{ZOO}\n\n{definition.replace('3', '4')}\n", "two"
     )
+
+
+@pytest.mark.parametrize(
+    ("imported", "decorator"),
+    [
+        ("from executorch_goldens import Example, case as a_case", "@a_case"),
+        ("import executorch_goldens\nfrom executorch_goldens import Example", "@executorch_goldens.case"),
+        ("import executorch_goldens as goldens\nfrom executorch_goldens import Example", "@goldens.case"),
+    ],
+)
+def test_a_case_is_one_by_any_name_of_the_decorator(imported: str, decorator: str) -> None:
+    text = ZOO.replace("from executorch_goldens import Example, case", imported).replace("@case", decorator)
+    assert part(text, "one") is not None
+    assert part(text, "one") == part(text.replace('x", 1, 3', 'x", 1, 5'), "one")
 
 
 @pytest.mark.parametrize("text", ["def (", "\0", "x = 1", "def one(): ...\ntwo = one"])
