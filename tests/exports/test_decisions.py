@@ -57,14 +57,21 @@ def test_an_error_of_an_own_file_is_no_golden_whatever_is_expected(
     assert not list(tmp_path.rglob("*.txt"))
 
 
+def test_a_function_that_returns_no_partitioner_is_an_error_and_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(targets.TargetError, match=r"partitioners:listed returns a list, and no Partitioner$"):
+        made_by("listed", monkeypatch)
+
+
 def test_an_error_that_executorch_raises_for_an_own_mistake_is_a_decision(
     tmp_path: Path, release: str, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
-    """A function that returns a list: AttributeError in ExecuTorch, which was recorded as green."""
-    made = made_by("listed", monkeypatch)
+    """A partitioner that gives nothing: AttributeError in ExecuTorch, which was recorded as green."""
+    made = made_by("mistaken", monkeypatch)
     found = judged(tmp_path, release, made, snapshot).verdict
     assert (found.name, found.recorded) == ("new", False)
-    assert found.reason.startswith("FAILURE: lower: AttributeError: 'list' object has no attribute")
+    assert found.reason.startswith("FAILURE: lower: AttributeError: 'NoneType' object has no attribute")
     assert f'expects={{"firm-fp32": {{"{release}": "FAILURE"}}}}' in found.refusal
     expected = Expected("FAILURE", (release,), (str(CELL),))
     found = judged(tmp_path, release, made, snapshot, expected).verdict

@@ -15,3 +15,14 @@ def listed() -> Any:
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 
     return [[XnnpackPartitioner()]]
+
+
+def mistaken() -> Any:
+    """Return a partitioner that gives nothing."""
+    from executorch.exir.backend.partitioner import Partitioner
+
+    class Mistaken(Partitioner):
+        def partition(self, exported_program: Any) -> Any:
+            return None
+
+    return Mistaken()

@@ -17,6 +17,8 @@ from pathlib import Path
 
 #: The folders that packages are installed in.
 FOLDERS = ("/site-packages/", "/dist-packages/")
+#: The file of a package's metadata that lists its files.
+RECORD = "RECORD"
 #: How the digest of a file is written, before its base64.
 PREFIX = "sha256="
 
@@ -41,7 +43,7 @@ class Installed:
 
 def _records(folder: str) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yield each file that a package in `folder` recorded, with its RECORD and its digest."""
-    for record in sorted(Path(folder).glob("*.dist-info/RECORD")):
+    for record in sorted(Path(folder).glob(f"*.dist-info/{RECORD}")):
         try:
             rows = list(csv.reader(record.read_text(encoding="utf-8").splitlines()))
         except (OSError, UnicodeDecodeError, csv.Error):

@@ -187,6 +187,10 @@ def test_what_differs_is_laid_over_and_the_environment_below_stays(
     folder = checkout(tmp_path / "checkout", **files, exir__other_yaml="not in the package\n")
     old = package_in(below) / "exir" / "a.py"
     os.utime(folder / "exir" / "a.py", ns=(old.stat().st_atime_ns, old.stat().st_mtime_ns))
+    record = package_in(below).parent / "executorch-1.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("executorch/version.py,,\n")
+    changed = record.stat().st_ctime_ns
     above = laid_over(environments, below, Sources(folder))
     assert above != below
     assert value(above, "executorch.exir.a", "a") == "2"
@@ -198,6 +202,9 @@ def test_what_differs_is_laid_over_and_the_environment_below_stays(
     assert (package_in(below) / "exir" / "edge.yaml").read_text() == "one\n"
     # What does not differ is no copy.
     assert (package_in(above) / "version.py").samefile(package_in(below) / "version.py")
+    # But for what says that the files of the environment below are as they were.
+    assert (package_in(above).parent / "executorch-1.dist-info" / "RECORD").read_text() == record.read_text()
+    assert record.stat().st_ctime_ns == changed
     assert laid_over(environments, below, Sources(folder)) == above
 
 
