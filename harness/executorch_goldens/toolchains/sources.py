@@ -71,7 +71,7 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
 def _linked(source: str, target: str) -> None:
     """Let a file have a second name; a package's RECORD is copied.
 
-    A second name changes a file's time of change. A run of the environment below takes such a file as written to, unless
+    A second name changes the time of change of a file. A run of the environment below takes it as written to, unless
     its RECORD has its digest and was not touched.
     """
     if Path(source).name == RECORD:
