@@ -36,15 +36,19 @@ def compared(rows: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, ob
     }
 
 
+def import_path(folder: Path, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the PYTHONPATH of a run in `folder` and of the workers that export for it: exports depend on it."""
+    paths = [str(folder), str(REPOSITORY), *environment.get("PYTHONPATH", "").split(os.pathsep)]
+    return os.pathsep.join(path for path in paths if path)
+
+
 @contextlib.contextmanager
 def process(
     folder: Path, name: str, *arguments: str, python: str = sys.executable
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run `python` with `arguments` in the repository, with its output in ``<name>.log``; nothing of it survives."""
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    # As in the run that it exports for: the modules on this path are in the keys.
-    paths = [str(folder), *environment.get("PYTHONPATH", "").split(os.pathsep)]
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    environment["PYTHONPATH"] = import_path(folder, environment)
     with (folder / f"{name}.log").open("wb") as log:
         started = subprocess.Popen(
             [python, *arguments],

@@ -147,8 +147,7 @@ class Runner:
     def __call__(self, *arguments: str, **environment: str) -> Finished:
         self.results.unlink(missing_ok=True)
         inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
-        paths = [str(self.folder), str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
-        inherited["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        inherited["PYTHONPATH"] = clusters.import_path(self.folder, inherited)
         run = subprocess.run(
             self.command(*arguments),
             cwd=self.directory,

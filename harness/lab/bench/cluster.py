@@ -16,7 +16,7 @@ from executorch_goldens.cluster import PYTHON
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.running.selection import load_cells
 from lab import REPOSITORY
-from lab.clusters import scheduler, worker
+from lab.clusters import import_path, scheduler, worker
 from lab.shortcuts.command import draw
 
 TWO = "wall time with one Dask worker / with two, of one job each"
@@ -45,7 +45,8 @@ def run(workers: int) -> float:
         ]
         command += [word for cell in cells for word in ("--cell", str(cell))]
         started = time.perf_counter()
-        finished = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+        environment = os.environ | {"PYTHONPATH": import_path(folder)}
+        finished = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
         seconds = time.perf_counter() - started
     if finished.returncode:
         sys.exit(
