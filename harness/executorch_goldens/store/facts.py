@@ -172,6 +172,8 @@ class Digests:
             except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
                 self.known = {}
         self._before = {file: found[4] for file, found in self.known.items()}
+        self._parts: dict[tuple[str, str], str] = {}
+        self.installed = Installed()
 
     def of(self, file: str) -> str:
         """Return the digest of a file, `NOTHING` where there is none to read: a directory, a pipe."""
@@ -186,6 +188,13 @@ class Digests:
             self.known[file] = (*state, digest)
             self.changed = True
         return digest
+
+    def of_part(self, file: str, function: str) -> str:
+        """Return the digest of the part of a module that a function depends on; that of the file if it is all of it."""
+        whole = self.of(file)
+        if (function, whole) not in self._parts:
+            self._parts[function, whole] = _digest_of_part(file, function, whole)
+        return self._parts[function, whole]
 
     def is_as_before(self, file: str) -> bool:
         """Return whether a file has the content that it had when this process began."""
@@ -248,8 +257,6 @@ class View:
     digests: Digests
     variables: Mapping[str, str] = field(default_factory=dict)
     _stems: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    _installed: Installed = field(default_factory=Installed)
-    _parts: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def of(self, record: Record) -> tuple[Fact, ...]:
         """Return the facts of a record; raise `UnsettledError` where a file was changed while it was made."""
@@ -265,7 +272,7 @@ class View:
 
     def _is_as_installed(self, file: str, began: int) -> bool:
         """Return whether a file has the digest that its package had recorded before `began`, in nanoseconds."""
-        found = self._installed.recorded(file)
+        found = self.digests.installed.recorded(file)
         if found is None:
             return False
         record, digest = found
@@ -285,7 +292,7 @@ class View:
                 continue
             elif (named := self.places.named(place)) is not None:
                 if kind == FILE and record.case is not None and place == record.case[0]:
-                    yield Fact(PART, named, record.case[1:], self.digest_of_part(*record.case))
+                    yield Fact(PART, named, record.case[1:], self.digests.of_part(*record.case))
                 else:
                     yield Fact(kind, named, (), self.digests.of(place) if kind == FILE else value)
         for place, looked in listings.items():
@@ -294,13 +301,6 @@ class View:
             if named is not None:
                 every = tuple(sorted(looked))
                 yield Fact(LISTING, named, every, digest_of_names(_names(looked, every)))
-
-    def digest_of_part(self, file: str, function: str) -> str:
-        """Return the digest of the part of a module that a function depends on; that of the file if it is all of it."""
-        whole = self.digests.of(file)
-        if (function, whole) not in self._parts:
-            self._parts[function, whole] = _digest_of_part(file, function, whole)
-        return self._parts[function, whole]
 
     def differing(self, facts: Sequence[Fact]) -> Fact | None:
         """Return the first of `facts` that is no more so; None where all hold."""
@@ -313,7 +313,7 @@ class View:
         if fact.kind == FILE:
             return self.digests.of(path)
         if fact.kind == PART:
-            return self.digest_of_part(path, *fact.wanted)
+            return self.digests.of_part(path, *fact.wanted)
         if fact.kind == PATH:
             try:
                 return seen(os.stat(path))
