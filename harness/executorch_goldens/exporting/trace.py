@@ -55,6 +55,8 @@ WATCHED = frozenset(METADATA)
 SEQUENCES = (list, tuple)
 #: Classes of tensors that have values.
 CONSTANTS = (torch.Tensor, torch.nn.Parameter)
+#: Classes of arguments that hold no others: most are of one of them.
+PLAIN = frozenset((int, float, bool, str, type(None)))
 ADDRESS = re.compile(r"0x[0-9a-f]+|id=\d+|graph_id=\d+")
 #: A symbolic size. torch numbers it by a hash of where it comes from, which for a constant has an address in it.
 SYMBOL = re.compile(r"\b[su]\d+\b")
@@ -68,6 +70,9 @@ class Fingerprints:
         self._tensors: dict[int, tuple[torch.Tensor, int, str]] = {}
         # Whether a symbolic size has been seen.
         self._symbolic = False
+        # Texts of operators and of tensors' shapes, with what they are of: most of a graph is that of the pass before.
+        self._operators: dict[int, tuple[object, str]] = {}
+        self._shapes: dict[tuple[Any, ...], str] = {}
         # What the last graph consisted of, with its digest.
         self._last: tuple[Content, str] | None = None
 
@@ -100,7 +105,7 @@ class Fingerprints:
         return text
 
     def _lines(self, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Iterator[str]:
-        numbers = {node: number for number, node in enumerate(module.graph.nodes)}
+        numbers = {node: f"%{number}" for number, node in enumerate(module.graph.nodes)}
         for node in module.graph.nodes:
             owned = (
                 getattr(module, node.target, None) if node.op == "get_attr" else placeholders.get(node.name)
@@ -108,18 +113,26 @@ class Fingerprints:
             named = node.op in ("placeholder", "get_attr")
             metadata = "".join([f" {key}={text}" for key, text in metadata_of(node)])
             yield (
-                f"{node.op} {'' if named else node.target} {_argument(node.args, numbers)}"
+                f"{node.op} {'' if named else self._operator(node.target)} {_argument(node.args, numbers)}"
                 f" {_argument(node.kwargs, numbers)} {self._shape(node.meta.get('val'))}{metadata} {self._value(owned)}"
             )
             if isinstance(owned, torch.fx.GraphModule):
                 yield from self._lines(owned, {})
 
+    def _operator(self, target: object) -> str:
+        known = self._operators.get(id(target))
+        if known is None:
+            known = self._operators[id(target)] = (target, str(target))
+        return known[1]
+
     def _shape(self, value: Any) -> str:
         if isinstance(value, torch.Tensor):
-            shape = str(tuple(value.shape))
-            # Numbers have no letters.
-            self._symbolic |= "s" in shape or "u" in shape
-            return f"{value.dtype} {shape} {value.stride()}"
+            if value._has_symbolic_sizes_strides:
+                return self._symbolic_shape(value)
+            key = (value.dtype, value.shape, value.stride())
+            if key not in self._shapes:
+                self._shapes[key] = f"{value.dtype} {tuple(value.shape)} {value.stride()}"
+            return self._shapes[key]
         return str([self._shape(item) for item in value]) if isinstance(value, SEQUENCES) else ""
 
     def _value(self, tensor: Any) -> str:
@@ -210,9 +223,12 @@ def constants(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:
     return {name: values[target] for name, target in targets.items() if target in values}
 
 
-def _argument(value: Any, numbers: Mapping[torch.fx.Node, int]) -> str:
-    if isinstance(value, torch.fx.Node):
-        return f"%{numbers[value]}"
+def _argument(value: Any, numbers: Mapping[torch.fx.Node, str]) -> str:
+    kind = type(value)
+    if kind is torch.fx.Node:
+        return numbers[value]
+    if kind in PLAIN:
+        return str(value)
     if isinstance(value, SEQUENCES):
         return f"({','.join([_argument(item, numbers) for item in value])})"
     if isinstance(value, dict):

@@ -396,7 +396,6 @@ class Sweep:
                 "tolerance": self.settings.tolerances.get(job.cell.target),
                 "target": job.cell.target,
                 "case": job.cell.case,
-                "heap_seed": job.variation.heap_seed,
                 "patches": [*self.settings.patches, *self.further_patches.get(job.cell, ())],
                 "capture": self.settings.capture,
                 "execute": self.settings.execute,

@@ -5,8 +5,7 @@ input, one JSON object a line; answers leave on a pipe of their own (``--answers
 prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
-     "heap_seed": 1, "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null,
-     "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>",
+     "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null, "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>",
      "limit": 120.0, "memory": null, "module": "models.cat", "others": ["models.attention"],
      "record": "<file for the record>"}
 
@@ -41,6 +40,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from executorch_goldens import extensions
 from executorch_goldens.artifact import Artifact, Omission
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.alone import load_all, load_alone
@@ -80,6 +80,9 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
 #: where nothing is recorded.
 RECORDER: Recorder | None = None
 BEFORE: str | None = None
+
+#: Objects between the holes that `perturb` left.
+HELD: list[object] = []
 
 #: Code that a template or a fresh child runs.
 MAIN = "from executorch_goldens.workers.worker import main; main()"
@@ -194,7 +197,7 @@ def end_as(process: int) -> None:
 
 def run_request(request: dict[str, Any]) -> None:
     """Carry out one request in this process; leaves the pickled artifact, or raises."""
-    from executorch_goldens import extensions, patches
+    from executorch_goldens import patches
     from executorch_goldens.exporting import compat
     from executorch_goldens.exporting.entry import export
 
@@ -207,7 +210,6 @@ def run_request(request: dict[str, Any]) -> None:
         recorder.begin(Path(f"{request['record']}.forked"), map(str, own), afresh=BEFORE is not None)
     os.chdir(request["cwd"])
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
-    held = perturb_heap(request["heap_seed"])
     case = requested_case(request)
     if recorder is not None:
         recorder.made_by(case.build)
@@ -227,7 +229,6 @@ def run_request(request: dict[str, Any]) -> None:
         Omission(**omission) if omission is not None else None,
         resolve(observer)() if observer is not None else NOBODY,
     )
-    del held
     write_artifact(Path(request["result"]), artifact)
     if recorder is not None and request["record"] is not None:
         recorder.write(Path(request["record"]), BEFORE)
@@ -359,6 +360,12 @@ def prepare(options: argparse.Namespace, target: str) -> None:
     set_kernels(options.threads, options.onednn)
     load_kernels()
     install_shortcuts(options.shortcuts, target_or_none(target))
+    perturb(options.heap_seed)
+
+
+def perturb(seed: int) -> None:
+    """Leave holes in the heap for what exports allocate; they last as long as this process and its forks."""
+    HELD.extend(perturb_heap(seed))
 
 
 def serve_group(
@@ -376,6 +383,9 @@ def serve_group(
         print(error, file=sys.stderr, flush=True)
         os._exit(1)
     warm_up(exported_before(targets, variation.history))
+    for group in extensions.GROUPS:
+        extensions.points(group)
+    perturb(options.heap_seed)
     if RECORDER is not None:
         BEFORE = str(Path(options.records) / f"{os.getpid()}.json")
         RECORDER.write(Path(BEFORE))
