@@ -128,7 +128,10 @@ class Fingerprints:
     def _shape(self, value: Any) -> str:
         if isinstance(value, torch.Tensor):
             if value._has_symbolic_sizes_strides:
-                return self._symbolic_shape(value)
+                shape = str(tuple(value.shape))
+                # Numbers have no letters.
+                self._symbolic |= "s" in shape or "u" in shape
+                return f"{value.dtype} {shape} {value.stride()}"
             key = (value.dtype, value.shape, value.stride())
             if key not in self._shapes:
                 self._shapes[key] = f"{value.dtype} {tuple(value.shape)} {value.stride()}"

@@ -17,11 +17,13 @@ from executorch_goldens.patches.shortcuts import (
     annotation_patterns,
     composite_operators,
     composite_overrides,
+    histogram_search,
     lazy_code,
     no_debugger,
     node_history,
     qat_patterns,
     quantize_shapes,
+    retraced_arguments,
     retraced_shapes,
 )
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut
@@ -42,6 +44,8 @@ SHORTCUTS: dict[str, Shortcut] = {
         qat_patterns,
         no_debugger,
         retraced_shapes,
+        retraced_arguments,
+        histogram_search,
     )
 }
 

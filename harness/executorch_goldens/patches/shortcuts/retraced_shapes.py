@@ -1,17 +1,21 @@
 """Let a pass that interprets a graph take what an operator gave for the same fake tensors before.
 
 A pass of either backend runs every operator of the graph on fake tensors, to know what comes out of it. Most operators
-get the very tensors that they got in the pass before, and running them is half of the time of a pass. torch's own cache
-compares tensors by their properties, which takes as long as running some operators; here a tensor is the same when it
-is the same object. Two nodes of a graph never share a result: the second of the same operator with the same arguments
-takes the second result.
+get the same as in the pass before, and running them is half of the time of a pass. torch's own cache compares the
+properties of tensors each time, which takes as long as running some operators. Here a tensor's properties are read
+once, and a result is the very object that a pass before got. Two nodes of a graph never share a result: the second of
+the same operator with the same arguments takes the second result.
+
+Properties decide for operators of `PURE` as long as no size is symbolic; otherwise, a tensor is the same when it is the
+same object.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -30,10 +34,18 @@ FITS = {
     "executorch.exir.pass_base:_ExportPassBase._fx": {
         "d21aacbb5c107fba936892ddf1aa96b79921e01ca1e3cedd79da0fc115aa54ea": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
     },
+    "torch._subclasses.fake_tensor:extract_tensor_metadata": {
+        "63a9d204a477340daefd25cd7ef76d4f26e999783b78b7759613fbef8f35c211": "1.1.0 1.2.0 1.3.1 1.4.1",
+        "273a11d7b54a94a815cb491283e23abfcdf877127fd09e117b71d149709693d3": "1.5.1",
+    },
     "executorch.exir.pass_base:_ExportPassBase.call": {
         "689e39bb23b9834cd8d0862b213ef51001a668aea6bf53c7398d4ff45c70ab0c": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
     },
 }
+
+#: Namespaces of operators whose results for fake tensors follow from the properties of these alone. TOSA's follow from
+#: the specification that is lowered for as well.
+PURE = ("aten", "quantized_decomposed", "dim_order_ops")
 
 #: Results that are remembered: some hundred graphs' of some hundred nodes.
 MOST = 50_000
@@ -66,12 +78,37 @@ class Results:
         self.found.setdefault(key, []).append((result, arguments))
 
 
+class Properties:
+    """Properties of tensors, read once. A tensor is held with its own: its address could be reused."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[Any, Hashable]] = {}
+
+    def of(self, value: Any) -> Hashable:
+        """Return the properties of a static fake tensor; of one that requires a gradient, its identity."""
+        from torch._subclasses.fake_tensor import extract_tensor_metadata
+
+        known = self.known.get(id(value))
+        if known is None:
+            if len(self.known) >= MOST:
+                self.known.clear()
+            read = id(value) if value.requires_grad else tuple(vars_of(extract_tensor_metadata(value)))
+            known = self.known[id(value)] = (value, read)
+        return known[1]
+
+
+def vars_of(metadata: Any) -> Iterator[Hashable]:
+    """Yield the values of the fields of a dataclass."""
+    for field in dataclasses.fields(metadata):
+        yield getattr(metadata, field.name)
+
+
 def is_static(value: Any, fake: Any) -> bool:
     """Return whether a value is a fake tensor without a value and without symbolic sizes."""
     return type(value) is fake and value.constant is None and not value._has_symbolic_sizes_strides
 
 
-def key_of(value: Any, fake: type, plain: frozenset[type]) -> Hashable:
+def key_of(value: Any, fake: type, plain: frozenset[type], tensor: Callable[[Any], Hashable]) -> Hashable:
     """Return the key of an argument; raise `UnknownError`.
 
     Parameters
@@ -80,15 +117,17 @@ def key_of(value: Any, fake: type, plain: frozenset[type]) -> Hashable:
         The class of fake tensors.
     plain
         Types whose values are their own key.
+    tensor
+        Returns the key of a static fake tensor.
     """
     kind = type(value)
     if kind in plain:
         # With the type: 1, 1.0 and True are equal. So are 0.0 and -0.0.
         return kind, repr(value) if kind is float else value
     if is_static(value, fake):
-        return kind, id(value)
+        return kind, tensor(value)
     if isinstance(value, list | tuple):
-        return tuple, tuple([key_of(each, fake, plain) for each in value])
+        return tuple, tuple([key_of(each, fake, plain, tensor) for each in value])
     raise UnknownError
 
 
@@ -104,7 +143,7 @@ def _install() -> None:
     plain: frozenset[type] = frozenset(
         (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
     )
-    results = Results()
+    results, properties = Results(), Properties()
     # Of each interpretation that is going on, how often each call was made.
     running: list[Counter[Hashable]] = []
 
@@ -122,11 +161,20 @@ def _install() -> None:
             and not any(each.alias_info is not None for each in overload._schema.arguments)
         )
 
+    @functools.cache
+    def is_pure(target: Any) -> bool:
+        overload = target._op if isinstance(target, EdgeOpOverload) else target
+        return overload.namespace in PURE
+
+    def is_numbered(mode: Any) -> bool:
+        return mode.shape_env is None or not mode.shape_env.var_to_range
+
     @functools.wraps(run)
     def run_and_count(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(self, tracing):
             return run(self, *args, **kwargs)
-        running.append(Counter())
+        # A nested graph is part of the same program.
+        running.append(running[-1] if running else Counter())
         try:
             return run(self, *args, **kwargs)
         finally:
@@ -142,7 +190,8 @@ def _install() -> None:
             if mode is None or not is_functional(target):
                 raise UnknownError
             given = [args, *chain.from_iterable(sorted(kwargs.items()))]
-            key = (target, mode, torch.is_grad_enabled(), key_of(given, FakeTensor, plain))
+            tensor = properties.of if is_pure(target) and is_numbered(mode) else id
+            key = (target, mode, torch.is_grad_enabled(), tensor is id, key_of(given, FakeTensor, plain, tensor))
         except UnknownError:
             return call_function(self, target, args, kwargs)
         place = running[-1][key]
@@ -159,7 +208,7 @@ def _install() -> None:
 
 SHORTCUT = Shortcut(
     "retraced-shapes",
-    "what an operator gave for the same fake tensors is taken again by the next pass",
+    "what an operator gave for the same fake tensors, or such ones, is taken again by the next pass",
     by_release(FITS),
     _install,
 )
