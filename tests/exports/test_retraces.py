@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -88,11 +89,60 @@ def test_what_was_not_computed_yet_is_computed(written: torch.fx.GraphModule, co
     assert computed.count("aten::mul.Tensor") == 3
 
 
-def test_a_result_for_a_tensor_that_is_only_equal_is_computed(
+def test_a_result_for_a_tensor_with_the_same_properties_is_taken(
     written: torch.fx.GraphModule, computed: list[str]
 ) -> None:
     given = next(iter(written.graph.nodes))
     given.meta["val"] = torch.empty_like(given.meta["val"])
     computed.clear()
+    again = Leaving()(written).graph_module
+    assert computed == []
+    values = [node.meta["val"] for node in again.graph.nodes if node.target is ADD]
+    assert values[0] is not values[1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda value: torch.empty_like(value, dtype=torch.float64),
+        lambda value: torch.empty_strided(value.shape, (1, 2)),
+        lambda value: torch.empty(3, 3)[1:],
+        lambda value: torch.empty_like(value, requires_grad=True),
+    ],
+    ids=["dtype", "strides", "storage", "gradient"],
+)
+def test_a_result_for_a_tensor_with_another_property_is_computed(
+    other: Callable[[torch.Tensor], torch.Tensor], written: torch.fx.GraphModule, computed: list[str]
+) -> None:
+    given = next(iter(written.graph.nodes))
+    with given.meta["val"].fake_mode:
+        given.meta["val"] = other(given.meta["val"])
+    computed.clear()
     Leaving()(written)
     assert computed.count("aten::add.Tensor") == 2
+
+
+def test_where_a_size_is_symbolic_a_tensor_is_the_same_when_it_is_the_same_object(computed: list[str]) -> None:
+    sizes = ({0: torch.export.Dim("rows", min=2, max=9)},)
+    exported = torch.export.export(Model(), (torch.ones(2, 3),), dynamic_shapes=sizes, strict=True)
+    made = Leaving()(to_edge(exported).exported_program().graph_module).graph_module
+    computed.clear()
+    Leaving()(made)
+    fixed = [name for name in computed if name == "aten::full"]
+    given = next(node for node in made.graph.nodes if node.target is ADD)
+    assert given.meta["val"]._has_symbolic_sizes_strides
+    assert "aten::add.Tensor" in computed
+    assert fixed == []
+
+
+def test_a_nested_graph_shares_no_result_with_the_graph_around_it(computed: list[str]) -> None:
+    class Conditional(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cond(x.sum() > 0, lambda x: x + x, lambda x: (x + x) * 2, (x,)) * (x + x)
+
+    program = to_edge(torch.export.export(Conditional(), (torch.ones(2, 3),), strict=True))
+    made = Leaving()(program.exported_program().graph_module).graph_module
+    graphs = [module.graph for module in made.modules() if isinstance(module, torch.fx.GraphModule)]
+    sums = [node.meta["val"] for graph in graphs for node in graph.nodes if node.target is ADD]
+    assert len(sums) == 3
+    assert len({id(value) for value in sums}) == 3

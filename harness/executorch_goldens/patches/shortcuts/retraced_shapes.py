@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from itertools import chain
 from typing import Any
 
@@ -85,22 +85,17 @@ class Properties:
         self.known: dict[int, tuple[Any, Hashable]] = {}
 
     def of(self, value: Any) -> Hashable:
-        """Return the properties of a static fake tensor; of one that requires a gradient, its identity."""
+        """Return the properties of a static fake tensor."""
         from torch._subclasses.fake_tensor import extract_tensor_metadata
 
         known = self.known.get(id(value))
         if known is None:
             if len(self.known) >= MOST:
                 self.known.clear()
-            read = id(value) if value.requires_grad else tuple(vars_of(extract_tensor_metadata(value)))
-            known = self.known[id(value)] = (value, read)
+            read = extract_tensor_metadata(value)
+            fields = tuple(getattr(read, field.name) for field in dataclasses.fields(read))
+            known = self.known[id(value)] = (value, (value.is_leaf, *fields))
         return known[1]
-
-
-def vars_of(metadata: Any) -> Iterator[Hashable]:
-    """Yield the values of the fields of a dataclass."""
-    for field in dataclasses.fields(metadata):
-        yield getattr(metadata, field.name)
 
 
 def is_static(value: Any, fake: Any) -> bool:
