@@ -5,9 +5,9 @@ input, one JSON object a line; answers leave on a pipe of their own (``--answers
 prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
-     "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null, "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>",
-     "limit": 120.0, "memory": null, "module": "models.cat", "others": ["models.attention"],
-     "record": "<file for the record>"}
+     "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null, "observer": null, "twins": 0,
+     "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0,
+     "memory": null, "module": "models.cat", "others": ["models.attention"], "record": "<file for the record>"}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started, and when it has ended::

@@ -1,8 +1,8 @@
 """Search the range of a histogram observer among numbers of Python.
 
 Converting a quantized model asks each histogram observer for its range. The search compares, one after the other,
-some thousands of cumulative sums with a bound, each as a tensor: 15 ms an observer, of which a transformer has hundreds.
-The sums are float32, and so is a bound that a float32 tensor is compared with: as numbers they compare the same. The
+some thousands of cumulative sums with a bound, each as a tensor: 15 ms an observer, and a transformer has hundreds. The
+sums are float32, and so is a bound that a float32 tensor is compared with: as numbers they compare the same. The
 errors between which the search decides are those of upstream's own method.
 """
 

@@ -186,7 +186,13 @@ def _install() -> None:
                 raise UnknownError
             given = [args, *chain.from_iterable(sorted(kwargs.items()))]
             tensor = properties.of if is_pure(target) and is_numbered(mode) else id
-            key = (target, mode, torch.is_grad_enabled(), tensor is id, key_of(given, FakeTensor, plain, tensor))
+            key = (
+                target,
+                mode,
+                torch.is_grad_enabled(),
+                tensor is id,
+                key_of(given, FakeTensor, plain, tensor),
+            )
         except UnknownError:
             return call_function(self, target, args, kwargs)
         place = running[-1][key]
