@@ -23,7 +23,6 @@ from executorch_goldens.patches.shortcuts import (
     node_history,
     qat_patterns,
     quantize_shapes,
-    retraced_arguments,
     retraced_shapes,
 )
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut
@@ -44,8 +43,7 @@ SHORTCUTS: dict[str, Shortcut] = {
         qat_patterns,
         no_debugger,
         retraced_shapes,
-        retraced_arguments,
-        histogram_search,
+            histogram_search,
     )
 }
 
