@@ -162,7 +162,7 @@ def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
         defect=defect,
         rejected=rejected,
         failing=departing,
-        tensors=list(tensors.constants(member.before, member.after, labels, evidence)),
+        tensors=list(tensors.constants(listings, labels, evidence)),
         origins=origins.read(found.folder, "" if labels == found.sides else labels[1]),
         changes=[_change(str(edit), of_cell) for edit, of_cell in member.edits.items()],
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
@@ -12,6 +14,8 @@ from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import groups
 from executorch_goldens.review.groups import Member
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -27,14 +31,19 @@ class Reader:
     goldens: Path
     _last: Proposal | None = None
     _sides: tuple[Texts | None, Texts | None] = (None, None)
-    _names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    _shared: dict[object, Any] = field(default_factory=dict)
 
-    def kept(self, member: Member) -> Member:
-        """Return a member without its texts; what asks for one of them has it read again."""
+    def without_texts(self, member: Member) -> Member:
+        """Return a member without its texts; what asks for one of them has it read again.
+
+        What many cells have in common is held once: settings, names of texts, lines of manifests.
+        """
+        settings = self._once(json.dumps(dict(member.proposal.settings)), member.proposal.settings)
+        proposal = replace(member.proposal, settings=settings)
         before, after = (
-            self._reread(member.proposal, at, texts) for at, texts in enumerate((member.before, member.after))
+            self._reread(proposal, at, texts) for at, texts in enumerate((member.before, member.after))
         )
-        return replace(member, before=before, after=after, proposed=None)
+        return replace(member, proposal=proposal, before=before, after=after, proposed=None)
 
     def sides(self, proposal: Proposal) -> tuple[Texts | None, Texts | None]:
         """Return the golden and the artifact of a cell; raise `executorch_goldens.results.proposals.ProposalError`."""
@@ -48,7 +57,14 @@ class Reader:
         if texts is None:
             return None
         names = tuple(texts)
-        return Reread(self, proposal, at, self._names.setdefault(names, names), texts[golden.MANIFEST])
+        lines = texts[golden.MANIFEST].splitlines(keepends=True)
+        manifest = tuple(self._once(line, line) for line in lines)
+        return Reread(self, proposal, at, self._once(names, names), manifest)
+
+    def _once(self, key: object, value: T) -> T:
+        """Return the first of the values that were given with a key."""
+        first: T = self._shared.setdefault(key, value)
+        return first
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +78,23 @@ class Reread(Mapping[str, str]):
     names
         Names of the texts.
     manifest
-        Its manifest, which is short and asked for often.
+        Lines of its manifest, which is short and asked for often.
     """
 
     reader: Reader
     proposal: Proposal
     at: int
     names: tuple[str, ...]
-    manifest: str
+    manifest: tuple[str, ...]
 
     def __getitem__(self, name: str) -> str:
         """Return a text; raise UsageError where it is no longer what it was."""
         if name not in self.names:
             raise KeyError(name)
         if name == golden.MANIFEST:
-            return self.manifest
+            return "".join(self.manifest)
         texts = self.reader.sides(self.proposal)[self.at]
-        if texts is None or (tuple(texts), texts[golden.MANIFEST]) != (self.names, self.manifest):
+        if texts is None or tuple(texts) != self.names or texts[golden.MANIFEST] != "".join(self.manifest):
             raise UsageError(
                 f"{self.proposal.name}: its golden or {self.proposal.folder} changed while the report was written: "
                 "write the report again"

@@ -299,14 +299,14 @@ def grouped(
     goldens: Path,
     standing: Standing | None = None,
     labels: Labels = OF_RUN,
-    kept: Callable[[Member], Member] = lambda member: member,
+    held: Callable[[Member], Member] = lambda member: member,
 ) -> list[Group]:
     """Return the groups, undecided ones first, then by number of cells; recorded cells are in none.
 
     Parameters
     ----------
-    kept
-        Returns what is kept of a member, which may read its texts again when they are asked for.
+    held
+        Returns what is held of a member, which may read its texts again when they are asked for.
     """
     found: dict[object, list[tuple[int, str, Member]]] = defaultdict(list)
     for proposal in proposals:
@@ -314,7 +314,7 @@ def grouped(
         if member.recorded:
             # A review has recorded it, and was interrupted before it could delete what was proposed.
             continue
-        found[tuple(_key(member))].append((member.size, proposal.name, kept(member)))
+        found[tuple(_key(member))].append((member.size, proposal.name, held(member)))
     groups = []
     for sized in found.values():
         members = [member for _, _, member in sorted(sized, key=lambda each: each[:2])]
