@@ -119,6 +119,9 @@ def listings(before: Texts | None, after: Texts) -> Iterator[Listing]:
         delegate = name.partition(".")[0]
         graphs = outline(text).graphs
         old = (before or {}).get(name)
+        if old == text:
+            yield from (_unchanged(delegate, graph) for graph in graphs)
+            continue
         pairs = graph_pairs(outline(old).graphs, graphs) if old is not None else []
         for one, other in pairs:
             pair = paired(one, other)
@@ -131,6 +134,16 @@ def listings(before: Texts | None, after: Texts) -> Iterator[Listing]:
                 for at in range(len(graph.operators))
             ]
             yield Listing(delegate, f"{delegate} {graph.name}", alone, {}, None, graph)
+
+
+def _unchanged(delegate: str, graph: OutlineGraph) -> Listing:
+    """Return the operators of a graph that both artifacts have: nothing has to be matched."""
+    side = Side(graph)
+    lines = [_lines(side, at, {}) for at in range(len(graph.operators))]
+    same = [Row(SAME, side.label(at), each, each, frozenset(), at, at) for at, each in enumerate(lines)]
+    return Listing(
+        delegate, f"{delegate} {graph.name}", same, {name: name for name in graph.values}, graph, graph
+    )
 
 
 def changed_labels(found: Sequence[Listing]) -> dict[str, set[str]]:
