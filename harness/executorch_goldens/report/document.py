@@ -11,6 +11,7 @@ import base64
 import gzip
 import hashlib
 import json
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -123,7 +124,10 @@ def _cause(template: jinja2.Template, group: Group, rejected: Mapping[str, str])
 
 
 def _cell(template: jinja2.Template, found: Found, group: Group | None, gathered: Gathered) -> str:
-    return template.render(page=cell.page(found, group, gathered))
+    page = cell.page(found, group, gathered)
+    # A template's macros and its context refer to each other, and so to all that it is given, until the garbage
+    # collector comes: a page would outlive its rendering.
+    return template.render(page=weakref.proxy(page))
 
 
 def _severity(member: Member) -> tuple[int, str]:
