@@ -7,33 +7,29 @@ none, these tests are skipped and say so. They leave screenshots in ``build/scre
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 import shutil
 import subprocess
 import sys
 import time
-import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from executorch_goldens import cli, releases
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Sample, Tensor
+from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
 from executorch_goldens.judging.rightness import wrong_outputs
 from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
 from executorch_goldens.review.groups import DECIDED
 from executorch_goldens.running import reporting
-from executorch_goldens.settings import config
 from executorch_goldens.settings.config import QUANTITIES
 from tests import DATA, REPOSITORY
 from tests.conftest import Artifacts
@@ -630,87 +626,6 @@ def test_the_file_runs_no_script_but_its_own(browser: Any, file: Path) -> None:
 def test_the_same_results_make_the_same_file(file: Path, zoo: Path, tmp_path: Path) -> None:
     assert report(STOCK, zoo, "-o", tmp_path / "again.html") == cli.SAME
     assert (tmp_path / "again.html").read_bytes() == file.read_bytes()
-
-
-# Many cells
-
-
-@pytest.fixture
-def gathered(drawn: None, zoo: Path) -> Any:
-    from executorch_goldens.report import gathering
-
-    return gathering.gather([STOCK, zoo], REPOSITORY / "goldens", config.load())
-
-
-def test_a_page_is_made_when_its_turn_comes_and_is_gone_before_the_next(
-    gathered: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from executorch_goldens.report import cell, document
-
-    made: list[weakref.ref[Any]] = []
-    make = cell.page
-
-    def page(*words: Any) -> Any:
-        assert [each for each in made if each() is not None] == []
-        shown = make(*words)
-        made.append(weakref.ref(shown))
-        return shown
-
-    monkeypatch.setattr(cell, "page", page)
-    # What is held by references in a circle, the collector would let go sooner or later.
-    gc.collect()
-    gc.disable()
-    try:
-        before = [len(made) for piece in document.document(gathered, ()) if "page-" in piece]
-    finally:
-        gc.enable()
-    # Nothing is made before its piece is asked for.
-    assert sorted({*before}) == [*range(len(made) + 1)]
-    assert len(made) > 3
-    assert [each for each in made if each() is not None] == []
-
-
-def test_texts_of_cells_are_not_held(gathered: Any) -> None:
-    members = {each.proposal.cell: each for group in gathered.groups for each in group.members}
-    member = members.pop(Cell("tosa-int", "cat-h-v"))
-    texts = {text for side in (member.before, member.after) for text in side.values()}
-    assert len(texts) > 6
-    # Those of the cell that was read last are.
-    assert texts & set(texts_of(gathered))
-    assert dict(members.popitem()[1].after)
-    held = set(texts_of(gathered))
-    assert member.proposal.reason in held
-    assert held & texts == set()
-
-
-def texts_of(root: object) -> Iterator[str]:
-    """Yield every text that an object refers to, however far."""
-    seen, left = {id(root)}, [root]
-    while left:
-        each = left.pop()
-        if isinstance(each, str):
-            yield each
-        for other in gc.get_referents(each):
-            if id(other) not in seen and not isinstance(other, type | ModuleType | FunctionType):
-                seen.add(id(other))
-                left.append(other)
-
-
-def test_a_cell_that_changes_while_the_report_is_written_is_an_error_and_no_file(
-    drawn: None, tmp_path: Path
-) -> None:
-    from executorch_goldens.report import document, gathering
-
-    shutil.copytree(STOCK, tmp_path / "results")
-    gathered = gathering.gather([tmp_path / "results"], REPOSITORY / "goldens", config.load())
-    kept = tmp_path / "results" / "1.2.0" / "tosa-int" / "cat-h-v"
-    made = next(kept.glob("seed*-heap*")) / "manifest.txt"
-    made.write_text(made.read_text() + "numerics: none\n")
-    (tmp_path / "report.html").write_text("of before")
-    with pytest.raises(UsageError, match=r"tosa-int/cat-h-v: .* changed while the report was written"):
-        document.write(tmp_path / "report.html", document.document(gathered, ()))
-    assert (tmp_path / "report.html").read_text() == "of before"
-    assert not list(tmp_path.glob("*.new~"))
 
 
 def refused(capsys: pytest.CaptureFixture[str], words: Sequence[object], *facts: object) -> None:
