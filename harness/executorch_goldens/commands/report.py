@@ -55,11 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     goldens = (arguments.goldens or repository.goldens).resolve()
     gathered = gathering.gather(folders, goldens, repository)
     kept = list(tables.tables(repository.root, gathered.releases))
-    text = document.document(gathered, kept)
-    document.write(arguments.output, text)
+    document.write(arguments.output, document.document(gathered, kept))
     verdicts = counts((found.kind, found.row["reason"]) for found in gathered.found)
     print(
         f"{arguments.output}: {verdicts}; {count(len(gathered.releases), 'release')}, "
-        f"{count(len(gathered.groups), 'cause')}, {len(text.encode()) / 1e6:.2f} MB"
+        f"{count(len(gathered.groups), 'cause')}, {arguments.output.stat().st_size / 1e6:.2f} MB"
     )
     return SAME

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 #: Ends the name of what is being written.
@@ -35,24 +36,26 @@ def make_folder(folder: Path) -> None:
     sync_folder(folder.parent)
 
 
-def write_new(path: Path, content: str | bytes, *, synced: bool = True) -> None:
+def write_new(path: Path, content: str | bytes | Iterable[str], *, synced: bool = True) -> None:
     """Write a file that nobody looks for yet; its name is on the disk when its folder is synced; raise OSError.
 
     Characters that UTF-8 cannot encode, half of a pair of UTF-16, are escaped.
     """
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     with path.open("wb") as file:
-        file.write(data)
+        for piece in [content] if isinstance(content, str | bytes) else content:
+            file.write(piece.encode("utf-8", "backslashreplace") if isinstance(piece, str) else piece)
         if synced:
             file.flush()
             os.fsync(file.fileno())
 
 
-def replace(path: Path, content: str | bytes, *, synced: bool = True) -> None:
+def replace(path: Path, content: str | bytes | Iterable[str], *, synced: bool = True) -> None:
     """Write a file in the place of one that may be there; on an error that one stays; raise OSError.
 
     Parameters
     ----------
+    content
+        Whole, or in pieces that are written as they are made; an error in making one is raised.
     synced
         Whether it is to outlast a power cut: what can be made again, and is known to be damaged, need not.
     """
@@ -65,7 +68,7 @@ def replace(path: Path, content: str | bytes, *, synced: bool = True) -> None:
     try:
         write_new(aside, content, synced=synced)
         aside.replace(path)
-    except OSError:
+    except BaseException:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
         raise

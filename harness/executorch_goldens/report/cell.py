@@ -13,7 +13,7 @@ from executorch_goldens.goldens.quantities import measured, sqnr
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.report import drawing, operators, passes, tensors
 from executorch_goldens.report.drawing import Drawing
-from executorch_goldens.report.gathering import Found
+from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.report.hunks import Hunk, hunks
 from executorch_goldens.report.operators import REMOVED, SAME, Listing, Row
 from executorch_goldens.report.passes import Step
@@ -121,27 +121,16 @@ class Page:
         return next((step for step in self.timeline if step.first), None)
 
 
-def page(
-    found: Found, group: Group | None, held: Reading | None = None, defect: str = "", rejected: str = ""
-) -> Page:
-    """Return the page of a cell; raise the errors of its evidence and origins.
-
-    Parameters
-    ----------
-    held
-        Its golden.
-    defect
-        Its declared defect; empty for none.
-    rejected
-        Why its cause was rejected; empty where it was not.
-    """
+def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
+    """Return the page of a cell with its cause; raise the errors of its evidence and origins."""
+    defect, rejected = gathered.defect(found), gathered.rejection(found)
     evidence = found.evidence()
     labels = found.labels(evidence)
     member = found.member
     errors = list(tensors.errors(evidence))
     departing = list(tensors.beyond_tolerance(evidence, found.sides[1]))
     if member is None or member.after is None:
-        old = measured(held) if held is not None else {}
+        old = gathered.quantities(found)
         # Accepted proposals are goldens by now.
         now = old if found.kind == ACCEPTED else {}
         alone = [Quantity(words, old.get(key), now.get(key)) for key, words in QUANTITIES.items() if old]
@@ -173,7 +162,7 @@ def page(
         defect=defect,
         rejected=rejected,
         failing=departing,
-        tensors=list(tensors.constants(member.before, member.after, labels, evidence)),
+        tensors=list(tensors.constants(listings, labels, evidence)),
         origins=origins.read(found.folder, "" if labels == found.sides else labels[1]),
         changes=[_change(str(edit), of_cell) for edit, of_cell in member.edits.items()],
     )

@@ -11,7 +11,9 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -22,19 +24,29 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.files.wording import count
 from executorch_goldens.report import cell, drifting
-from executorch_goldens.report.gathering import Gathered
+from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.report.tables import Table
 from executorch_goldens.review import benign, doubt, listing
-from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER, name_of
-from executorch_goldens.review.groups import Member, worst_first
+from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER
+from executorch_goldens.review.groups import Group, Member, worst_first
 from executorch_goldens.settings import config
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
-def document(gathered: Gathered, tables: Sequence[Table]) -> str:
-    """Return the report; raise `executorch_goldens.results.evidence.EvidenceError`."""
+#: The end of a page's address, and what renders its HTML.
+Page = tuple[str, Callable[[], str]]
+
+
+def document(gathered: Gathered, tables: Sequence[Table]) -> Iterator[str]:
+    """Yield the report in pieces, each page when it is asked for.
+
+    Raises
+    ------
+    executorch_goldens.errors.HarnessError
+        For files that cannot be read; also while pieces are asked for.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -54,11 +66,11 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
         compares=gathered.compares,
         verdicts=lambda group: verdicts(member.proposal.verdict for member in group.members),
     )
-    pages = dict(_pages(environment, gathered, tables))
+    pages = list(_pages(environment, gathered, tables))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
-    return environment.get_template("report.html.jinja").render(
-        data=_packed(json.dumps(grid(gathered) | {"pages": list(pages)})),
-        pages=[_packed(text) for text in pages.values()],
+    yield from environment.get_template("report.html.jinja").generate(
+        data=_packed(json.dumps(grid(gathered) | {"pages": [name for name, _ in pages]})),
+        pages=(_packed(render()) for _, render in pages),
         script=script,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
@@ -67,17 +79,15 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> str:
     )
 
 
-def _pages(
-    environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]
-) -> Iterator[tuple[str, str]]:
-    """Yield the end of each page's address, and its HTML."""
+def _pages(environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]) -> Iterator[Page]:
     rejected = gathered.decided.reasons
     # Those that are decided come last.
     groups = sorted(worst_first(gathered.groups), key=lambda group: group.cause in rejected)
     wrong = verdicts(found.kind for found in gathered.found if not found.row["accepted"])
     yield (
         "home",
-        environment.get_template("home.html.jinja").render(
+        partial(
+            environment.get_template("home.html.jinja").render,
             groups=groups,
             undecided=sum(group.cause not in rejected for group in groups),
             wrong={kind: number for kind, number in wrong.items() if kind not in (ACCEPTED, REJECTED)},
@@ -86,36 +96,38 @@ def _pages(
             cells=len(gathered.found),
         ),
     )
-    yield "causes", environment.get_template("causes.html.jinja").render(groups=groups)
+    yield "causes", partial(environment.get_template("causes.html.jinja").render, groups=groups)
     cause = environment.get_template("cause.html.jinja")
-    for group in groups:
-        facts = list(listing.facts(group, rejected))
-        yield (
-            f"cause/{group.name}",
-            cause.render(
-                group=group,
-                facts=facts,
-                members=sorted(group.members, key=_severity),
-                doubt=doubt.doubt(group),
-                although=doubt.ALTHOUGH,
-            ),
-        )
+    yield from ((f"cause/{group.name}", partial(_cause, cause, group, rejected)) for group in groups)
     of_member = {member.proposal.folder: group for group in gathered.groups for member in group.members}
     of_cell = environment.get_template("cell.html.jinja")
     for found in gathered.found:
         if found.row["verdict"] != "stable" or not found.row["accepted"]:
-            held = gathered.readings[found.release].get(found.cell)
-            why = gathered.decided.rejected.get(name_of(found.release, found.row), "")
-            shown = cell.page(found, of_member.get(found.folder), held, gathered.defect(found), why)
-            yield f"cell/{found.name}", of_cell.render(page=shown)
-    drifts = list(drifting.drifts(gathered.readings))
+            yield f"cell/{found.name}", partial(_cell, of_cell, found, of_member.get(found.folder), gathered)
+    drifts = list(drifting.drifts(gathered))
     releases = environment.get_template("releases.html.jinja")
-    yield "releases", releases.render(drifts=drifts, tables=tables)
+    yield "releases", partial(releases.render, drifts=drifts, tables=tables)
     drift = environment.get_template("drift.html.jinja")
     for each in drifts:
-        yield f"drift/{each.before}..{each.after}", drift.render(drift=each, kinds=KINDS)
-    for table in tables:
-        yield table.name, table.html()
+        yield f"drift/{each.before}..{each.after}", partial(drift.render, drift=each, kinds=KINDS)
+    yield from ((table.name, table.html) for table in tables)
+
+
+def _cause(template: jinja2.Template, group: Group, rejected: Mapping[str, str]) -> str:
+    return template.render(
+        group=group,
+        facts=list(listing.facts(group, rejected)),
+        members=sorted(group.members, key=_severity),
+        doubt=doubt.doubt(group),
+        although=doubt.ALTHOUGH,
+    )
+
+
+def _cell(template: jinja2.Template, found: Found, group: Group | None, gathered: Gathered) -> str:
+    page = cell.page(found, group, gathered)
+    # A template's macros and its context refer to each other, and so to all that it is given, until the garbage
+    # collector comes: a page would outlive its rendering.
+    return template.render(page=weakref.proxy(page))
 
 
 def _severity(member: Member) -> tuple[int, str]:
@@ -139,12 +151,12 @@ def _packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
-def write(file: Path, text: str) -> None:
-    """Write a report whole, or nothing; raise CommandError."""
+def write(file: Path, pieces: Iterable[str]) -> None:
+    """Write a report whole, or nothing; raise CommandError, and errors of its pieces."""
     try:
         if not file.parent.is_dir():
             raise NotADirectoryError(f"{file.parent} is no folder")
-        durable.replace(file, text)
+        durable.replace(file, pieces)
     except OSError as error:
         raise CommandError(
             f"{file} cannot be written ({error}): name a file in a folder that is there"

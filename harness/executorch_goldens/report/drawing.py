@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from grandalf.graphs import Edge, Graph, Vertex
+from grandalf.graphs import Edge, Vertex, graph_core
 from grandalf.layouts import SugiyamaLayout
 
 from executorch_goldens.goldens import golden
@@ -258,7 +258,7 @@ def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawi
     placed: list[Box] = []
     lines: list[tuple[tuple[float, float], ...]] = []
     left, top, lowest, rightmost = MARGIN, MARGIN, MARGIN, MARGIN
-    for part in Graph(list(nodes.values()), links).C:
+    for part in _connected(list(nodes.values()), links):
         layout = SugiyamaLayout(part)
         layout.xspace = layout.yspace = GAP
         layout.init_all()
@@ -277,6 +277,28 @@ def _laid_out(boxes: Sequence[Box], edges: Collection[tuple[str, str]]) -> Drawi
     order = {box.key: number for number, box in enumerate(boxes)}
     placed.sort(key=lambda box: order[box.key])
     return Drawing(tuple(placed), tuple(lines), round(rightmost + MARGIN, 1), round(lowest + MARGIN, 1))
+
+
+def _connected(nodes: Sequence[_Node], links: Sequence[_Link]) -> Iterator[graph_core]:
+    """Yield the connected parts of a graph, as ``grandalf.graphs.Graph`` has them in 0.8.
+
+    That compares each set of nodes with all others at every edge.
+    """
+    for node in nodes:
+        node.c = [node]
+    for link in links:
+        link.attach()
+        one, other = (node.c for node in link.v)
+        if one is not other:
+            one += other
+            for node in other:
+                node.c = one
+    # A part is in the place of the node that it began with.
+    for part in [node.c for node in nodes if node.c[0] is node]:
+        edges: set[_Link] = set()
+        for node in part:
+            edges.update(node.e)
+        yield graph_core(part, edges)
 
 
 def _extent(views: Sequence[Any]) -> tuple[float, float, float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.verdict import DISAGREEING
+from executorch_goldens.report.rereading import Reader
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import Decisions, decisions, name_of
@@ -83,20 +84,23 @@ class Gathered:
     found
         Every cell of every release, releases in their order.
     groups
-        Causes of what is not as it should be.
-    readings
-        Of the goldens, by release; of a release without any, none.
+        Causes of what is not as it should be. Their members read their texts when these are asked for.
+    goldens
+        Root of the goldens.
     decided
         Decisions about the cells.
     compares
         Whether they are the results of a comparison, whose base is in the place of goldens.
+    measured
+        Quantities of the goldens that were read, by `Found.name`.
     """
 
     found: Sequence[Found]
     groups: Sequence[Group]
-    readings: Mapping[str, Mapping[Cell, Reading]]
+    goldens: Path
     decided: Decisions
     compares: bool = False
+    measured: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def releases(self) -> list[str]:
@@ -111,29 +115,49 @@ class Gathered:
         """Return the cells that are counted as `kind`."""
         return [found for found in self.found if found.kind == kind]
 
+    def rejection(self, found: Found) -> str:
+        """Return why the cause of a cell was rejected; empty where it was not."""
+        return self.decided.rejected.get(name_of(found.release, found.row), "")
+
+    def readings(self, release: str) -> dict[Cell, Reading]:
+        """Read the goldens of the cells of a release, and note their quantities."""
+        read = ((found.cell, self._held(found)) for found in self.found if found.release == release)
+        return {cell: held for cell, held in read if held is not None}
+
     def quantities(self, found: Found) -> Mapping[str, int]:
         """Return the quantities of the golden of a cell; none where it has no golden, or is no program."""
-        held = self.readings.get(found.release, {}).get(found.cell)
-        return measured(held) if held is not None else {}
+        if found.name not in self.measured:
+            self._held(found)
+        return self.measured[found.name]
+
+    def _held(self, found: Found) -> Reading | None:
+        """Read the golden of a cell, and note its quantities; None where it has none that can be read."""
+        held = None
+        if defect := self.decided.declared.get(name_of(found.release, found.row)):
+            held = Reading(f"{defect.verdict}: {defect.reason}")
+        else:
+            # That a golden is damaged is the cell's verdict.
+            with contextlib.suppress(GoldenError):
+                texts = golden.read(golden.directory(self.goldens / found.release, found.cell))
+                held = reading(texts) if texts is not None else None
+        self.measured[found.name] = measured(held) if held is not None else {}
+        return held
 
 
 def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gathered:
     """Read the results under `folders`; raise UsageError and errors of the files."""
-    by_release = {release: list(each) for release, each in merging.find(folders).items()}
-    parts = [part for of_release in by_release.values() for part in of_release]
+    parts = [part for of_release in merging.find(folders).values() for part in of_release]
     roots = dict.fromkeys(part.folder.parent for part in parts)
     # Proposals of earlier runs of other cells stay beside the results, and do not belong to them.
     checked = {_folder(part, row) for part in parts for row in part.rows}
-    proposed = [each for root in roots for each in proposals.find(root) if each.folder in checked]
+    proposed = (each for root in roots for each in proposals.find(root) if each.folder in checked)
     compares = any(provenance.BASE in part.provenance.settings for part in parts)
     # Proposals of a comparison cannot be accepted.
     standing = None if compares else Standing(repository, goldens)
-    groups = grouped(proposed, goldens, standing, OF_TOOLCHAINS if compares else OF_RUN)
+    labels = OF_TOOLCHAINS if compares else OF_RUN
+    groups = grouped(proposed, goldens, standing, labels, Reader(goldens).without_texts)
     decided = decisions(parts, goldens, repository, groups)
-    readings = {
-        release: dict(_readings(each, goldens / release, decided)) for release, each in by_release.items()
-    }
-    return Gathered(_found(parts, groups, decided), groups, readings, decided, compares)
+    return Gathered(_found(parts, groups, decided), groups, goldens, decided, compares)
 
 
 def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Decisions) -> list[Found]:
@@ -148,20 +172,6 @@ def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Deci
             )
         found[each.name] = each
     return list(found.values())
-
-
-def _readings(
-    parts: Sequence[merging.Part], root: Path, decided: Decisions
-) -> Iterator[tuple[Cell, Reading]]:
-    for row in (row for part in parts for row in part.rows):
-        cell = Cell(row["target"], row["case"])
-        if defect := decided.declared.get(name_of(root.name, row)):
-            yield cell, Reading(f"{defect.verdict}: {defect.reason}")
-            continue
-        # That a golden is damaged is the cell's verdict.
-        with contextlib.suppress(GoldenError):
-            if (texts := golden.read(golden.directory(root, cell))) is not None:
-                yield cell, reading(texts)
 
 
 def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisions) -> Iterator[Found]:

@@ -54,8 +54,8 @@ class Listing:
     ----------
     name
         ``delegate_0 main/main``.
-    renamed
-        How many values differ in nothing but their name.
+    names
+        Value of the graph before to the same value of the graph after.
     before, after
         The graph in both artifacts.
     """
@@ -63,9 +63,14 @@ class Listing:
     delegate: str
     name: str
     rows: Sequence[Row]
-    renamed: int
+    names: Mapping[str, str]
     before: OutlineGraph | None
     after: OutlineGraph
+
+    @property
+    def renamed(self) -> int:
+        """How many values differ in nothing but their name."""
+        return sum(was != now for was, now in self.names.items())
 
     @property
     def differs(self) -> bool:
@@ -114,11 +119,13 @@ def listings(before: Texts | None, after: Texts) -> Iterator[Listing]:
         delegate = name.partition(".")[0]
         graphs = outline(text).graphs
         old = (before or {}).get(name)
+        if old == text:
+            yield from (_unchanged(delegate, graph) for graph in graphs)
+            continue
         pairs = graph_pairs(outline(old).graphs, graphs) if old is not None else []
         for one, other in pairs:
             pair = paired(one, other)
-            renamed = sum(was != now for was, now in pair.names.items())
-            yield Listing(delegate, f"{delegate} {other.name}", list(rows(pair)), renamed, one, other)
+            yield Listing(delegate, f"{delegate} {other.name}", list(rows(pair)), pair.names, one, other)
         for graph in graphs[len(pairs) :]:
             side = Side(graph)
             state = SAME if before is None else ADDED
@@ -126,7 +133,17 @@ def listings(before: Texts | None, after: Texts) -> Iterator[Listing]:
                 Row(state, side.label(at), after=_lines(side, at, {}), at=at)
                 for at in range(len(graph.operators))
             ]
-            yield Listing(delegate, f"{delegate} {graph.name}", alone, 0, None, graph)
+            yield Listing(delegate, f"{delegate} {graph.name}", alone, {}, None, graph)
+
+
+def _unchanged(delegate: str, graph: OutlineGraph) -> Listing:
+    """Return the operators of a graph that both artifacts have: nothing has to be matched."""
+    side = Side(graph)
+    lines = [_lines(side, at, {}) for at in range(len(graph.operators))]
+    same = [Row(SAME, side.label(at), each, each, frozenset(), at, at) for at, each in enumerate(lines)]
+    return Listing(
+        delegate, f"{delegate} {graph.name}", same, {name: name for name in graph.values}, graph, graph
+    )
 
 
 def changed_labels(found: Sequence[Listing]) -> dict[str, set[str]]:

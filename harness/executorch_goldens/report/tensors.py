@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,10 @@ import numpy as np
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
+from executorch_goldens.report.operators import Listing
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
 from executorch_goldens.review import benign
-from executorch_goldens.structure import outline
-from executorch_goldens.structure.comparison import graph_pairs
-from executorch_goldens.structure.graphs import paired
 from executorch_goldens.structure.outline import OutlineValue
 
 #: A larger tensor is shown as a histogram: its squares would be smaller than a finger or a pointer finds.
@@ -169,36 +166,33 @@ def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[Shown]:
             yield Shown(name, pictures(kept.expected, kept.actual, ("eager", made), apart))
 
 
-def constants(
-    before: Texts | None, after: Texts, labels: tuple[str, str], evidence: Evidence
-) -> Iterator[Shown]:
+def constants(listings: Iterable[Listing], labels: tuple[str, str], evidence: Evidence) -> Iterator[Shown]:
     """Yield the constants in delegates that two artifacts do not have in common.
 
     Parameters
     ----------
+    listings
+        Of the graphs of the delegates.
     labels
         The names of the artifacts: ``golden`` and ``now``, ``base`` and ``head``, or two variations.
     """
     kept = {(each.where, each.name, each.variation): each for each in evidence.tensors}
-    for name, text in after.items():
-        old = (before or {}).get(name)
-        if name.startswith("delegate_") and old is not None and old != text:
-            where = name.partition(".")[0]
-            for now, *pair in _differing(old, text):
-                one, other = (
-                    _numbers(value, kept, where, label, evidence)
-                    for value, label in zip(pair, labels, strict=True)
-                )
-                yield _constant(f"{where}: {now}", (pair[0], pair[1]), (one, other), labels)
+    for listing in listings:
+        for now, *pair in _differing(listing):
+            one, other = (
+                _numbers(value, kept, listing.delegate, label, evidence)
+                for value, label in zip(pair, labels, strict=True)
+            )
+            yield _constant(f"{listing.delegate}: {now}", (pair[0], pair[1]), (one, other), labels)
 
 
-def _differing(before: str, after: str) -> Iterator[tuple[str, OutlineValue, OutlineValue]]:
-    """Yield the constants that differ between two texts of a delegate, with their name in the second."""
-    for one, other in graph_pairs(outline(before).graphs, outline(after).graphs):
-        for was, now in paired(one, other).names.items():
-            old, new = one.values.get(was), other.values.get(now)
-            if old is not None and new is not None and _differ(old, new):
-                yield now, old, new
+def _differing(listing: Listing) -> Iterator[tuple[str, OutlineValue, OutlineValue]]:
+    """Yield the constants that differ between the two graphs of a delegate, with their name in the second."""
+    for was, now in listing.names.items():
+        old = listing.before.values.get(was) if listing.before is not None else None
+        new = listing.after.values.get(now)
+        if old is not None and new is not None and _differ(old, new):
+            yield now, old, new
 
 
 def _differ(one: OutlineValue, other: OutlineValue) -> bool:

@@ -8,7 +8,7 @@ import json
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -299,18 +299,25 @@ def grouped(
     goldens: Path,
     standing: Standing | None = None,
     labels: Labels = OF_RUN,
+    held: Callable[[Member], Member] = lambda member: member,
 ) -> list[Group]:
-    """Return the groups, undecided ones first, then by number of cells; recorded cells are in none."""
-    found: dict[object, list[Member]] = defaultdict(list)
+    """Return the groups, undecided ones first, then by number of cells; recorded cells are in none.
+
+    Parameters
+    ----------
+    held
+        Returns what is held of a member, which may read its texts again when they are asked for.
+    """
+    found: dict[object, list[tuple[int, str, Member]]] = defaultdict(list)
     for proposal in proposals:
         member = seen(proposal, goldens, standing, labels)
         if member.recorded:
             # A review has recorded it, and was interrupted before it could delete what was proposed.
             continue
-        found[tuple(_key(member))].append(member)
+        found[tuple(_key(member))].append((member.size, proposal.name, held(member)))
     groups = []
-    for members in found.values():
-        members.sort(key=lambda member: (member.size, member.proposal.name))
+    for sized in found.values():
+        members = [member for _, _, member in sorted(sized, key=lambda each: each[:2])]
         groups.append(Group(tuple(members), dict(_unlike(members))))
     return sorted(groups, key=lambda group: (STATES.index(group.state), -len(group.members), group.title))
 
@@ -380,10 +387,7 @@ def seen(
     proposal: Proposal, goldens: Path, standing: Standing | None = None, labels: Labels = OF_RUN
 ) -> Member:
     """Return how a cell differs from its golden; without `standing`, not whether it may be recorded."""
-    reviewed: Texts | None = None
-    with contextlib.suppress(GoldenError):
-        reviewed = golden.read(golden.directory(goldens / proposal.release, proposal.cell))
-    proposed = proposal.texts() if proposal.content is not None else None
+    reviewed, proposed = _read(proposal, goldens)
     before, after = _sides(proposal, reviewed, proposed)
     objection = undecided = ""
     if standing is not None and proposal.content is not None:
@@ -408,6 +412,19 @@ def _edits(proposal: Proposal, before: Texts | None, after: Texts, labels: Label
     if proposal.verdict == RENAMED and before is not None and (names := names_alone(before, after)):
         return {NAMES_ALONE: " -> ".join(names[0])}
     return edits(before, after, delegates=targets.delegates(proposal.target), labels=labels)
+
+
+def sides(proposal: Proposal, goldens: Path) -> tuple[Texts | None, Texts | None]:
+    """Return `Member.before` and `Member.after` of a proposal; raise ProposalError."""
+    return _sides(proposal, *_read(proposal, goldens))
+
+
+def _read(proposal: Proposal, goldens: Path) -> tuple[Texts | None, Texts | None]:
+    """Return the golden of a cell, if it can be read, and the golden-to-be."""
+    reviewed: Texts | None = None
+    with contextlib.suppress(GoldenError):
+        reviewed = golden.read(golden.directory(goldens / proposal.release, proposal.cell))
+    return reviewed, proposal.texts() if proposal.content is not None else None
 
 
 def _sides(

@@ -7,6 +7,7 @@ summarizes them.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ from executorch_goldens.decode.decoded import KIND
 
 #: Two spaces a level (`executorch_goldens.decode.text`).
 INDENT = 2
+#: Outlines that are held, those of the texts that were read last: a cell's are asked for several times in a row.
+HELD = 16
+#: Characters of the longest text whose outline is held.
+LONGEST = 1 << 18
 _NAME = r'(?P<name>"(?:[^"\\]|\\.)*"|\S+)'
 _TYPED = re.compile(_NAME + r": (?P<type>.*)")
 _ASSIGNED = re.compile(r"(?P<name>\S+) = (?P<value>.*)")
@@ -112,7 +117,8 @@ class Outline:
     unread: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+# Of a large text there are many, and a frozen one takes twice as long to make.
+@dataclass(slots=True)
 class _Node:
     """A line and the lines indented under it."""
 
@@ -133,8 +139,15 @@ def outline(source: Decoded | str) -> Outline:
         If a text is not what `Decoded.text` writes.
     """
     if isinstance(source, str):
-        return _outline(_tree(source.splitlines()), None)
+        return _held(source) if len(source) <= LONGEST else _of_text(source)
     return _outline(_tree(source.lines()), source)
+
+
+def _of_text(text: str) -> Outline:
+    return _outline(_tree(text.splitlines()), None)
+
+
+_held = functools.lru_cache(HELD)(_of_text)
 
 
 def _tree(lines: Iterable[str]) -> list[_Node]:

@@ -45,8 +45,10 @@ class Side:
         self.operators = graph.operators
         self.producer: dict[str, tuple[int, int]] = {}
         self.consumers: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        self._outputs: list[tuple[str, ...]] = []
         for at, operator in enumerate(graph.operators):
-            for port, name in enumerate(self.outputs(at)):
+            self._outputs.append(self._made_by(at))
+            for port, name in enumerate(self._outputs[at]):
                 self.producer.setdefault(name, (at, port))
             for position, (_, name) in enumerate(operator.inputs):
                 if self.producer.get(name, (None, 0))[0] != at:
@@ -55,6 +57,9 @@ class Side:
 
     def outputs(self, at: int) -> tuple[str, ...]:
         """Return the names of an operator's outputs."""
+        return self._outputs[at]
+
+    def _made_by(self, at: int) -> tuple[str, ...]:
         operator = self.operators[at]
         if operator.outputs:
             return tuple(name for _, name in operator.outputs)

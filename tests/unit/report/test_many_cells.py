@@ -1,0 +1,145 @@
+"""A report of many cells: what is held of each, and what is not done twice."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import UsageError
+from executorch_goldens.goldens import golden
+from executorch_goldens.report import gathering, operators
+from executorch_goldens.settings import config
+from executorch_goldens.structure import outline
+from executorch_goldens.structure.graphs import paired
+from executorch_goldens.structure.outline import LONGEST
+from tests import DATA, REPOSITORY
+
+graphs, document, drawing, cell = (
+    pytest.importorskip(
+        name, reason="no grandalf or markdown_it, which a report is made with: nox -s tests has it"
+    )
+    for name in (
+        "grandalf.graphs",
+        *(f"executorch_goldens.report.{part}" for part in ("document", "drawing", "cell")),
+    )
+)
+
+STOCK = DATA / "report_results" / "stock"
+
+
+@pytest.fixture
+def gathered(monkeypatch: pytest.MonkeyPatch) -> gathering.Gathered:
+    monkeypatch.chdir(REPOSITORY)
+    return gathering.gather([STOCK], REPOSITORY / "goldens", config.load())
+
+
+def test_a_page_is_made_when_its_turn_comes_and_is_gone_before_the_next(
+    gathered: gathering.Gathered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[Any]] = []
+    make = cell.page
+
+    def page(*words: Any) -> Any:
+        assert [each for each in made if each() is not None] == []
+        shown = make(*words)
+        made.append(weakref.ref(shown))
+        return shown
+
+    monkeypatch.setattr(cell, "page", page)
+    # What is held by references in a circle, the collector would let go sooner or later.
+    gc.collect()
+    gc.disable()
+    try:
+        before = [len(made) for piece in document.document(gathered, ()) if "page-" in piece]
+    finally:
+        gc.enable()
+    # Nothing is made before its piece is asked for.
+    assert sorted({*before}) == [*range(len(made) + 1)]
+    assert len(made) > 3
+    assert [each for each in made if each() is not None] == []
+
+
+def test_texts_of_cells_are_not_held(gathered: gathering.Gathered) -> None:
+    members = {each.proposal.cell: each for group in gathered.groups for each in group.members}
+    member = members.pop(Cell("tosa-int", "cat-h-v"))
+    texts = {text for side in (member.before, member.after) for text in side.values()}
+    assert len(texts) > 6
+    # Those of the cell that was read last are.
+    assert texts & set(texts_of(gathered))
+    assert dict(members.popitem()[1].after)
+    held = set(texts_of(gathered))
+    assert member.proposal.reason in held
+    assert held & texts == set()
+
+
+def texts_of(root: object) -> Iterator[str]:
+    """Yield every text that an object refers to, however far."""
+    seen, left = {id(root)}, [root]
+    while left:
+        each = left.pop()
+        if isinstance(each, str):
+            yield each
+        for other in gc.get_referents(each):
+            if id(other) not in seen and not isinstance(other, type | ModuleType | FunctionType):
+                seen.add(id(other))
+                left.append(other)
+
+
+def test_a_cell_that_changes_while_the_report_is_written_is_an_error_and_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    shutil.copytree(STOCK, tmp_path / "results")
+    found = gathering.gather([tmp_path / "results"], REPOSITORY / "goldens", config.load())
+    kept = tmp_path / "results" / "1.2.0" / "tosa-int" / "cat-h-v"
+    made = next(kept.glob("seed*-heap*")) / "manifest.txt"
+    made.write_text(made.read_text() + "numerics: none\n")
+    (tmp_path / "report.html").write_text("of before")
+    with pytest.raises(UsageError, match=r"tosa-int/cat-h-v: .* changed while the report was written"):
+        document.write(tmp_path / "report.html", document.document(found, ()))
+    assert (tmp_path / "report.html").read_text() == "of before"
+    assert not list(tmp_path.glob("*.new~"))
+
+
+def test_operators_that_both_artifacts_have_are_those_that_are_found_by_matching() -> None:
+    for at in ("tosa-int/five-delegates", "tosa-fp/condition", "xnnpack-int8/ds-cnn"):
+        texts = golden.read(REPOSITORY / "goldens" / "1.4.1" / at)
+        assert texts is not None
+        listed = list(operators.listings(texts, texts))
+        assert listed
+        for listing in listed:
+            pair = paired(listing.after, listing.after)
+            assert list(operators.rows(pair)) == listing.rows
+            assert pair.names == listing.names
+            assert listing.renamed == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda pair: pair[0] != pair[1])))
+def test_parts_of_a_drawing_are_those_of_grandalf(pairs: list[tuple[int, int]]) -> None:
+    found = []
+    for make in (lambda nodes, links: graphs.Graph(nodes, links).C, drawing._connected):
+        nodes = [drawing._Node(number, drawing.Box(str(number), "operator", "")) for number in range(12)]
+        links = [
+            drawing._Link(number, nodes[one], nodes[other])
+            for number, (one, other) in enumerate(dict.fromkeys(pairs))
+        ]
+        found.append([([*map(hash, part.sV)], [*map(hash, part.sE)]) for part in make(nodes, links)])
+    assert found[0] == found[1]
+
+
+def test_the_outline_of_a_text_is_held_unless_it_is_long() -> None:
+    text = "pte 1 bytes\n" + "".join(f"fact{number} = 1\n" for number in range(9))
+    assert outline(text) is outline(f"{text}")
+    long = text + "last = " + "1" * LONGEST + "\n"
+    assert outline(long) is not outline(long)
+    assert outline(long) == outline(long)
