@@ -43,7 +43,7 @@ SHORTCUTS: dict[str, Shortcut] = {
         qat_patterns,
         no_debugger,
         retraced_shapes,
-            histogram_search,
+        histogram_search,
     )
 }
 
