@@ -156,6 +156,8 @@ def prepare(
             goldens=goldens,
             sweeps=sweeps,
             tier=FULL,
+            # As the goldens were recorded.
+            patches="auto",
         )
     )
 
