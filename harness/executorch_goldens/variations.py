@@ -221,7 +221,7 @@ def _block(size: int) -> tuple[Callable[..., object], tuple[int, ...]]:
 
 @functools.cache
 def _orders(seed: int) -> tuple[array[int], ...]:
-    """Return a random order of the blocks of each size class: a template draws it once for all that it forks."""
+    """Return a random order of the blocks of each size class: a template and its forks draw it once."""
     generator = random.Random(seed)
     orders = []
     for _ in SIZE_CLASSES:
