@@ -17,7 +17,6 @@ from executorch_goldens.patches.shortcuts import (
     annotation_patterns,
     composite_operators,
     composite_overrides,
-    histogram_search,
     lazy_code,
     no_debugger,
     node_history,
@@ -43,7 +42,6 @@ SHORTCUTS: dict[str, Shortcut] = {
         qat_patterns,
         no_debugger,
         retraced_shapes,
-        histogram_search,
     )
 }
 
