@@ -149,11 +149,14 @@ def test_a_fingerprint_sees_all_that_later_passes_act_on(change: object) -> None
     assert fingerprints.of(module) == fingerprint(module) != before
 
 
-@pytest.mark.parametrize("change", ["moved to another node", "written in place", "a list's item replaced"])
+@pytest.mark.parametrize(
+    "change",
+    ["moved to another node", "written in place", "written in an item", "a list's item replaced"],
+)
 def test_a_fingerprint_sees_what_changes_where_no_argument_is_replaced(change: str) -> None:
     module = traced()
     first, second, *_ = (node for node in module.graph.nodes if node.op == "call_function")
-    first.meta["input_qparams"] = {0: "scale=0.5"}
+    first.meta["input_qparams"] = {0: "scale=0.5", 1: ("scales", [0.5, 0.5])}
     first.meta["val"] = [torch.ones(2)]
     fingerprints = Fingerprints()
     before = fingerprints.of(module)
@@ -161,6 +164,8 @@ def test_a_fingerprint_sees_what_changes_where_no_argument_is_replaced(change: s
         second.meta["input_qparams"] = first.meta.pop("input_qparams")
     elif change == "written in place":
         first.meta["input_qparams"][0] = "scale=0.25"
+    elif change == "written in an item":
+        first.meta["input_qparams"][1][1][0] = 0.25
     else:
         first.meta["val"][0] = torch.ones(3)
     assert fingerprints.of(module) == fingerprint(module) != before
@@ -168,8 +173,8 @@ def test_a_fingerprint_sees_what_changes_where_no_argument_is_replaced(change: s
 
 def test_a_graph_that_stays_is_not_rendered_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = []
-    text = Fingerprints.text
-    monkeypatch.setattr(Fingerprints, "text", lambda *args: rendered.append(args) or text(*args))  # type: ignore[func-returns-value]
+    text = Fingerprints._text
+    monkeypatch.setattr(Fingerprints, "_text", lambda *args: rendered.append(args) or text(*args))  # type: ignore[func-returns-value]
     fingerprints, module = Fingerprints(), traced()
     assert fingerprints.of(module) == fingerprints.of(module)
     assert len(rendered) == 1

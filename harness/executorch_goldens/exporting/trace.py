@@ -55,6 +55,8 @@ WATCHED = frozenset(METADATA)
 SEQUENCES = (list, tuple)
 #: Classes of tensors that have values.
 CONSTANTS = (torch.Tensor, torch.nn.Parameter)
+#: The text of no arguments: most operators have none by name.
+NO_ARGUMENTS = "()"
 #: Classes of arguments that hold no others: most are of one of them.
 PLAIN = frozenset((int, float, bool, str, type(None)))
 ADDRESS = re.compile(r"0x[0-9a-f]+|id=\d+|graph_id=\d+")
@@ -70,9 +72,11 @@ class Fingerprints:
         self._tensors: dict[int, tuple[torch.Tensor, int, str]] = {}
         # Whether a symbolic size has been seen.
         self._symbolic = False
-        # Texts of operators and of tensors' shapes, with what they are of: most of a graph is that of the pass before.
+        # Texts of operators, of tensors' shapes and of metadata, with what they are of: most of a graph is that of the
+        # pass before.
         self._operators: dict[int, tuple[object, str]] = {}
         self._shapes: dict[tuple[Any, ...], str] = {}
+        self._items: dict[int, tuple[object, str]] = {}
         # What the last graph consisted of, with its digest.
         self._last: tuple[Content, str] | None = None
 
@@ -84,18 +88,23 @@ class Fingerprints:
         program
             Holds the values of placeholders for parameters, buffers and constants.
         """
-        content = Content.of(module, constants(program) if program is not None else {})
+        placeholders = constants(program) if program is not None else {}
+        content = Content.of(module, placeholders)
         # Most passes find nothing to do. A symbolic size may get another name without its tensor being replaced.
         if self._last is not None and not self._symbolic and self._last[0].is_still(content):
             return self._last[1]
-        digest = hashlib.sha256(self.text(module, program).encode()).hexdigest()[:DIGITS]
+        digest = hashlib.sha256(self._text(module, placeholders).encode()).hexdigest()[:DIGITS]
         self._last = (content, digest)
         return digest
 
     def text(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> str:
         """Return the digested text of `of`: a line per node."""
-        lines = self._lines(module, constants(program) if program is not None else {})
-        text = "".join([f"{line.rstrip()}\n" for line in lines])
+        return self._text(module, constants(program) if program is not None else {})
+
+    def _text(self, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> str:
+        lines: list[str] = []
+        self._add_lines(lines, module, placeholders)
+        text = "".join(lines)
         # Few graphs have either, and every pass's are looked at.
         if "0x" in text or "id=" in text:
             text = ADDRESS.sub("", text)
@@ -104,20 +113,50 @@ class Fingerprints:
             text = SYMBOL.sub(lambda found: symbols.setdefault(found[0], f"s{len(symbols)}"), text)
         return text
 
-    def _lines(self, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Iterator[str]:
-        numbers = {node: f"%{number}" for number, node in enumerate(module.graph.nodes)}
-        for node in module.graph.nodes:
-            owned = (
-                getattr(module, node.target, None) if node.op == "get_attr" else placeholders.get(node.name)
+    def _add_lines(
+        self, lines: list[str], module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]
+    ) -> None:
+        numbers: dict[torch.fx.Node, str] = {}
+        nodes = list(module.graph.nodes)
+        for node in nodes:
+            numbers[node] = f"%{len(numbers)}"
+        for node in nodes:
+            op, owned, called = node.op, None, ""
+            if op == "get_attr":
+                owned = getattr(module, node.target, None)
+            elif op == "placeholder":
+                owned = placeholders.get(node.name)
+            else:
+                called = self._operator(node.target)
+            line = (
+                f"{op} {called} {_argument(node.args, numbers)}"
+                f" {_argument(node.kwargs, numbers) if node.kwargs else NO_ARGUMENTS}"
+                f" {self._shape(node.meta.get('val'))}{self._metadata(node)} {self._value(owned)}"
             )
-            named = node.op in ("placeholder", "get_attr")
-            metadata = "".join([f" {key}={text}" for key, text in metadata_of(node)])
-            yield (
-                f"{node.op} {'' if named else self._operator(node.target)} {_argument(node.args, numbers)}"
-                f" {_argument(node.kwargs, numbers)} {self._shape(node.meta.get('val'))}{metadata} {self._value(owned)}"
-            )
+            lines.append(f"{line.rstrip()}\n")
             if isinstance(owned, torch.fx.GraphModule):
-                yield from self._lines(owned, {})
+                self._add_lines(lines, owned, {})
+
+    def _metadata(self, node: torch.fx.Node) -> str:
+        """Return what a node has of `METADATA`, as text."""
+        meta = node.meta
+        if WATCHED.isdisjoint(meta):
+            return ""
+        return "".join([f" {key}={self._described(meta[key])}" for key in METADATA if key in meta])
+
+    def _described(self, value: Any) -> str:
+        """Return the text of a value; that of an item of a dictionary is made once if the item cannot change."""
+        if type(value) is not dict:
+            return str(value)
+        found = []
+        for key, item in value.items():
+            known = self._items.get(id(item))
+            if known is None:
+                known = (item, repr(item))
+                if is_fixed(item):
+                    self._items[id(item)] = known
+            found.append(f"{key!r}: {known[1]}")
+        return f"{{{', '.join(found)}}}"
 
     def _operator(self, target: object) -> str:
         known = self._operators.get(id(target))
@@ -133,9 +172,10 @@ class Fingerprints:
                 self._symbolic |= "s" in shape or "u" in shape
                 return f"{value.dtype} {shape} {value.stride()}"
             key = (value.dtype, value.shape, value.stride())
-            if key not in self._shapes:
-                self._shapes[key] = f"{value.dtype} {tuple(value.shape)} {value.stride()}"
-            return self._shapes[key]
+            known = self._shapes.get(key)
+            if known is None:
+                known = self._shapes[key] = f"{value.dtype} {tuple(value.shape)} {value.stride()}"
+            return known
         return str([self._shape(item) for item in value]) if isinstance(value, SEQUENCES) else ""
 
     def _value(self, tensor: Any) -> str:
@@ -161,7 +201,7 @@ class Content:
     objects
         Nodes, and what they refer to. A node's arguments are immutable, and replaced when they change.
     texts
-        What may change in place: `METADATA`, and versions of constants.
+        What may change in place: what of `METADATA` is not fixed, and versions of constants.
     """
 
     objects: list[Any]
@@ -175,19 +215,32 @@ class Content:
         return content
 
     def _add(self, module: torch.fx.GraphModule) -> None:
-        nodes = list(module.graph.nodes)
-        for node in nodes:
-            value = node.meta.get("val")
-            self.objects.extend((node, node.name, node.target, node.args, node.kwargs, value))
+        objects = self.objects
+        for node in module.graph.nodes:
+            meta = node.meta
+            value = meta.get("val")
+            objects += (node, node.name, node.target, node.args, node.kwargs, value)
             if isinstance(value, SEQUENCES):
-                self.objects.extend(value)
-        described = [node for node in nodes if not WATCHED.isdisjoint(node.meta)]
-        self.texts.extend([(node.name, metadata_of(node)) for node in described])
-        for node in [node for node in nodes if node.op == "get_attr"]:
-            owned = getattr(module, node.target, None)
-            self.objects.append(owned)
-            if isinstance(owned, torch.fx.GraphModule):
-                self._add(owned)
+                objects += value
+            if not WATCHED.isdisjoint(meta):
+                for key in METADATA:
+                    if key in meta:
+                        objects.append(key)
+                        self._add_metadata(meta[key])
+            if node.op == "get_attr":
+                owned = getattr(module, node.target, None)
+                objects.append(owned)
+                if isinstance(owned, torch.fx.GraphModule):
+                    self._add(owned)
+
+    def _add_metadata(self, value: Any) -> None:
+        self.objects.append(value)
+        if type(value) is dict:
+            self.objects.extend(value)
+            for item in value.values():
+                self._add_metadata(item)
+        elif not is_fixed(value):
+            self.texts.append(repr(value))
 
     def is_still(self, now: Content) -> bool:
         """Whether a graph that consists of `now` is the one that consisted of this."""
@@ -199,11 +252,15 @@ class Content:
         )
 
 
-def metadata_of(node: torch.fx.Node) -> list[tuple[str, str]]:
-    """Return what a node has of `METADATA`, as text."""
-    if WATCHED.isdisjoint(node.meta):
-        return []
-    return [(key, str(node.meta[key])) for key in METADATA if key in node.meta]
+def is_fixed(value: Any) -> bool:
+    """Return whether a value cannot change in place: a number, a text, a type, or a tuple of such.
+
+    >>> is_fixed((0.5, 3, "x", torch.int8)), is_fixed((0.5, [3]))
+    (True, False)
+    """
+    if isinstance(value, tuple):
+        return all(map(is_fixed, value))
+    return type(value) in PLAIN or type(value) is torch.dtype
 
 
 def names(module: torch.fx.GraphModule) -> str:
@@ -233,7 +290,9 @@ def _argument(value: Any, numbers: Mapping[torch.fx.Node, str]) -> str:
     if kind in PLAIN:
         return str(value)
     if isinstance(value, SEQUENCES):
-        return f"({','.join([_argument(item, numbers) for item in value])})"
+        # Most items are nodes.
+        items = [numbers[item] if type(item) is torch.fx.Node else _argument(item, numbers) for item in value]
+        return f"({','.join(items)})"
     if isinstance(value, dict):
         return f"({','.join([f'{key}={_argument(item, numbers)}' for key, item in value.items()])})"
     return str(value)

@@ -147,9 +147,12 @@ def _install() -> None:
             return bool(value) and all(map(is_plain, value))
         return is_static(value, FakeTensor)
 
+    def overload_of(target: Any) -> Any:
+        return target._op if isinstance(target, EdgeOpOverload) else target
+
     @functools.cache
     def is_functional(target: Any) -> bool:
-        overload = target._op if isinstance(target, EdgeOpOverload) else target
+        overload = overload_of(target)
         return (
             isinstance(overload, torch._ops.OpOverload)
             and not overload._schema.is_mutable
@@ -158,8 +161,7 @@ def _install() -> None:
 
     @functools.cache
     def is_pure(target: Any) -> bool:
-        overload = target._op if isinstance(target, EdgeOpOverload) else target
-        return overload.namespace in PURE
+        return overload_of(target).namespace in PURE
 
     def is_numbered(mode: Any) -> bool:
         return mode.shape_env is None or not mode.shape_env.var_to_range
