@@ -17,7 +17,7 @@ processor or setting is refused before it is made, and one from another file of 
 
 from __future__ import annotations
 
-#: A Dask worker's resource for a release that it can export with.
+#: A Dask worker's resource for a release that it can export with; it has as much of it as it makes exports at once.
 RESOURCE = "executorch-{}"
 
 #: Variable of a Dask worker's environment: JSON with ``interpreters`` (release to Python), ``jobs``, ``store``, and
