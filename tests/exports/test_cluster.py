@@ -111,7 +111,7 @@ def test_batches_shrink_towards_the_end_to_one_export_for_each_job(workers: int,
     each = math.ceil(slots / workers)
     assert sizes[0] == LARGEST * each
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-1] <= each
+    assert sizes[-1] <= each <= min(sizes[: -len(variations())])
     for number in range(0, len(sizes), len(variations())):
         of_each = sum(sizes[number:]) / workers
         assert sizes[number] <= max(each, math.ceil(of_each / TURNS))
@@ -183,7 +183,7 @@ class Collected(Answers):
 
 
 def batch_of(number: int, more: bool = False, attempt: int = 0) -> dict[str, Any]:
-    exports = [{"variation": [number % 2, 0]}]
+    exports = [{"variation": [number % 2, 0]}] * LARGEST
     return {"batch": number, "attempt": attempt, "more": more, "exports": exports}
 
 
@@ -206,6 +206,15 @@ def test_two_workers_get_two_batches_each_of_a_variation_each_and_then_the_next(
         await scheduler.answer("two", 1, rows=[])
         assert (scheduler.at("one"), scheduler.at("two")) == ([0, 2], [3, 5])
         assert answers.messages == [{"batch": 1, "worker": "two", "rows": []}]
+
+    asyncio.run(check())
+
+
+def test_batches_are_dealt_when_the_run_has_sent_all(tmp_path: Path) -> None:
+    async def check() -> None:
+        scheduler = Scheduler({"one": 1, "two": 1, "three": 1})
+        await relay_of(scheduler, 12, tmp_path)
+        assert [scheduler.at(worker) for worker in scheduler.workers] == [[0, 4], [1, 3], [2, 6]]
 
     asyncio.run(check())
 
