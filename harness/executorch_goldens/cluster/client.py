@@ -1,4 +1,4 @@
-"""Passes batches of a run to a Dask scheduler, and results back to the run: its only process that imports Dask.
+"""Deals batches of a run to workers of a Dask scheduler and passes results back: its only process that imports Dask.
 
 ``cluster.sweep`` starts it, never a person. It is given the scheduler's address and the directory of the run's
 store; a first line on standard input has the settings, and each further one a batch with its number, and whether

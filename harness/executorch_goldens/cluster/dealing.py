@@ -17,10 +17,11 @@ START = 15
 class Dealing:
     """The waiting batches of a run, each of one variation, and the workers that they go to.
 
-    A worker's share is one of the waiting variations if there are as many workers or more, all if there is one worker.
-    It gets batches of variations that are new to it until it has its share, then batches of these. New variations come
-    in the order of how many exports wait for each job of the workers that have had them; one that other workers have
-    exported is left to them where a template would start for fewer exports than `START` for each of their jobs.
+    A worker gets batches of variations that are new to it until it has its share of the waiting variations, then the
+    next batches of these. The share is one if there are as many workers as variations; a worker alone has all, and
+    exports in the order of the batches. Of new variations a worker gets the one with the most exports waiting for each
+    job of the workers that had it, and none that others have exported while fewer than `START` exports wait for each of
+    their jobs: they are done before its template has started.
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ class Dealing:
         first = {variation: numbers[0] for variation, numbers in self._waiting.items()}
         had = self._had[worker] & first.keys()
         if len(had) * len(self.jobs) < len(first):
-            # While a worker is busy, the templates of others start.
+            # Before a busy worker could begin, workers that only had it have their templates.
             started = self._had if self._at[worker] else self._exported
             new = [each for each in first.keys() - had if self._load(each, started) >= START]
             if new:
