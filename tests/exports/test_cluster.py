@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from executorch_goldens.artifact import Casualty, Cell
 from executorch_goldens.cluster import PYTHON
-from executorch_goldens.cluster.sweep import LARGEST, ClusterSweep, batches
+from executorch_goldens.cluster.client import LOSSES, Answers, Relay
+from executorch_goldens.cluster.sweep import LARGEST, TURNS, ClusterSweep, batches
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.store.reuse import Recheck, Reuse
 from executorch_goldens.store.store import Store
@@ -77,15 +81,209 @@ def test_a_worker_that_can_offer_nothing_is_one_clear_error(
     assert "Traceback" not in ended.stderr
 
 
-def test_batches_keep_the_exports_of_a_cell_together_and_each_worker_gets_several() -> None:
-    cells = [Cell("tosa-fp", f"case-{number}") for number in range(100)]
-    jobs = [Job(0, cell, variation) for cell in cells for variation in variations()]
-    for workers in (1, 2, 100):
-        found = batches(jobs, workers)
-        assert [job for batch in found for job in batch.jobs] == jobs
-        assert len(found) >= min(100, 6 * workers)
-        assert all(len({job.cell for job in batch.jobs}) <= LARGEST for batch in found)
-        assert sum(len({job.cell for job in batch.jobs}) for batch in found) == len(cells)
+def jobs_of(cells: int) -> list[Job]:
+    """Return a job of each cell under each variation, in the order of a sweep."""
+    return [
+        Job(0, Cell("tosa-fp", f"case-{number}"), variation)
+        for number in range(cells)
+        for variation in variations()
+    ]
+
+
+@pytest.mark.parametrize(("workers", "slots"), [(1, 1), (2, 2), (3, 5), (2, 16), (100, 100)])
+def test_a_batch_has_one_variation_and_the_batches_of_a_cell_follow_each_other(
+    workers: int, slots: int
+) -> None:
+    jobs = jobs_of(100)
+    found = batches(jobs, workers, slots)
+    assert [batch.number for batch in found] == list(range(len(found)))
+    assert sorted((job for batch in found for job in batch.jobs), key=jobs.index) == jobs
+    assert all(len({job.variation for job in batch.jobs}) == 1 for batch in found)
+    groups = [found[first : first + len(variations())] for first in range(0, len(found), len(variations()))]
+    of_groups = [{tuple(job.cell for job in batch.jobs) for batch in group} for group in groups]
+    assert all(len(cells) == 1 for cells in of_groups)
+    assert [cell for (cells,) in of_groups for cell in cells] == list(dict.fromkeys(job.cell for job in jobs))
+
+
+@pytest.mark.parametrize(("workers", "slots"), [(2, 2), (3, 5), (2, 16), (8, 8)])
+def test_batches_shrink_towards_the_end_to_one_export_for_each_job(workers: int, slots: int) -> None:
+    sizes = [len(batch.jobs) for batch in batches(jobs_of(500), workers, slots)]
+    each = math.ceil(slots / workers)
+    assert sizes[0] == LARGEST * each
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] <= each <= min(sizes[: -len(variations())])
+    for number in range(0, len(sizes), len(variations())):
+        of_each = sum(sizes[number:]) / workers
+        assert sizes[number] <= max(each, math.ceil(of_each / TURNS))
+
+
+class Scheduler:
+    """A client of a scheduler without Dask: its workers answer when a test says so.
+
+    Attributes
+    ----------
+    workers
+        Exports that each worker makes at once.
+    tasks
+        Worker, number and future of each task, in the order in which they were submitted.
+    """
+
+    status = "running"
+
+    def __init__(self, workers: Mapping[str, int]) -> None:
+        self.workers = dict(workers)
+        self.tasks: list[tuple[str, int, asyncio.Future[dict[str, object]]]] = []
+        self.scheduler = self
+
+    async def identity(self, n_workers: int) -> dict[str, object]:
+        of_others = {"other": {"resources": {"executorch-1.5.1": 1.0}}}
+        resources = {worker: {"executorch-1.4.1": float(jobs)} for worker, jobs in self.workers.items()}
+        return {"workers": of_others | {worker: {"resources": each} for worker, each in resources.items()}}
+
+    def submit(
+        self,
+        function: object,
+        settings: object,
+        batch: Mapping[str, int],
+        *,
+        workers: list[str],
+        **options: object,
+    ) -> asyncio.Future[dict[str, object]]:
+        (worker,) = workers
+        future: asyncio.Future[dict[str, object]] = asyncio.get_running_loop().create_future()
+        self.tasks.append((worker, batch["batch"], future))
+        return future
+
+    def at(self, worker: str) -> list[int]:
+        """Return the numbers of the batches that a worker has."""
+        return [number for each, number, future in self.tasks if each == worker and not future.done()]
+
+    async def answer(self, worker: str, number: int, **answer: object) -> None:
+        (future,) = (
+            future for each, of, future in self.tasks if (each, of) == (worker, number) and not future.done()
+        )
+        future.set_result({"worker": worker, **answer})
+        await settled()
+
+
+async def settled() -> None:
+    """Let every task go on as far as it can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+class Collected(Answers):
+    """Answers that a test reads."""
+
+    def __init__(self) -> None:
+        self.messages: list[Mapping[str, Any]] = []
+
+    def add(self, message: Mapping[str, Any]) -> None:
+        self.messages.append(message)
+
+
+def batch_of(number: int, more: bool = False, attempt: int = 0) -> dict[str, Any]:
+    exports = [{"variation": [number % 2, 0]}] * LARGEST
+    return {"batch": number, "attempt": attempt, "more": more, "exports": exports}
+
+
+async def relay_of(scheduler: Scheduler, count: int, folder: Path) -> tuple[Relay, Collected]:
+    """Return a relay that the run has given so many batches, of two variations in turns."""
+    answers = Collected()
+    relay = Relay(scheduler, Store(folder), {"release": "1.4.1"}, "tcp://127.0.0.1:1", answers)
+    await relay.update()
+    for number in range(count):
+        await relay.take(batch_of(number, more=number < count - 1))
+    await settled()
+    return relay, answers
+
+
+def test_two_workers_get_two_batches_each_of_a_variation_each_and_then_the_next(tmp_path: Path) -> None:
+    async def check() -> None:
+        scheduler = Scheduler({"one": 1, "two": 1})
+        _, answers = await relay_of(scheduler, 8, tmp_path)
+        assert (scheduler.at("one"), scheduler.at("two")) == ([0, 2], [1, 3])
+        await scheduler.answer("two", 1, rows=[])
+        assert (scheduler.at("one"), scheduler.at("two")) == ([0, 2], [3, 5])
+        assert answers.messages == [{"batch": 1, "worker": "two", "rows": []}]
+
+    asyncio.run(check())
+
+
+def test_batches_are_dealt_when_the_run_has_sent_all(tmp_path: Path) -> None:
+    async def check() -> None:
+        scheduler = Scheduler({"one": 1, "two": 1, "three": 1})
+        await relay_of(scheduler, 12, tmp_path)
+        assert [scheduler.at(worker) for worker in scheduler.workers] == [[0, 4], [1, 3], [2, 6]]
+
+    asyncio.run(check())
+
+
+def test_batches_of_a_worker_that_is_gone_go_to_another_also_to_one_that_comes_later(tmp_path: Path) -> None:
+    async def check() -> None:
+        scheduler = Scheduler({"one": 1})
+        relay, answers = await relay_of(scheduler, 3, tmp_path)
+        assert scheduler.at("one") == [0, 1]
+        scheduler.workers = {}
+        await relay.update()
+        await settled()
+        assert not scheduler.at("one")
+        scheduler.workers = {"later": 1}
+        await relay.update()
+        await settled()
+        for number in range(3):
+            await scheduler.answer("later", number, rows=[])
+        assert [message["batch"] for message in answers.messages] == [0, 1, 2]
+
+    asyncio.run(check())
+
+
+def test_a_batch_that_ends_its_workers_is_an_error(tmp_path: Path) -> None:
+    async def check() -> None:
+        scheduler = Scheduler({})
+        relay, answers = await relay_of(scheduler, 1, tmp_path)
+        for turn in range(LOSSES + 1):
+            assert not answers.messages
+            scheduler.workers = {f"worker-{turn}": 1}
+            await relay.update()
+            await settled()
+        scheduler.workers = {}
+        await relay.update()
+        assert "ended 4 workers" in answers.messages[0]["error"]
+
+    asyncio.run(check())
+
+
+def test_a_refused_worker_gets_nothing_more_and_what_it_had_goes_to_others(tmp_path: Path) -> None:
+    async def check() -> None:
+        scheduler = Scheduler({"one": 1, "two": 1})
+        relay, answers = await relay_of(scheduler, 8, tmp_path)
+        await scheduler.answer("one", 0, refused=["a file"])
+        assert answers.messages == [{"batch": 0, "refused": ["a file"], "worker": "one", "left": 1}]
+        # The run gives it again; and what it refuses itself it gives with the worker's name.
+        await relay.take(batch_of(0, attempt=1))
+        assert scheduler.at("one") == [2]
+        await scheduler.answer("one", 2, rows=[])
+        await relay.take({**batch_of(2, attempt=1), "refuse": ["one", "a file"]})
+        for _ in range(8):
+            number = scheduler.at("two")[0]
+            await scheduler.answer("two", number, rows=[])
+        assert not scheduler.at("one")
+        of_two = [message["batch"] for message in answers.messages if message["worker"] == "two"]
+        assert sorted(of_two) == list(range(8))
+
+    asyncio.run(check())
+
+
+def test_where_the_run_refuses_the_last_worker_none_is_left(tmp_path: Path) -> None:
+    async def check() -> None:
+        scheduler = Scheduler({"one": 1})
+        relay, answers = await relay_of(scheduler, 1, tmp_path)
+        await scheduler.answer("one", 0, rows=[])
+        await relay.take({**batch_of(0, attempt=1), "refuse": ["one", "a file"]})
+        assert answers.messages[-1] == {"batch": 0, "worker": "one", "refused": ["a file"], "left": 0}
+
+    asyncio.run(check())
 
 
 @pytest.mark.slow
@@ -148,7 +346,7 @@ INSTANT = """#!{python}
 import json, signal, sys
 signal.alarm(40)
 settings = json.loads(sys.stdin.readline())
-print(json.dumps({{"workers": 64}}), flush=True)
+print(json.dumps({{"workers": 64, "jobs": 64}}), flush=True)
 for line in sys.stdin:
     batch = json.loads(line)
     rows = [

@@ -2,9 +2,9 @@
 
 Four processes take part, and only two of them know Dask:
 
-- the run, in the environment of its release (`cluster.sweep`): it hands out batches of cells and judges what
+- the run, in the environment of its release (`cluster.sweep`): it hands out batches of exports and judges what
   comes back;
-- beside it a client, in an environment with Dask (`cluster.client`): it passes batches on to the scheduler;
+- beside it a client, in an environment with Dask (`cluster.client`): it deals them to workers, through the scheduler;
 - on each machine a Dask worker, in an environment with Dask (`cluster.task`): it passes a batch on to
 - an exporter, in that machine's environment of the release (`executorch_goldens.cluster.exporter`): it runs a
   `workers.sweep.Sweep` as a run on that machine would, so that templates fork there, and never in a process of
@@ -17,7 +17,7 @@ processor or setting is refused before it is made, and one from another file of 
 
 from __future__ import annotations
 
-#: A Dask worker's resource for a release that it can export with.
+#: A Dask worker's resource for a release that it can export with; it has as much of it as it makes exports at once.
 RESOURCE = "executorch-{}"
 
 #: Variable of a Dask worker's environment: JSON with ``interpreters`` (release to Python), ``jobs``, ``store``, and

@@ -88,9 +88,12 @@ class Exporter:
             self.sweep = Sweep(self.targets, (), self.settings, lasting=True)
             self.sweep.start()
         sweep = self.sweep
+        # All of them first: the next export begins while the artifact of the one before is stored.
+        for cell, ones in missing.items():
+            sweep.add(cell, [one[1] for one in ones])
         with ThreadPoolExecutor(self.settings.jobs) as threads:
             made = threads.map(
-                lambda item: sweep.again(item[0], [one[1] for one in item[1]]), missing.items()
+                lambda item: sweep.outcomes(item[0], [one[1] for one in item[1]]), missing.items()
             )
             for outcomes, ones in zip(made, missing.values(), strict=True):
                 yield from zip(outcomes, ones, strict=True)

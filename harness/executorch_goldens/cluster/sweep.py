@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import math
 import os
@@ -29,15 +30,17 @@ from executorch_goldens.workers.worker import with_harness
 #: Code of the client.
 MAIN = "from executorch_goldens.cluster.client import main; main()"
 
-#: Cells of a batch: enough that handing it over costs nothing, few enough that a worker that dies loses little.
+#: Exports of a batch, at most, for each job of a worker: enough that handing it over costs nothing, few enough that a
+#: worker that dies loses little.
 LARGEST = 16
-#: Batches that a worker gets of a run, at least, so that none is idle long at its end.
-TURNS = 6
+#: Batches that the exports that are left would give each worker if all were as large as the next one. So batches shrink
+#: towards the end of a run, and no worker is idle long there.
+TURNS = 4
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Exports that one worker makes.
+    """Exports of some cells under one variation, which one worker makes.
 
     Attributes
     ----------
@@ -171,23 +174,24 @@ class ClusterSweep(Sweep):
                     if begun:
                         self._answered(requests, answer)
                     else:
-                        self._begin(requests, answer["workers"], jobs)
+                        self._begin(requests, answer["workers"], answer["jobs"], jobs)
                         begun = True
 
     def _error(self, what: str) -> SweepError:
         kept = f"; {self.kept} exports are in the store and are not made again" if self.kept else ""
         return SweepError(f"--cluster {self.address}: {what}{kept}")
 
-    def _begin(self, requests: Requests, workers: int, jobs: Sequence[Job]) -> None:
-        """Hand out all exports."""
+    def _begin(self, requests: Requests, workers: int, slots: int, jobs: Sequence[Job]) -> None:
+        """Hand out all exports, to workers that make `slots` of them at once."""
         if not workers:
             raise self._error(
                 f"no worker there can export with ExecuTorch {self.release}; start one in a checkout of this "
                 f"repository: nox -s worker -- {shlex.quote(self.address)} -t {self.release}",
             )
-        self.waiting = {batch.number: batch for batch in batches(jobs, workers)}
-        for batch in self.waiting.values():
-            requests.add(self._message(batch))
+        found = batches(jobs, workers, slots)
+        self.waiting = {batch.number: batch for batch in found}
+        for batch in found:
+            requests.add(self._message(batch, more=batch is not found[-1]))
 
     def _answered(self, requests: Requests, answer: Mapping[str, Any]) -> None:
         batch = self.waiting.pop(answer["batch"])
@@ -229,11 +233,12 @@ class ClusterSweep(Sweep):
         self.kept += 1
         return stored
 
-    def _message(self, batch: Batch) -> dict[str, Any]:
+    def _message(self, batch: Batch, more: bool = False) -> dict[str, Any]:
         wanted = [self._wanted(job) for job in batch.jobs]
         return {
             "batch": batch.number,
             "attempt": batch.attempt,
+            "more": more,
             "listing": self.reuse.listing(self.settings, wanted[0]),
             "exports": [
                 {
@@ -294,14 +299,30 @@ class Requests:
             self._left.clear()
 
 
-def batches(jobs: Sequence[Job], workers: int) -> list[Batch]:
-    """Put the jobs of each cell into one batch, and some cells into each, in order."""
+def batches(jobs: Sequence[Job], workers: int, slots: int) -> list[Batch]:
+    """Put the exports of some cells under one variation into each batch, fewer towards the end.
+
+    A worker needs one template for a batch of one variation. Cells keep their order, and batches of the same cells
+    follow each other: a cell is judged when the last of its exports is there.
+
+    Parameters
+    ----------
+    workers, slots
+        How many workers there are, and how many exports all of them make at once.
+    """
     by_cell: dict[Cell, list[Job]] = {}
     for job in jobs:
         by_cell.setdefault(job.cell, []).append(job)
-    size = min(LARGEST, max(1, math.ceil(len(by_cell) / (TURNS * workers))))
-    cells = list(by_cell.values())
-    return [
-        Batch(number, tuple(job for cell in cells[first : first + size] for job in cell))
-        for number, first in enumerate(range(0, len(cells), size))
-    ]
+    cells = collections.deque(by_cell.values())
+    each = math.ceil(slots / workers)
+    left = len(jobs)
+    found: list[Batch] = []
+    while cells:
+        size = max(each, min(LARGEST * each, math.ceil(left / (TURNS * workers))))
+        by_variation: dict[Variation, list[Job]] = {}
+        for job in itertools.chain.from_iterable(cells.popleft() for _ in range(min(size, len(cells)))):
+            by_variation.setdefault(job.variation, []).append(job)
+        for same in by_variation.values():
+            found.append(Batch(len(found), tuple(same)))
+            left -= len(same)
+    return found

@@ -1,6 +1,6 @@
 """``goldens worker``: offer this machine's environments of releases to a Dask scheduler.
 
-It becomes ``dask worker``, with one resource a release, so that the scheduler hands it the batches that it can export.
+It becomes ``dask worker``, with one resource a release, by which runs find the workers that can export for them.
 Start it in a checkout of the repository whose zoo is exported, at the same commit.
 """
 
@@ -24,6 +24,9 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 
 #: Seconds without a scheduler after which a worker ends.
 DEATH_TIMEOUT = 60
+
+#: Dask samples the stacks of its workers a hundred times a second, for its dashboard: 2% of a core.
+UNOBSERVED = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
 
 
 def add_to(subparsers: Any) -> None:
@@ -59,10 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
         "store": str(store),
         "variables": sorted(os.environ),
     }
-    resources = " ".join(f"{RESOURCE.format(version)}=1" for version in interpreters)
+    resources = " ".join(f"{RESOURCE.format(version)}={arguments.jobs}" for version in interpreters)
     command = [sys.executable, "-m", "distributed.cli.dask_worker", arguments.address]
     # One batch at a time: the exporter spreads it over the cores.
     command += ["--nthreads", "1", "--nworkers", "1", "--resources", resources, "--no-dashboard"]
     command += ["--death-timeout", str(DEATH_TIMEOUT)]
     print(f"offering {', '.join(interpreters)} to {arguments.address}", flush=True)
-    os.execve(sys.executable, command, {**os.environ, OFFER: json.dumps(offer)})
+    os.execve(sys.executable, command, {**UNOBSERVED, **os.environ, OFFER: json.dumps(offer)})

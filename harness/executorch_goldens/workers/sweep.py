@@ -173,10 +173,14 @@ class Sweep:
 
     def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
         """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does."""
+        self.add(cell, variations)
+        return self.outcomes(cell, variations)
+
+    def add(self, cell: Cell, variations: Sequence[Variation]) -> None:
+        """Let exports of `cell` wait; `outcomes` has their results."""
         with self.changed:
             self.results[cell] = []
             self.schedule.add(Job(next(self.numbers), cell, variation) for variation in variations)
-        return self.outcomes(cell, variations)
 
     def __enter__(self) -> Self:
         self.start()

@@ -33,7 +33,7 @@ MEASUREMENTS = {
             scaling.measure,
             default=False,
         ),
-        Measurement("cluster", (Goal(cluster.TWO, None),), cluster.measure, default=False),
+        Measurement("cluster", (Goal(cluster.TWO, 1.8),), cluster.measure, default=False),
         Measurement(
             "large",
             tuple(

@@ -7,27 +7,39 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from executorch_goldens import releases
+from executorch_goldens.artifact import Cell
 from executorch_goldens.cluster import PYTHON
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.running.selection import load_cells
+from executorch_goldens.workers.seconds import Seconds, committed
 from lab import REPOSITORY
 from lab.clusters import import_path, scheduler, worker
 from lab.shortcuts.command import draw
 
 TWO = "wall time with one Dask worker / with two, of one job each"
-#: Cells of each target that are exported, drawn at random.
-PER_TARGET = 6
+#: Cells that are exported.
+CELLS = 200
+#: Core seconds of an export of each, at most, by the table of the release: one long export would decide the end.
+MODERATE = 1.2
+
+
+def drawn(cells: Sequence[Cell], table: Seconds) -> list[Cell]:
+    """Return `CELLS` moderate cells drawn at random, equally many of each target that has so many."""
+    moderate = [cell for cell in cells if table.of(cell) <= MODERATE]
+    draws = (draw(moderate, per_target, seed=0) for per_target in range(1, len(moderate) + 1))
+    return next(found for found in draws if len(found) >= CELLS)[:CELLS]
 
 
 def run(workers: int) -> float:
     """Export drawn cells under two variations on so many workers; return seconds, without the workers' start."""
     release = releases.load().release(installed_release())
-    cells = draw(load_cells(("models",), release), PER_TARGET, seed=0)
+    table = committed(REPOSITORY / "goldens" / release.version)
+    cells = drawn(load_cells(("models",), release), table)
     python = os.environ.get(PYTHON, sys.executable)
     with tempfile.TemporaryDirectory() as name, ExitStack() as cluster:
         folder = Path(name)
