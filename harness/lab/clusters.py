@@ -78,6 +78,8 @@ def until(what: Callable[[], bool]) -> None:
 def scheduler(folder: Path, python: str = sys.executable) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Start a scheduler; give its address and its process."""
     file = folder / "scheduler.json"
+    # An earlier one's has an address where nobody answers.
+    file.unlink(missing_ok=True)
     command = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
     with process(folder, "scheduler", *command, "--scheduler-file", str(file), python=python) as started:
         until(file.exists)

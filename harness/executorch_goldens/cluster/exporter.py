@@ -64,6 +64,8 @@ class Exporter:
             if digest(self.reuse.listing(self.settings, one)) != each["request"]:
                 return {"refused": self.differing(wanted[0], batch["listing"])}
         outcomes = list(self.outcomes(wanted))
+        # A worker may be killed before it ends.
+        self.reuse.remember_files()
         lookup = self.reuse.lookup(self.settings)
         return {"rows": [self.row(outcome, one, lookup) for outcome, one in outcomes]}
 

@@ -25,8 +25,14 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 #: Seconds without a scheduler after which a worker ends.
 DEATH_TIMEOUT = 60
 
-#: Dask samples the stacks of its workers a hundred times a second, for its dashboard: 2% of a core.
-UNOBSERVED = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
+#: How often Dask looks at its own processes, for its dashboard and its memory: a hundred, fifty and ten times a second
+#: by default, which is 5% of a core for each worker. The exports' memory has a limit of its own.
+SELDOM = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "5s",
+    "DASK_DISTRIBUTED__WORKER__MEMORY__MONITOR_INTERVAL": "1s",
+}
 
 
 def add_to(subparsers: Any) -> None:
@@ -68,4 +74,4 @@ def run(arguments: argparse.Namespace) -> int:
     command += ["--nthreads", "1", "--nworkers", "1", "--resources", resources, "--no-dashboard"]
     command += ["--death-timeout", str(DEATH_TIMEOUT)]
     print(f"offering {', '.join(interpreters)} to {arguments.address}", flush=True)
-    os.execve(sys.executable, command, {**UNOBSERVED, **os.environ, OFFER: json.dumps(offer)})
+    os.execve(sys.executable, command, {**SELDOM, **os.environ, OFFER: json.dumps(offer)})
