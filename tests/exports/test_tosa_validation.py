@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PathDistribution, version
+from importlib.metadata import distribution, version
 from pathlib import Path
 
 import pytest
@@ -84,7 +84,8 @@ def test_a_tosa_opt_that_cannot_be_run_is_said_and_fails_no_lowering(
     tool = tmp_path / "tosa-opt"
     tool.write_text("#!/no/such/python\n")
     tool.chmod(0o755)
-    monkeypatch.setattr(PathDistribution, "locate_file", lambda *_: tool)
+    # Of which class it is follows what else the process has imported: importlib_metadata, the backport, has its own.
+    monkeypatch.setattr(type(distribution("tosa-tools")), "locate_file", lambda *_: tool)
     refused, why = tosa_validation.checked(TOSA.read_bytes(), "TOSA-1.0+INT")
     assert refused == ()
     assert why == f"{tool} cannot be run: No such file or directory"
