@@ -383,7 +383,7 @@ def serve_group(
         print(error, file=sys.stderr, flush=True)
         os._exit(1)
     warm_up(exported_before(targets, variation.history))
-    # Children find the entry points read, which takes longer than a small case's import.
+    # Children find the entry points read.
     for group in extensions.GROUPS:
         extensions.points(group)
     perturb(options.heap_seed)
