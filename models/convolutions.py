@@ -92,3 +92,23 @@ def conv_transpose2d(data: Data) -> Example:
 def conv3d(data: Data) -> Example:
     module = nn.Conv3d(2, 3, kernel_size=(2, 3, 1), stride=(1, 2, 1), padding=(1, 1, 0))
     return Example(module, (data.tensor("x", 1, 2, 3, 5, 4),))
+
+
+@case(guards="a convolution over time is padded on both sides of its one dimension", backends=("tosa-fp",))
+def padded_time(data: Data) -> Example:
+    return Example(nn.Conv1d(2, 2, 3, padding=1), (data.tensor("x", 1, 2, 6),))
+
+
+@case(
+    guards="a convolution of one channel counts as depthwise, whatever its window", backends=("xnnpack-fp32",)
+)
+def one_channel(data: Data) -> Example:
+    return Example(nn.Conv2d(1, 4, (2, 8), stride=(2, 1)), (data.tensor("x", 1, 1, 4, 9),))
+
+
+@case(guards="ReLU6 becomes the bounds of the convolution before it", backends=("xnnpack-fp32",))
+def bounded_convolutions(data: Data) -> Example:
+    pointwise, depthwise = nn.Conv2d(2, 2, 1), nn.Conv2d(2, 2, 3, padding=1, groups=2)
+    return Example(
+        nn.Sequential(pointwise, nn.ReLU6(), depthwise, nn.ReLU6()), (data.tensor("x", 1, 2, 4, 4),)
+    )

@@ -90,6 +90,21 @@ class Decoder(nn.Module):
         return self.logits(self.norms[2](x))  # type: ignore[no-any-return]
 
 
+class Attending(nn.Module):
+    """What a decoder has around its attention at least: an embedding before it, logits behind it."""
+
+    def __init__(
+        self, attention: type[Attention], tokens: int = 32, width: int = 64, length: int = 8
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(tokens, width)
+        self.attention = attention(width, heads=2, length=length)
+        self.logits = nn.Linear(width, tokens, bias=False)
+
+    def forward(self, tokens: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        return self.logits(self.attention(self.embedding(tokens), at))  # type: ignore[no-any-return]
+
+
 class Last(nn.Module):
     """The logits of the last token alone, as a prefill gives them."""
 
@@ -170,8 +185,8 @@ def decoder_8da4w(build: Build) -> ExecutorchProgramManager:
     return lowered({"forward": (build.quantized(in_8da4w(model)), TOKEN)})
 
 
-def in_four_bits(build: Build, attention: type[Attention]) -> ExecutorchProgramManager:
-    model = build.method(build.data.fill(Decoder(attention)), TOKEN)
+def in_four_bits(build: Build, decoder: nn.Module) -> ExecutorchProgramManager:
+    model = build.method(build.data.fill(decoder), TOKEN)
     quantized = build.quantized(in_8da4w(with_embedding_in_int4(model)))
     return lowered({"forward": (quantized, TOKEN)})
 
@@ -182,7 +197,7 @@ def in_four_bits(build: Build, attention: type[Attention]) -> ExecutorchProgramM
     sqnr={"built": FOUR_BITS},
 )
 def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
-    return in_four_bits(build, Attention)
+    return in_four_bits(build, Decoder())
 
 
 @case(
@@ -194,7 +209,19 @@ def decoder_custom_sdpa(build: Build) -> ExecutorchProgramManager:
     # Registers torch.ops.llama.
     from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401
 
-    return in_four_bits(build, CustomAttention)
+    return in_four_bits(build, Decoder(CustomAttention))
+
+
+@case(
+    guards="the custom attention alone, between an embedding and logits in four bits",
+    imprecise={"built": FAR},
+    sqnr={"built": FOUR_BITS},
+)
+def custom_attention(build: Build) -> ExecutorchProgramManager:
+    # As above.
+    from executorch.extension.llm.custom_ops import custom_ops  # noqa: F401
+
+    return in_four_bits(build, Attending(CustomAttention))
 
 
 @case(guards="a prefill and its decodes, methods of one program, share weights and cache")

@@ -78,3 +78,21 @@ def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 def one_attention(data: Data) -> Example:
     q, k, v = (data.tensor(name, 1, 1, 2, 4) for name in "qkv")
     return Example(Calls(attended), (q, k, v))
+
+
+@case(guards="attention without a mask decomposes to products and a softmax", backends=("tosa-int",))
+def plain_attention(data: Data) -> Example:
+    q, k, v = (data.tensor(name, 1, 1, 2, 4) for name in "qkv")
+    return Example(Calls(functional.scaled_dot_product_attention), (q, k, v))
+
+
+@case(guards="a cosine similarity decomposes to norms, and these to roots of sums", backends=("tosa-int",))
+def similarity(data: Data) -> Example:
+    # Shifted from zero: no row is short.
+    x, y = (data.tensor(name, 2, 4) + 0.5 for name in "xy")
+    return Example(Calls(functional.cosine_similarity), (x, y))
+
+
+@case(guards="rounding alone decomposes to floors and ceilings", backends=("tosa-int",))
+def rounded(data: Data) -> Example:
+    return Example(Calls(torch.round), (data.tensor("x", 1, 3, 4),))

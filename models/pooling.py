@@ -147,3 +147,8 @@ class VectorNorms(nn.Module):
 def vector_norms(data: Data) -> Example:
     # Shifted from zero: no row is short, and no similarity is near zero.
     return Example(VectorNorms(), (data.tensor("x", 2, 3, 6) + 0.5, data.tensor("y", 2, 3, 6) + 0.5))
+
+
+@case(guards="a pool over the whole of eight by eight keeps its window", backends=("tosa-int",))
+def pool_of_eight(data: Data) -> Example:
+    return Example(nn.AvgPool2d(8), (data.tensor("x", 1, 2, 8, 8),))

@@ -340,3 +340,17 @@ class ScalarArithmetic(nn.Module):
 @case(guards="numbers and tensors of lower rank broadcast; alpha multiplies the right operand")
 def scalar_arithmetic(data: Data) -> Example:
     return Example(ScalarArithmetic(), (data.tensor("x", 1, 3, 4), data.tensor("y", 4)))
+
+
+class Joined(nn.Module):
+    """Three tensors, and four, one below the other."""
+
+    def forward(
+        self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.cat((a, b, c)), torch.cat((a, b, c, d))
+
+
+@case(guards="three and four tensors are joined along their first dimension", backends=("xnnpack-fp32",))
+def joined_rows(data: Data) -> Example:
+    return Example(Joined(), tuple(data.tensor(name, 1, 4) for name in "abcd"))
