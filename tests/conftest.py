@@ -29,6 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 #: Folders of tests, that of the longest files first: processes that run files side by side end together.
 ORDER = ("exports", "runs", "commands", "lab", "unit")
+#: The folder whose tests are all slow: they prove the instruments, which no user installs.
+LAB = TESTS / "lab"
 
 
 def place(item: pytest.Item) -> int:
@@ -44,9 +46,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = any("::" in argument for argument in config.invocation_params.args if isinstance(argument, str))
     if config.option.slow or config.option.markexpr or named:
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
+    asked = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    with_lab = any(path.is_relative_to(LAB) for path in asked)
+    slow = [
+        item
+        for item in items
+        if item.get_closest_marker("slow") or (LAB in item.path.parents and not with_lab)
+    ]
     config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in set(slow)]
+    left_out = set(slow)
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

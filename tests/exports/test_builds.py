@@ -88,6 +88,7 @@ def test_what_is_quantized_in_place_is_not_taken_for_the_float_model() -> None:
     assert all(sample.floats != sample.expected for sample in made("in-place").samples)
 
 
+@pytest.mark.slow
 def test_a_quantized_build_of_which_nothing_is_said_names_the_way_out() -> None:
     found = list(wrongs(made("int8-unnamed")))
     assert found[0].startswith("output 0 ")
@@ -118,6 +119,7 @@ def test_outputs_of_methods_are_numbered_by_method() -> None:
     assert {len(sample.expected) for sample in decode.samples} == {2}
 
 
+@pytest.mark.slow
 def test_a_recorded_run_is_held_to_the_bound_of_its_own_method() -> None:
     def build(build: Build) -> object:
         program = zoo_builds.language_model(build)
@@ -139,6 +141,7 @@ def test_a_recorded_run_is_held_to_the_bound_of_its_own_method() -> None:
     assert all("(decode: recorded)" in line for line in wrong), wrong
 
 
+@pytest.mark.slow
 def test_state_that_does_not_reach_the_next_method_is_wrong_and_named() -> None:
     found = list(wrongs(made("forgetful")))
     assert found[0].startswith("output 0 (prefill, decode: example)")
@@ -174,6 +177,7 @@ def test_a_file_that_nothing_here_emitted_has_no_graph_and_is_run() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_bundle_is_its_program_and_decodes_with_what_it_is_tried_on() -> None:
     assert decode(made("bundle").pte).kind == "pte"
     decoded = decode(zoo_builds.bundle(Build("bundle")).pte)

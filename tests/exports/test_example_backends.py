@@ -112,12 +112,14 @@ def twice(lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[tor
     return [2.0 * output for output in xnnpack.run(lowered, inputs)]
 
 
+@pytest.mark.slow
 def test_a_delegate_that_nothing_runs_leaves_the_program_unrun() -> None:
     made = lowered_for(OUTSIDE)
     assert made.not_run == "nothing runs delegates of XnnpackBackend: its target names no simulator"
     assert (len(made.delegates), made.samples) == (1, ())
 
 
+@pytest.mark.slow
 def test_a_delegate_is_run_by_the_simulator_of_its_target() -> None:
     simulator = "executorch_goldens.exporting.inside.xnnpack:run"
     made = lowered_for(dataclasses.replace(OUTSIDE, simulator=simulator))

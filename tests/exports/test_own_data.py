@@ -279,7 +279,8 @@ def train(prepared: torch.fx.GraphModule) -> None:
 
 
 @pytest.mark.usefixtures("few_patterns")
-@pytest.mark.parametrize("target", ["xnnpack-int8", pytest.param("tosa-int", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", ["xnnpack-int8", "tosa-int"])
+@pytest.mark.slow
 def test_a_case_trains_and_always_the_same(target: str) -> None:
     first = export(case(train=train), target)
     torch.manual_seed(77)

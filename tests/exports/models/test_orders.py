@@ -123,7 +123,14 @@ def code_of(container: Container) -> CodeType:
     return code
 
 
-@pytest.mark.parametrize("container", CONTAINERS, ids=lambda container: container.case)
+@pytest.mark.parametrize(
+    "container",
+    [
+        # Its quantizer exports patterns for half a minute.
+        pytest.param(each, id=each.case, marks=[pytest.mark.slow] if each.target == "xnnpack-int8" else [])
+        for each in CONTAINERS
+    ],
+)
 def test_a_case_fills_the_container_whose_order_it_guards(
     container: Container, release: str, own_flatc: None
 ) -> None:

@@ -21,6 +21,9 @@ import pytest
 from executorch_goldens.patches import PATCHES
 from lab.stock.issues import CORRECTED
 
+#: Some sixty exports in three interpreters. A quick run has the patched cells of the cores.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 try:
@@ -102,7 +105,6 @@ def result() -> Callable[..., Any]:
     return result
 
 
-@pytest.mark.slow
 def test_the_order_of_partitions_follows_the_hash_seed_without_the_patch(result: Callable[..., Any]) -> None:
     assert {result("two_delegates", seed)["graph"] for seed in SEEDS} == {DISCOVERY, OTHER}
 
