@@ -140,7 +140,7 @@ def distances(one: Array, other: Array) -> Array:
     if kinds <= WHOLE:
         # Modulo 2**64: the larger less the smaller fits, whatever their signs.
         left, right = one.astype(np.uint64), other.astype(np.uint64)
-        return np.where(one > other, left - right, right - left).astype(np.float64)
+        return np.asarray(np.where(one > other, left - right, right - left), np.float64)
     wide = np.complex128 if "c" in kinds else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(np.abs(one.astype(wide) - other.astype(wide)))
