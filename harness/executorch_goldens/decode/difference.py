@@ -125,7 +125,7 @@ def _differ(a: Array, b: Array) -> Array:
 def _gaps(a: Array, b: Array) -> Array:
     """Return the absolute differences that are finite."""
     gaps = distances(a, b)
-    return gaps[np.isfinite(gaps)]
+    return np.asarray(gaps[np.isfinite(gaps)])
 
 
 def distances(one: Array, other: Array) -> Array:

@@ -21,7 +21,7 @@ from executorch_goldens.numerics.tolerances import ONE_CODE, allowed
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def exceeds(expected: Array, actual: Array, tolerance: Array) -> bool:
+def exceeds(expected: np.ndarray[Any, Any], actual: np.ndarray[Any, Any], tolerance: Array) -> bool:
     """Return whether a number is farther from the expected one than allowed; a non-finite one allows anything."""
     judged = np.isfinite(expected)
     allowed = np.broadcast_to(tolerance, expected.shape)[judged]
