@@ -414,6 +414,10 @@ class Lowered:
         empty.
     model
         A line for each parameter and buffer of the modules that such a case names, with a digest.
+    unchecked
+        The methods of such a program that the case gives no reference for.
+    accepted
+        See `executorch_goldens.registry.Case.unchecked`.
     metric
         None where the case has none, or the program was not run.
     """
@@ -442,6 +446,8 @@ class Lowered:
     data: tuple[tuple[str, bytes], ...] = ()
     recipe: str = ""
     model: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
 
     def by_method(self) -> tuple[Lowered, ...]:
         """Return it once for each of its methods, with that method's facts: outputs are numbered by method."""

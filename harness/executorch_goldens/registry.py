@@ -98,6 +98,9 @@ class Case:
         The releases that it can be built on; empty for all.
     core
         The releases on which the core has it, where the goldens of its zoo are compact; that of others is computed.
+    unchecked
+        What of its program nothing checks, and is recorded all the same: methods of a build, ``output 0`` of a cell
+        none of whose outputs can show an error; the case says why.
     is_build
         Whether `build` makes a whole program, given an `executorch_goldens.exporting.building.Build`: it is exported
         for `executorch_goldens.targets.BUILD` alone.
@@ -118,6 +121,7 @@ class Case:
     expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
     is_build: bool = False
 
     @property
@@ -173,7 +177,7 @@ class Registry:
 
 def wrongs(case: Case) -> Iterator[str]:
     """Yield the errors in the fields of `case`, names and their spelling first."""
-    for field_of_names in ("run_on", "backends", "also", "releases"):
+    for field_of_names in ("run_on", "backends", "also", "releases", "unchecked"):
         names = getattr(case, field_of_names)
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             yield f"{field_of_names} is a tuple of names, ('a',) or ('a', 'b'), and not {names!r}"
@@ -362,6 +366,7 @@ def case(
     sqnr: Mapping[str, float] | None = None,
     expects: Mapping[str, Mapping[str, str]] | None = None,
     releases: tuple[str, ...] = (),
+    unchecked: tuple[str, ...] = (),
     name: str | None = None,
     **former: Never,
 ) -> Callable[[B], B]:
@@ -396,6 +401,7 @@ def case(
                 sqnr=sqnr or {},
                 expects=expects or {},
                 releases=releases,
+                unchecked=unchecked,
                 is_build=takes_build(build),
             )
         )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Callable, Mapping
 
 import pytest
 import torch
+from executorch.exir import to_edge_transform_and_lower
+from torch import nn
 from torch.utils import _pytree as pytree
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens import equality, golden, unchecked
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.rightness import wrongs
 from executorch_goldens.registry import Case, Registry, ZooError, load, takes_build
@@ -21,7 +24,9 @@ from executorch_goldens.releases import load as load_releases
 from executorch_goldens.review.edits import edits
 from executorch_goldens.running.selection import load_cells
 from tests.support import zoo_builds
-from tests.support.making import golden_of, outcomes
+from tests.support.making import golden_of, objection, outcomes
+
+Function = Callable[[torch.Tensor], object]
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
 ZOO = "tests.support.zoo_builds"
@@ -276,3 +281,81 @@ def test_a_golden_names_the_parameters_of_the_model() -> None:
     assert not equality.equal(golden_of(lowered), golden_of(other))
     # What was recorded before there was such is the same.
     assert equality.equal(golden_of(dataclasses.replace(lowered, model=())), golden_of(lowered))
+
+
+class Computing(nn.Module):
+    """Computes a function of one input."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> object:
+        return self.function(x)
+
+
+def unchecked_build(
+    held: Mapping[str, Function], accepted: tuple[str, ...] = (), **methods: Function
+) -> Lowered:
+    """Return a program of `methods`, of which those in `held` are held to other functions."""
+    inputs = (torch.arange(8.0) - 3,)
+
+    def build(build: Build) -> object:
+        for name, function in held.items():
+            build.method(Computing(function), inputs, name)
+        programs = {
+            name: torch.export.export(Computing(function), inputs, strict=True)
+            for name, function in methods.items()
+        }
+        return to_edge_transform_and_lower(programs, compile_config=zoo_builds.CONFIG).to_executorch()
+
+    result = export(Case("any", "any", "any", build, is_build=True, unchecked=accepted), "built").result
+    assert isinstance(result, Lowered), result
+    return result
+
+
+@pytest.mark.parametrize("held", [(), ("forward",)])
+def test_methods_without_a_reference_are_recorded_only_if_the_case_says_so(held: tuple[str, ...]) -> None:
+    methods: dict[str, Function] = {"forward": lambda x: x + 1, "other": lambda x: x / (x - x)}
+    references = {name: methods[name] for name in held}
+    left = [name for name in methods if name not in held]
+    first, *ways_out = unchecked.objection(unchecked_build(references, **methods))
+    assert first == "; ".join(f"nothing says what method {name} gives" for name in left)
+    names = ", ".join(f'"{name}"' for name in left) + ("," if len(left) == 1 else "")
+    assert ways_out[-1] == f"if that is meant: unchecked=({names}) in its @case, with the reason"
+    accepted = unchecked_build(references, tuple(left), **methods)
+    assert unchecked.objection(accepted) == ()
+    listed = "; ".join(f"method {name}" for name in left)
+    assert f"\nunchecked: {listed}\n" in golden_of(accepted)[golden.MANIFEST]
+
+
+@pytest.mark.parametrize(
+    ("function", "is_what"),
+    [
+        (lambda x: (x - x) / (x - x), "NaN in every element"),
+        (lambda x: 1 / (x - x).abs(), "infinite or NaN in every element"),
+        (lambda x: x[:0] * 2, "empty"),
+        (lambda x: x * 0 + 3, "3.0 in every element"),
+    ],
+)
+def test_outputs_that_show_no_error_are_recorded_only_if_the_case_says_so(
+    function: Function, is_what: str
+) -> None:
+    lowered = unchecked_build({"forward": function}, forward=function)
+    assert list(wrongs(lowered)) == []
+    judged = objection(lowered)
+    assert judged is not None
+    assert (judged.name, judged.reason) == ("imprecise", f"output 0 is {is_what}, which shows no error")
+    accepted = dataclasses.replace(lowered, accepted=("output 0",))
+    assert objection(accepted) is None
+    assert f"\nunchecked: output 0 is {is_what}\n" in golden_of(accepted)[golden.MANIFEST]
+
+
+def test_an_output_that_shows_no_error_beside_one_that_does_is_counted_and_recorded() -> None:
+    def function(x: torch.Tensor) -> object:
+        return x + 1, x * 0 + 3
+
+    lowered = unchecked_build({"forward": function}, forward=function)
+    assert unchecked.objection(lowered) == ()
+    assert unchecked.of(lowered) == ("output 1 is 3.0 in every element",)
+    assert "unchecked:" not in golden_of(made("plain"))[golden.MANIFEST]

@@ -11,6 +11,8 @@ import numpy as np
 from executorch_goldens.decode.constant import Array
 from executorch_goldens.decode.numbers import Double, Float32
 
+#: numpy's kinds of dtypes of whole numbers.
+WHOLE = frozenset("biu")
 #: Number of differing elements that are shown, from the first.
 SHOWN = 3
 #: Elements compared at once, so that comparing large tensors does not double the memory they take.
@@ -122,10 +124,26 @@ def _differ(a: Array, b: Array) -> Array:
 
 def _gaps(a: Array, b: Array) -> Array:
     """Return the absolute differences that are finite."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        wide = np.complex128 if np.iscomplexobj(a) or np.iscomplexobj(b) else np.float64
-        gaps = np.abs(a.astype(wide) - b.astype(wide))
+    gaps = distances(a, b)
     return np.asarray(gaps[np.isfinite(gaps)])
+
+
+def distances(one: Array, other: Array) -> Array:
+    """Return the absolute difference of each element as the nearest float64, NaN where it is undefined.
+
+    Integers and booleans are subtracted as integers: float64 cannot hold those beyond 2**53.
+
+    >>> distances(np.array([2**53 + 1, -(2**63)]), np.array([2**53 + 2, 2**63 - 1])).tolist()
+    [1.0, 1.8446744073709552e+19]
+    """
+    kinds = {one.dtype.kind, other.dtype.kind}
+    if kinds <= WHOLE:
+        # Modulo 2**64: the larger less the smaller fits, whatever their signs.
+        left, right = one.astype(np.uint64), other.astype(np.uint64)
+        return np.asarray(np.where(one > other, left - right, right - left), np.float64)
+    wide = np.complex128 if "c" in kinds else np.float64
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(np.abs(one.astype(wide) - other.astype(wide)))
 
 
 def _text(number: Any) -> str:

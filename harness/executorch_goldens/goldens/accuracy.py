@@ -131,7 +131,10 @@ class Nearness:
         if not wanted.size:
             return cls("empty")
         if not all(each.dtype.startswith(("float", "complex")) for pair in pairs for each in pair):
-            return cls(f"{np.count_nonzero(wanted == given)} of {wanted.size} equal")
+            equal = sum(
+                np.count_nonzero(one.array().ravel() == other.array().ravel()) for one, other in pairs
+            )
+            return cls(f"{equal} of {wanted.size} equal")
         return cls(*_of_numbers(wanted, given))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.decode.difference import distances
 
 #: Differing elements of a tensor that are shown.
 SHOWN_ELEMENTS = 4
@@ -34,13 +35,11 @@ class Deviation:
     tolerance: npt.NDArray[np.float64] | float = 0.0
 
     def differences(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        actual, expected = self.actual.wide(), self.expected.wide()
-        with np.errstate(invalid="ignore"):
-            difference = np.abs(actual - expected)
+        actual, expected = self.actual.array(), self.expected.array()
         # A NaN where a number should be differs by infinity; NaN against NaN, and an infinity against the same one,
         # do not differ.
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
-        return np.where(same, 0.0, np.nan_to_num(difference, nan=np.inf, posinf=np.inf))
+        return np.where(same, 0.0, np.nan_to_num(distances(actual, expected), nan=np.inf, posinf=np.inf))
 
     def allows(self) -> bool:
         """True if some element may be off."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from executorch_goldens import variations
 from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
-from executorch_goldens.goldens import accuracy, parts
+from executorch_goldens.goldens import accuracy, parts, unchecked
 from executorch_goldens.goldens.golden import (
     CONTENTS,
     COUNTED,
@@ -31,7 +31,7 @@ INFORMATIVE = ("patches", "shortcuts", "variations", "trace", PASSES, "kernels",
 
 #: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`;
 #: `PARTS` and `MODEL` came later as well. What only one of two goldens says is not compared.
-ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, PASSES, "kernels", "validated")
+ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, PASSES, "kernels", "validated", unchecked.FIELD)
 ADDED_COUNTS = ("duplicated ",)
 
 #: Ends the lines of the manifest that have a digest of bytes.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from executorch_goldens.artifact import Artifact, Failure, Lowered, PassRun, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
 from executorch_goldens.decode.formats import layout_digest
-from executorch_goldens.goldens import accuracy, parts
+from executorch_goldens.goldens import accuracy, parts, unchecked
 from executorch_goldens.goldens.golden import (
     DATA,
     DIGESTS,
@@ -78,6 +78,8 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
         fields.append((RECIPE, result.recipe))
     fields.append(("numerics", made_with.numerics))
     if isinstance(result, Lowered):
+        if left := unchecked.of(result):
+            fields.append((unchecked.FIELD, "; ".join(left)))
         fields += [
             (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))
         ]

@@ -158,12 +158,9 @@ def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> 
 
     What is cut off there may be so with a state and without.
     """
-    given = [each.outputs[index].wide() for each in lowered.samples]
-    least, most = (
-        min(each.min(initial=np.inf) for each in given),
-        max(each.max(initial=-np.inf) for each in given),
-    )
-    inside = (least < sample.outputs[index].wide()) & (sample.outputs[index].wide() < most)
+    given = np.concatenate([each.outputs[index].array().ravel() for each in lowered.samples])
+    own = sample.outputs[index].array()
+    inside = (given.min() < own) & (own < given.max()) if given.size else own == own
     tolerance = np.where(inside, lowered.tolerance(sample, index), np.inf)
     return Deviation("", alone.floats[index], sample.floats[index], tolerance)
 

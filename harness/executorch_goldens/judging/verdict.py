@@ -12,7 +12,7 @@ from executorch_goldens import targets
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import parts
+from executorch_goldens.goldens import parts, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.equality import compared, without_digests
@@ -136,7 +136,7 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
         # An infinite scale, for instance, explains what no program makes right.
         explained = (useless.reason, *useless.detail) if useless is not None else ()
         return Verdict(cell, "corrupt", wrong[0], (*wrong[1:], *explained), excess=excess(result))
-    return useless or _imprecise(cell, result)
+    return useless or _imprecise(cell, result) or _unchecked(cell, result)
 
 
 def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
@@ -175,6 +175,12 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
     )
     way_out = f"an outcome that rounding decides checks little: {better_conditioned(cell.target)}"
     return Verdict(cell, "imprecise", reason, (*_not_looked_into(result), way_out))
+
+
+def _unchecked(cell: Cell, result: Lowered) -> Verdict | None:
+    """Object to a program of which less is checked than its case says."""
+    found = unchecked.objection(result)
+    return Verdict(cell, "imprecise", found[0], found[1:]) if found else None
 
 
 def _not_looked_into(result: Lowered) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.decode.difference import distances
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
@@ -257,8 +258,7 @@ def pictures(one: Array, other: Array, labels: tuple[str, str], apart: Array | N
         apart = _distance(other, one) > 0
     left, right = _wide(one), _wide(other)
     scale = _range(np.concatenate([left.ravel(), right.ravel()]))
-    with np.errstate(invalid="ignore"):
-        difference = right - left
+    difference = np.where(one > other, -1.0, 1.0) * distances(other, one)
     return [
         picture(left, labels[0], scale, apart),
         picture(right, labels[1], scale, apart),

@@ -259,6 +259,7 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
         yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
         yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
+    yield from held_to_nothing(run.unchecked)
     if run.confirmed:
         yield (
             f"confirmed, with these variations and newer fields added: {count(len(run.confirmed), 'golden')}"
@@ -362,6 +363,17 @@ def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
         named = [f"{cell} ({why})" for cell, why in found.items()]
         more = f", and {len(named) - SHOWN_WRONG} more" if len(named) > SHOWN_WRONG else ""
         yield (f"operators: not all seen in {len(found)} of these: {', '.join(named[:SHOWN_WRONG])}{more}")
+
+
+def held_to_nothing(found: Mapping[Cell, str]) -> Iterator[str]:
+    """Yield what of each program nothing checks.
+
+    >>> list(held_to_nothing({Cell("built", "app"): "method decode"}))
+    ['unchecked: built/app: method decode']
+    """
+    yield from (f"unchecked: {cell}: {what}" for cell, what in [*found.items()][:SHOWN_ACCEPTED])
+    if len(found) > SHOWN_ACCEPTED:
+        yield f"unchecked: {count(len(found) - SHOWN_ACCEPTED, 'more cell')}; their manifests say what"
 
 
 def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tuple[list[str], list[str]]:

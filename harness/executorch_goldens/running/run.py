@@ -16,7 +16,7 @@ from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.cluster.sweep import ClusterSweep
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import equality, golden, rendering, roots
+from executorch_goldens.goldens import equality, golden, rendering, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging import known
@@ -56,6 +56,8 @@ class Run:
         Of the cells that were checked.
     accuracies
         Of those of them whose program is right, how near it is to eager.
+    unchecked
+        What of the checked cells' programs nothing checks.
     reuse
         Use of the cache of exports; None for a run without one.
     confirmed
@@ -92,6 +94,7 @@ class Run:
         self.seconds = self.results.seconds.over(seconds.committed(plan.root))
         self.verdicts: dict[Cell, Verdict] = {}
         self.accuracies: dict[Cell, Accuracy] = {}
+        self.unchecked: dict[Cell, str] = {}
         self.confirmed: list[Cell] = []
         self.lacking: list[Cell] = []
         self.stale: dict[Cell, str] = {}
@@ -264,6 +267,8 @@ class Run:
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         if found.texts is not None and isinstance(made, Lowered):
             self.accuracies[cell] = Accuracy.of(made)
+        if found.texts is not None and (left := golden.fields(found.texts).get(unchecked.FIELD)):
+            self.unchecked[cell] = left
 
     # Known defects of a compact root
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.lowered_backend_module import LoweredBackendModule
@@ -121,11 +120,7 @@ def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> boo
     return any(
         (expected.dtype, expected.shape) == (actual.dtype, actual.shape)
         and not expected.dtype.startswith("complex")
-        and exceeds(
-            expected.array().astype(np.float64),
-            actual.array().astype(np.float64),
-            lowered.tolerance(sample, index),
-        )
+        and exceeds(expected.array(), actual.array(), lowered.tolerance(sample, index))
         for index, (expected, actual) in enumerate(zip(sample.expected, outputs, strict=False))
     )
 

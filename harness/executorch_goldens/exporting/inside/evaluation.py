@@ -11,6 +11,7 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import Node
 
+from executorch_goldens.decode.difference import distances
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics import rounding
@@ -20,12 +21,11 @@ from executorch_goldens.numerics.tolerances import ONE_CODE, allowed
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def exceeds(expected: Array, actual: Array, tolerance: Array) -> bool:
+def exceeds(expected: np.ndarray[Any, Any], actual: np.ndarray[Any, Any], tolerance: Array) -> bool:
     """Return whether a number is farther from the expected one than allowed; a non-finite one allows anything."""
     judged = np.isfinite(expected)
     allowed = np.broadcast_to(tolerance, expected.shape)[judged]
-    with np.errstate(invalid="ignore", over="ignore"):
-        difference = np.abs(actual[judged] - expected[judged])
+    difference = distances(actual[judged], expected[judged])
     return bool((np.nan_to_num(difference, nan=np.inf, posinf=np.inf) > allowed).any())
 
 

@@ -26,6 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.decode.difference import distances
 from executorch_goldens.exporting.blame import judging
 from executorch_goldens.exporting.eager import FLOAT8, is_float8
 from executorch_goldens.exporting.numerics.arithmetic import (
@@ -332,8 +333,7 @@ def distance(moved: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.
 
     Where eager gives no number nothing is compared; where a moved run gives none, anything may come.
     """
-    with np.errstate(invalid="ignore", over="ignore"):
-        far = np.nan_to_num(np.abs(moved - expected), nan=np.inf)
+    far = np.nan_to_num(distances(moved, expected), nan=np.inf)
     return np.maximum(np.where(np.isfinite(expected), far, 0.0), TOUCHED)
 
 
@@ -463,7 +463,7 @@ class _Distances:
             # Rounding decides of the shape.
             self.furthest[index].fill(np.inf)
         elif value in rounding and rounding.is_rounded(value):
-            self.furthest[index] = np.maximum(self.furthest[index], distance(made.wide(), right.wide()))
+            self.furthest[index] = np.maximum(self.furthest[index], distance(made.array(), right.array()))
             self.shifts[index] = max(self.shifts[index], _shift(made.wide(), right.wide()))
 
     def _inputs(self) -> list[list[Any]]:

@@ -1,0 +1,69 @@
+"""Names what nothing checks in a program: methods without a reference, outputs that cannot show an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from executorch_goldens.artifact import Lowered, Tensor
+
+#: Field of a manifest that lists it.
+FIELD = "unchecked"
+
+
+def of(lowered: Lowered) -> tuple[str, ...]:
+    """Return what nothing checks, in words: methods, and outputs that would be equal if nothing were computed."""
+    outputs = (f"{name} is {why}" for name, why in _outputs(lowered).items() if why)
+    return (*(f"method {name}" for name in lowered.unchecked), *outputs)
+
+
+def objection(lowered: Lowered) -> tuple[str, ...]:
+    """Return why a program is not recorded, and the way out; empty where its case accepts what is unchecked.
+
+    Outputs that cannot show an error are an objection where no other output of the program can.
+    """
+    methods = [name for name in lowered.unchecked if name not in lowered.accepted]
+    outputs = _outputs(lowered)
+    # Constants that lowering folds are compared with what the delegates hold.
+    nothing = outputs if all(outputs.values()) and not lowered.codes else {}
+    left = [*methods, *(name for name in nothing if name not in lowered.accepted)]
+    if not left:
+        return ()
+    what = [f"nothing says what method {name} gives" for name in methods]
+    what += [f"{name} is {why}, which shows no error" for name, why in nothing.items() if name in left]
+    names = tuple(dict.fromkeys((*lowered.accepted, *left)))
+    accepting = "unchecked=(" + ", ".join(f'"{name}"' for name in names) + (",)" if len(names) == 1 else ")")
+    declare = [f'build.method(module, inputs, "{name}") declares it' for name in methods]
+    return "; ".join(what), *declare, f"if that is meant: {accepting} in its @case, with the reason"
+
+
+def _outputs(lowered: Lowered) -> dict[str, str]:
+    """Return the outputs of a program that was run, each with why it shows no error; empty where it shows one."""
+    return {
+        name: _shows_nothing(values) for method in lowered.by_method() for name, values in _by_output(method)
+    }
+
+
+def _by_output(method: Lowered) -> Iterator[tuple[str, list[Tensor]]]:
+    """Yield the name of each output of a method, and what is expected in each sample."""
+    for index, _ in enumerate(method.samples[0].expected if method.samples else ()):
+        values = [sample.expected[index] for sample in method.samples if index < len(sample.expected)]
+        yield f"{method.samples[0].method} output {index}".lstrip(), values
+
+
+def _shows_nothing(values: Sequence[Tensor]) -> str:
+    """Return what an output is in all samples; empty where its values differ.
+
+    >>> _shows_nothing([Tensor.of(np.array([np.nan, np.nan]))]), _shows_nothing([Tensor.of(np.array([1, 1]))])
+    ('NaN in every element', '1 in every element')
+    """
+    numbers = np.concatenate([each.array().ravel() for each in values])
+    if not numbers.size:
+        return "empty"
+    if np.isnan(numbers).all():
+        return "NaN in every element"
+    if not np.isfinite(numbers).any():
+        return "infinite or NaN in every element"
+    # One number is compared with one number.
+    return f"{numbers[0]} in every element" if numbers.size > 1 and (numbers == numbers[0]).all() else ""
