@@ -51,8 +51,8 @@ class Recorder:
     began
         When, in nanoseconds: a file that was changed later may have been read before.
     facts
-        Kind, place and, of a directory, the name that was looked for; to what was seen there, None for a file's
-        content.
+        Kind, place and, of a directory, the name that was looked for; to what was seen there: of a file that was read,
+        `state_when_read`.
     case
         The file of the case's module, and the function there that makes the case; None if it is no such function.
     """
@@ -320,7 +320,8 @@ class Recorder:
         self._is_copy = self._spill is not None
 
     def _file(self, path: object) -> None:
-        self._note(FILE, source_of(self._place(path)), "", lambda: None)
+        place = source_of(self._place(path))
+        self._note(FILE, place, "", lambda: state_when_read(place))
 
     def _note(self, kind: str, place: str, what: str, see: Callable[[], Any]) -> None:
         key = (kind, place, what)
@@ -353,6 +354,15 @@ def source_of(file: str) -> str:
         with contextlib.suppress(ValueError, NotImplementedError):
             return importlib.util.source_from_cache(file)
     return file
+
+
+def state_when_read(file: str) -> tuple[int, int, int] | None:
+    """Return a file's size, time of modification and inode, which further names of it do not change."""
+    try:
+        found = _stat(file)
+    except OSError:
+        return None
+    return (found.st_size, found.st_mtime_ns, found.st_ino)
 
 
 def seen(found: os.stat_result) -> str:

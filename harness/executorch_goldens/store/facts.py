@@ -36,7 +36,6 @@ from executorch_goldens.exporting.recording import (
 )
 from executorch_goldens.files import durable
 from executorch_goldens.store import functions
-from executorch_goldens.store.installed import Installed
 
 #: A file that is as young as this when it is read may change again without a new modification time.
 SETTLED_NS = 2_000_000_000
@@ -171,9 +170,8 @@ class Digests:
                 )
             except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
                 self.known = {}
-        self._before = {file: found[4] for file, found in self.known.items()}
+        self._before = dict(self.known)
         self._parts: dict[tuple[str, str], str] = {}
-        self.installed = Installed()
 
     def of(self, file: str) -> str:
         """Return the digest of a file, `NOTHING` where there is none to read: a directory, a pipe."""
@@ -196,9 +194,25 @@ class Digests:
             self._parts[function, whole] = _digest_of_part(file, function, whole)
         return self._parts[function, whole]
 
-    def is_as_before(self, file: str) -> bool:
-        """Return whether a file has the content that it had when this process began."""
-        return file in self._before and self._before[file] == self.of(file)
+    def is_as_read(self, file: str, when_read: Sequence[int] | None, began: int) -> bool:
+        """Return whether of a file only the time of change moved: a further name, as installers make, changes that.
+
+        Parameters
+        ----------
+        when_read
+            Its size, time of modification and inode when it was read; None if there was none.
+        began
+            Before it was read, in nanoseconds.
+        """
+        try:
+            size, modified, _, inode = state_of(file)
+        except OSError:
+            return False
+        if when_read is None or (size, modified, inode) != (*when_read,) or _is_late(modified, began):
+            return False
+        # Whoever writes to a file may put its time back.
+        before = self._before.get(file)
+        return before is None or (*before[:2], before[3]) != (*when_read,) or before[4] == self.of(file)
 
     def learn(self, files: Iterable[str]) -> None:
         """Digest files beside each other: hashing lets go of the interpreter's lock."""
@@ -233,10 +247,14 @@ def digest_of(file: str) -> str:
 def changed_since(file: str, began: int) -> bool:
     """Return whether a file may have been read before its last change."""
     try:
-        changed = state_of(file)[2]
+        return _is_late(state_of(file)[2], began)
     except OSError:
         return False
-    return changed + (LAG_NS if changed % 1_000_000_000 else ROUNDED_NS) >= began
+
+
+def _is_late(at: int, began: int) -> bool:
+    """Return whether a time of a file may be after `began`."""
+    return at + (LAG_NS if at % 1_000_000_000 else ROUNDED_NS) >= began
 
 
 def digest_of_names(names: Iterable[str]) -> str:
@@ -260,23 +278,14 @@ class View:
 
     def of(self, record: Record) -> tuple[Fact, ...]:
         """Return the facts of a record; raise `UnsettledError` where a file was changed while it was made."""
-        files = [place for kind, place, _, _ in record.facts if kind == FILE]
+        files = {place: value for kind, place, _, value in record.facts if kind == FILE}
         self.digests.learn(files)
-        for file in files:
-            # Another name of the same file, as installers make, changes its time as well.
-            if changed_since(file, record.began) and not (
-                self.digests.is_as_before(file) or self._is_as_installed(file, record.began)
+        for file, when_read in files.items():
+            if changed_since(file, record.began) and not self.digests.is_as_read(
+                file, when_read, record.began
             ):
                 raise UnsettledError(file)
         return tuple(sorted(set(self._facts(record))))
-
-    def _is_as_installed(self, file: str, began: int) -> bool:
-        """Return whether a file has the digest that its package had recorded before `began`, in nanoseconds."""
-        found = self.digests.installed.recorded(file)
-        if found is None:
-            return False
-        record, digest = found
-        return digest == self.digests.of(file) and not changed_since(record, began)
 
     def _facts(self, record: Record) -> Iterator[Fact]:
         listings: dict[str, dict[str, list[str]]] = {}

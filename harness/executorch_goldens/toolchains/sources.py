@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 
 from executorch_goldens.files import git
 from executorch_goldens.files.wording import count
-from executorch_goldens.store.installed import RECORD
 from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, name_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
@@ -55,7 +54,7 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
 
     def make(aside: Path) -> None:
         environments.says(f"laying {count(len(changed), 'file')} of {described(sources)} over {below.name}")
-        shutil.copytree(below, aside, symlinks=True, copy_function=_linked)
+        shutil.copytree(below, aside, symlinks=True, copy_function=os.link)
         # A link to the file of the environment below.
         (aside / MADE).unlink(missing_ok=True)
         environments.sign(aside, f"{name_of(below)} + {described(sources)}")
@@ -66,18 +65,6 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
     os.utime(made)
     _forget(environments, below)
     return made
-
-
-def _linked(source: str, target: str) -> None:
-    """Let a file have a second name; a package's RECORD is copied.
-
-    A second name changes the time of change of a file. A run of the environment below takes it as written to, unless
-    its RECORD has its digest and was not touched.
-    """
-    if Path(source).name == RECORD:
-        shutil.copy2(source, target)
-    else:
-        os.link(source, target)
 
 
 def _forget(environments: Environments, below: Path) -> None:
