@@ -24,15 +24,18 @@ from typing import Any
 import msgspec
 
 from executorch_goldens.exporting.recording import (
+    ALL,
     FILE,
+    LINK,
     LISTING,
+    NOTHING,
     OUTPUTS,
     PART,
     PATH,
     VARIABLE,
     by_stem,
     matching,
-    seen,
+    queried,
 )
 from executorch_goldens.files import durable
 from executorch_goldens.store import functions
@@ -53,9 +56,6 @@ NO_VARIABLES = (
     *OUTPUTS,
 )
 
-#: Value of a missing or unreadable file.
-NOTHING = "nothing"
-
 
 class UnsettledError(Exception):
     """A file that was changed while it may have been read; its path is the message."""
@@ -71,7 +71,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
     place
         A path as `Places.named` has it, or the name of a variable.
     wanted
-        Of a directory, the names that were looked for there; of a part of a file, the function.
+        Of a directory, the names that were looked for there; of a part of a file, the function; of a path, the query.
     value
         Digest of a file's content, of a part of it or of the names; what is at the path; the variable's value.
     """
@@ -83,7 +83,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
 
     def __str__(self) -> str:
         if self.kind == VARIABLE:
-            return f"variable {self.place}"
+            return "the names of all variables" if self.place == ALL else f"variable {self.place}"
         place = re.sub(r"^<path \d+>/?", "", self.place) or "."
         return f"the listing of {place}" if self.kind == LISTING else place
 
@@ -292,18 +292,22 @@ class View:
         read = {place for kind, place, _, _ in record.facts if kind == FILE}
         for kind, place, wanted, value in record.facts:
             if kind == VARIABLE:
-                if place not in NO_VARIABLES:
+                if place == ALL:
+                    yield Fact(VARIABLE, ALL, (), _variables(value.split("\0")))
+                elif place not in NO_VARIABLES:
                     yield Fact(VARIABLE, place, (), _value(value))
             elif kind == LISTING:
                 listings.setdefault(place, {})[wanted] = value
-            elif kind == PATH and place in read:
+            elif kind == PATH and not wanted and place in read:
                 # Its content says more.
                 continue
             elif (named := self.places.named(place)) is not None:
                 if kind == FILE and record.case is not None and place == record.case[0]:
                     yield Fact(PART, named, record.case[1:], self.digests.of_part(*record.case))
+                elif kind == FILE:
+                    yield Fact(FILE, named, (), self.digests.of(place))
                 else:
-                    yield Fact(kind, named, (), self.digests.of(place) if kind == FILE else value)
+                    yield Fact(PATH, named, (wanted,) if wanted else (), self._seen(value, wanted))
         for place, looked in listings.items():
             named = self.places.named(place)
             # Other machines have different neighbours of a root.
@@ -311,11 +315,17 @@ class View:
                 every = tuple(sorted(looked))
                 yield Fact(LISTING, named, every, digest_of_names(_names(looked, every)))
 
+    def _seen(self, value: str, what: str) -> str:
+        """Return what a query found, where a link leads to by the name of that place."""
+        return self.places.named(value) or value if what == LINK else value
+
     def differing(self, facts: Sequence[Fact]) -> Fact | None:
         """Return the first of `facts` that is no more so; None where all hold."""
         return next((fact for fact in facts if self._now(fact) != fact.value), None)
 
     def _now(self, fact: Fact) -> str:
+        if fact.kind == VARIABLE and fact.place == ALL:
+            return _variables(self.variables)
         if fact.kind == VARIABLE:
             return _value(self.variables.get(fact.place))
         path = self.places.path(fact.place)
@@ -324,10 +334,8 @@ class View:
         if fact.kind == PART:
             return self.digests.of_part(path, *fact.wanted)
         if fact.kind == PATH:
-            try:
-                return seen(os.stat(path))
-            except OSError:
-                return NOTHING
+            what = "".join(fact.wanted)
+            return self._seen(queried(path, what), what)
         if path not in self._stems:
             try:
                 self._stems[path] = by_stem(os.listdir(path))
@@ -354,6 +362,11 @@ def _digest_of_part(file: str, function: str, whole: str) -> str:
     except (OSError, UnicodeDecodeError):
         return whole
     return whole if part is None else hashlib.sha256(part.encode()).hexdigest()
+
+
+def _variables(names: Iterable[str]) -> str:
+    """Return the names of all variables, those of no meaning aside."""
+    return " ".join(sorted({*names} - {*NO_VARIABLES}))
 
 
 def _value(value: str | None) -> str:

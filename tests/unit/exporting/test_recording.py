@@ -175,9 +175,17 @@ def house_and_edit(draw: st.DrawFn) -> tuple[dict[str, str], dict[str, str | Non
 
 
 def apply(house: House, edits: Mapping[str, str | None]) -> None:
+    """Write and delete files; an arrow and a target are a link, the mark of a program lets a file be run."""
     for name, text in edits.items():
+        path = house.folder / name
+        if text is None or path.is_symlink():
+            path.unlink(missing_ok=True)
         if text is None:
-            (house.folder / name).unlink(missing_ok=True)
+            continue
+        if text.startswith("-> "):
+            path.symlink_to(text.removeprefix("-> "))
+        elif text == "#!":
+            path.chmod(0o755)
         else:
             house.write(name, text)
 
@@ -284,6 +292,42 @@ KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool
         {"flag": ""},
         True,
     ),
+    "whether a file may be run": (
+        "import os; result = os.access('a.txt', os.X_OK)",
+        {"a.txt": "1"},
+        {"a.txt": "#!"},
+        True,
+    ),
+    "where a link leads to": (
+        "import os; result = os.readlink('link')",
+        {"link": "-> a.txt"},
+        {"link": "-> b.txt"},
+        True,
+    ),
+    "whether there is a link": (
+        "import pathlib; result = pathlib.Path('link').is_symlink()",
+        {"link": "-> a.txt", "a.txt": "1"},
+        {"link": "1"},
+        True,
+    ),
+    "a link that leads nowhere yet": (
+        "import os; result = os.path.exists('link')",
+        {"link": "-> gone.txt"},
+        {"gone.txt": "1"},
+        True,
+    ),
+    "the size of a file that was listed": (
+        "import os; result = [each.stat().st_size for each in os.scandir('data')]",
+        {"data/1.a": "1"},
+        {"data/1.a": "12"},
+        True,
+    ),
+    "whether what was listed is a directory": (
+        "import os; result = [each.is_dir() for each in os.scandir('data')]",
+        {"data/1": ""},
+        {"data/1": None, "data/1/a": ""},
+        True,
+    ),
     "the size of a file": (
         "import os; result = os.path.getsize('a.txt')",
         {"a.txt": "1"},
@@ -379,6 +423,17 @@ def test_what_each_kind_of_change_does(kind: str, how: str, house: House) -> Non
         ("import os; result = os.environ.get('WORD', '')", True),
         ("import os; result = os.getenv('WORD')", True),
         ("import os; result = 'WORD' in os.environ", True),
+        ("import os; result = os.environb.get(b'WORD')", True),
+        ("import os; result = os.getenvb(b'WORD')", True),
+        ("import posix; result = posix.environ.get(b'WORD')", True),
+        ("import os; result = os.path.expandvars('$WORD')", True),
+        ("import os; next(iter(os.environ)); result = os.environ.get('WORD')", True),
+        ("import os; next(iter(os.environ.items())); result = os.environ.get('WORD')", True),
+        ("import os; result = sorted(os.environ)", True),
+        ("import os; result = [name for name in os.environb if name == b'WORD']", True),
+        ("import os; result = [value for name, value in os.environ.items() if name == 'WORD']", True),
+        ("import os; result = dict(os.environ).get('WORD')", True),
+        ("import os; result = len(os.environ)", True),
         ("import os; os.environ['WORD'] = 'own'; result = os.environ['WORD']", False),
         # What passes it on as a whole reads none.
         ("import os; result = len(os.environ.copy()) > 0", False),
