@@ -20,6 +20,8 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, name_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
+#: The file of a package's metadata that lists its files (Python Packaging, "Recording installed projects").
+RECORD = "RECORD"
 #: Folders of the package; a checkout has at least one.
 PARTS = ("exir", "backends")
 #: Environments over one other that are kept.
@@ -54,7 +56,7 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
 
     def make(aside: Path) -> None:
         environments.says(f"laying {count(len(changed), 'file')} of {described(sources)} over {below.name}")
-        shutil.copytree(below, aside, symlinks=True, copy_function=os.link)
+        shutil.copytree(below, aside, symlinks=True, copy_function=_linked)
         # A link to the file of the environment below.
         (aside / MADE).unlink(missing_ok=True)
         environments.sign(aside, f"{name_of(below)} + {described(sources)}")
@@ -65,6 +67,14 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
     os.utime(made)
     _forget(environments, below)
     return made
+
+
+def _linked(source: str, target: str) -> None:
+    """Let a file have a second name; a package's list of its files is copied, which installers write to."""
+    if Path(source).name == RECORD:
+        shutil.copy2(source, target)
+    else:
+        os.link(source, target)
 
 
 def _forget(environments: Environments, below: Path) -> None:
