@@ -622,8 +622,6 @@ class Artifact:
         The passes and node visitors that ran.
     shortcuts
         Names of the shortcuts that were installed.
-    kernels
-        The kernels that the exporting process had loaded: how many, and the digest of their names.
     twins
         Results of further processes for the same request that began with the same memory; see `running.factors`.
     """
@@ -633,7 +631,6 @@ class Artifact:
     seconds: float
     watched: Watched | None = None
     shortcuts: tuple[str, ...] = ()
-    kernels: str = ""
     twins: tuple[Artifact, ...] = ()
 
 

@@ -254,7 +254,7 @@ def test_an_index_that_says_nothing_is_no_index_without_news(temporary: Path) ->
 GITHUB = """
 const done = [];
 const note = (name) => async (words) => { done.push([name, words]); };
-const context = {repo: {owner: 'o', repo: 'r'}, payload: {workflow_run: {head_sha: 'abc'}}};
+const context = {repo: {owner: 'o', repo: 'r'}, payload: {workflow_run: RUN}};
 const core = {info: (text) => done.push(['info', text])};
 const lists = {pulls: REQUESTS, comments: COMMENTS};
 const github = {
@@ -268,14 +268,19 @@ const github = {
 SCRIPT
 })().then(() => console.log(JSON.stringify(done)), (error) => { console.error(error.message); process.exit(1); });
 """
-REQUEST = {"number": 7, "head": {"sha": "abc"}}
+TRIGGER = {"head_sha": "abc", "head_branch": "fix", "head_repository": {"full_name": "fork/r"}}
+REQUEST = {"number": 7, "head": {"sha": "abc", "ref": "fix", "repo": {"full_name": "fork/r"}}}
 
 
 def comment(folder: Path, text: str, requests: object, comments: object) -> subprocess.CompletedProcess[str]:
     """Run the script of comment.yml over a text."""
     (folder / "summary.md").write_text(text)
     lines = script(WORKFLOWS / "comment.yml", "comment", "script")
-    program = GITHUB.replace("SCRIPT", lines).replace("REQUESTS", json.dumps(requests))
+    program = (
+        GITHUB.replace("SCRIPT", lines)
+        .replace("REQUESTS", json.dumps(requests))
+        .replace("RUN", json.dumps(TRIGGER))
+    )
     return subprocess.run(
         ["node", "-e", program.replace("COMMENTS", json.dumps(comments))],
         cwd=folder,
@@ -319,9 +324,19 @@ def test_of_html_only_what_folds_a_list_up_is_left_and_nobody_is_called(tmp_path
 
 
 @needs_node
+@pytest.mark.parametrize("other", [{"ref": "copy"}, {"repo": {"full_name": "o/r"}}, {"repo": None}])
+def test_a_request_with_the_same_commit_from_elsewhere_gets_no_comment(
+    tmp_path: Path, other: dict[str, object]
+) -> None:
+    copy = {"number": 6, "head": {**REQUEST["head"], **other}}
+    ((name, words),) = json.loads(comment(tmp_path, MARK, [copy, REQUEST], []).stdout)
+    assert (name, words["issue_number"]) == ("create", 7)
+
+
+@needs_node
 def test_a_text_without_a_mark_is_no_comment(tmp_path: Path) -> None:
     refused = comment(tmp_path, "<!-- anything -->", [REQUEST], [])
     assert refused.returncode == 1
     assert "not what goldens merge or compare prints" in refused.stderr
-    closed = comment(tmp_path, MARK, [{"number": 8, "head": {"sha": "other"}}], [])
+    closed = comment(tmp_path, MARK, [{"number": 8, "head": {**REQUEST["head"], "sha": "other"}}], [])
     assert json.loads(closed.stdout) == [["info", "the request is closed, or has a newer commit"]]

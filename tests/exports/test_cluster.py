@@ -6,6 +6,7 @@ import asyncio
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,9 +18,14 @@ from typing import Any
 import pytest
 
 from executorch_goldens.artifact import Casualty, Cell
+from executorch_goldens.cli import main
 from executorch_goldens.cluster import PYTHON
 from executorch_goldens.cluster.client import LOSSES, Answers, Relay
 from executorch_goldens.cluster.sweep import LARGEST, TURNS, ClusterSweep, batches
+from executorch_goldens.results import proposals
+from executorch_goldens.review.groups import grouped
+from executorch_goldens.review.standing import Standing
+from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.store.reuse import Recheck, Reuse
 from executorch_goldens.store.store import Store
@@ -284,6 +290,47 @@ def test_where_the_run_refuses_the_last_worker_none_is_left(tmp_path: Path) -> N
         assert answers.messages[-1] == {"batch": 0, "worker": "one", "refused": ["a file"], "left": 0}
 
     asyncio.run(check())
+
+
+@pytest.mark.slow
+def test_a_golden_has_the_same_bytes_fresh_cached_merged_and_from_a_worker(
+    runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (
+        *("--models", "models", "--variations", "0,4"),
+        "--cell=tosa-int/linear",
+        "--cell=xnnpack-int8/linear",
+    )
+    monkeypatch.delenv("CI", raising=False)
+
+    def goldens() -> dict[str, bytes]:
+        found = {name: content for name, (content, _, _) in runner.files().items()}
+        shutil.rmtree(runner.goldens)
+        return found
+
+    def recorded(*how: str, says: str = "") -> dict[str, bytes]:
+        finished = runner(*words, "--snapshot-update", *how)
+        assert finished.code == 0, finished.output
+        assert says in finished.output
+        return goldens()
+
+    fresh = recorded()
+    assert len([name for name in fresh if name.endswith("manifest.txt")]) == 2
+    store = ("--cache=on", "--cache-dir", str(tmp_path / "cache"))
+    assert recorded(*store, says="reused 0 of 4") == fresh
+    assert recorded(*store, says="reused 4 of 4") == fresh
+    parts = [str(tmp_path / f"part-{number}") for number in (1, 2)]
+    for number, part in enumerate(parts, 1):
+        # Nothing is recorded, so the cell is new.
+        assert runner(*words, f"--shard={number}/2", f"--sweeps={part}", *store).code == 1
+    merged, root = tmp_path / "merged", f"--goldens={runner.goldens}"
+    assert main(["merge", *parts, "--into", str(merged), root]) == 1
+    groups = grouped(proposals.find(merged), runner.goldens, Standing(config.load(), runner.goldens))
+    accepting = [f"--accept={group.name}" for group in groups]
+    assert main(["review", *accepting, f"--sweeps={merged}", root]) == 0
+    assert goldens() == fresh
+    with scheduler(tmp_path) as (address, _), worker(tmp_path, "one", address):
+        assert recorded("--cluster", address, "--cache-dir", str(tmp_path / "other")) == fresh
 
 
 @pytest.mark.slow

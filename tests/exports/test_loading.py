@@ -80,7 +80,6 @@ def test_every_process_has_the_kernels_of_the_release() -> None:
     names = set(kernels.load())
     assert {"quantized_decomposed::quantize_per_tensor.out", "llama::update_cache.out"} <= names
     assert re.fullmatch(rf"{len(kernels.load())} operators sha256 [0-9a-f]{{64}}", kernels.summary())
-    assert export(ZOO["linear"], "xnnpack-fp32").kernels == kernels.summary()
     # What thaws programs is a process of its own, which has nothing of this project.
     code = (
         "import importlib.util as i, sys; spec = i.spec_from_file_location('runner', sys.argv[1]); "

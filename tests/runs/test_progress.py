@@ -21,6 +21,7 @@ from executorch_goldens.workers.schedule import Job
 from executorch_goldens.workers.seconds import Seconds
 from executorch_goldens.workers.sweep import Sweep
 from tests import REPOSITORY
+from tests.conftest import Artifacts
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
@@ -241,3 +242,20 @@ def screen_line(written: str) -> str:
     for part in written.split("\r"):
         shown[: len(part)] = part
     return "".join(shown).rstrip()
+
+
+def test_what_a_run_prints_at_its_end_does_not_depend_on_which_cell_ended_first(
+    runner: Runner, artifacts: Artifacts
+) -> None:
+    runner.zoo("own_zoo", "alpha")
+    runner.answers({"alpha": artifacts["steady"][0]})
+    targets = ["tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8"]
+    words = ("--models", "own_zoo", "--variations", "0,4", "--snapshot-update")
+    runner.root.mkdir(parents=True)
+    # The longest is exported first.
+    seconds = "".join(f"{target}/alpha {number}.0\n" for number, target in enumerate(targets, 1))
+    (runner.root / "seconds.txt").write_text(seconds)
+    finished = runner(*words)
+    assert finished.code == 0, finished.output
+    found = [line.split(": ")[1] for line in finished.output.splitlines() if line.startswith("numerics: ")]
+    assert found == targets

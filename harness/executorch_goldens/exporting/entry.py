@@ -73,7 +73,7 @@ def export(
         raise described(attempt.stage, error) from error
     seconds = time.perf_counter() - started
     noted = attempt.watch.result()
-    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED), kernels.summary())
+    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED))
 
 
 def kind_of(case: Case) -> type[Export]:

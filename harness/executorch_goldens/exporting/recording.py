@@ -9,6 +9,7 @@ standard library alone, so that a process records from its first lines on. What 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import json
 import os
@@ -16,7 +17,7 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,14 @@ from typing import Any
 FILE, PATH, LISTING, VARIABLE = "file", "path", "listing", "variable"
 PART = "part"
 
-#: Of a directory, every name; those of distributions; those of files that lengthen the path of imports.
+#: Of a directory or the environment, every name; those of distributions; those of files that lengthen the path of
+#: imports.
 ALL, DISTRIBUTIONS, PATHS = "*", "*-info", "*.pth"
+
+#: Of a path: where a link leads to. A number asks whether it may be accessed so, nothing what is there.
+LINK = "link"
+#: Value of what is not there, or not readable.
+NOTHING = "nothing"
 
 #: Folders whose content is the machine's, and changes all the time.
 NO_FILES = ("/proc/", "/dev/", "/sys/")
@@ -38,9 +45,13 @@ OUTPUTS = ("GOLDENS_BRANCHES", "GOLDENS_FIELDED", "GOLDENS_RECORDS")
 ODD = ("/", "/.", "/..")
 #: The module that lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"
+#: Folders of libraries: of Python, of packages, of this project. They loop over all variables to pass them on, or to
+#: find those with a prefix of their own. Only for other code is such a loop a dependency.
+PACKAGES = ("/site-packages/", "/dist-packages/")
+LIBRARIES = ("<frozen ", f"{Path(os.__file__).parent}/", f"{Path(__file__).parents[1]}/")
 
 Handler = Callable[..., None]
-_listdir, _stat = os.listdir, os.stat
+_listdir, _stat, _access, _readlink = os.listdir, os.stat, os.access, os.readlink
 
 
 class Recorder:
@@ -51,8 +62,8 @@ class Recorder:
     began
         When, in nanoseconds: a file that was changed later may have been read before.
     facts
-        Kind, place and, of a directory, the name that was looked for; to what was seen there, None for a file's
-        content.
+        Kind, place and, of a directory, the name that was looked for; to what was seen there: of a file that was read,
+        `state_when_read`.
     case
         The file of the case's module, and the function there that makes the case; None if it is no such function.
     """
@@ -66,7 +77,7 @@ class Recorder:
         self._own_files: set[str] = set()
         self._own_folders: tuple[str, ...] = NO_FILES
         self._own_variables: set[str] = set()
-        self._yielded: str | None = None
+        self._first_variables = tuple(os.environ)
         # A variation may see the person's home by another path.
         home = os.environ.get("HOME", "")
         self._home = (home, os.path.realpath(home)) if home and os.path.islink(home) else None
@@ -79,7 +90,7 @@ class Recorder:
             "open": self._opened,
             "import": self._imported,
             "os.listdir": self._listed,
-            "os.scandir": self._listed,
+            "os.scandir": functools.partial(self._listed, entries=True),
             "os.mkdir": self._made,
             "tempfile.mkdtemp": self._made,
             "os.rename": lambda source, target, *_: self._own_files.add(self._place(target)),
@@ -115,8 +126,8 @@ class Recorder:
         sys.meta_path.insert(0, self)
         sys.addaudithook(self._hook())
         os.register_at_fork(after_in_child=self._forked)
-        self._replace_stat("stat", _stat)
-        self._replace_stat("lstat", os.lstat)
+        for name in ("stat", "lstat", "access", "readlink"):
+            self._replace_query(name)
         self._replace_environment()
 
     def begin(self, spill: Path, own: Iterable[str], afresh: bool) -> None:
@@ -223,7 +234,7 @@ class Recorder:
         if file is not None:
             self._file(file)
 
-    def _listed(self, path: object = None) -> None:
+    def _listed(self, path: object = None, entries: bool = False) -> None:
         frame = sys._getframe(2)
         # The shuffler of listings (`executorch_goldens.variations`) lists for another.
         if frame.f_globals.get("__name__") == "executorch_goldens.variations" and frame.f_back is not None:
@@ -232,7 +243,12 @@ class Recorder:
         if caller == IMPORTER or not isinstance(path, str | bytes | os.PathLike | None):
             return
         wanted = DISTRIBUTIONS if caller.endswith("importlib/metadata/__init__.py") else ALL
-        self._look(self._place(path or "."), wanted)
+        place = self._place(path or ".")
+        self._look(place, wanted)
+        if entries:
+            # Each says what it is without a query.
+            for name in self._matching(place, wanted):
+                self._queried(os.path.join(place, name))
 
     def _made(self, path: object, *_: object) -> None:
         self._own_folders += (f"{self._place(path)}/",)
@@ -266,61 +282,74 @@ class Recorder:
                 if os.path.isfile(os.path.join(place, inner)):
                     self._file(os.path.join(place, inner))
 
-    def _replace_stat(self, name: str, real: Callable[..., os.stat_result]) -> None:
-        """Let this process record its queries of paths: there is no event for them."""
+    def _queried(self, place: str, what: str = "") -> None:
+        self._note(PATH, place, what, lambda: queried(place, what))
 
-        def asked(path: Any, *arguments: Any, **named: Any) -> os.stat_result:
-            if (
-                self._busy
-                or not isinstance(path, str | bytes | os.PathLike)
-                or named.get("dir_fd") is not None
-            ):
-                return real(path, *arguments, **named)
-            place = self._place(path)
-            try:
-                found = real(path, *arguments, **named)
-            except OSError:
-                self._note(PATH, place, "", lambda: "nothing")
-                raise
-            # Of a link, what it leads to.
-            with contextlib.suppress(OSError):
-                self._note(PATH, place, "", lambda: seen(_stat(place)))
-            return found
+    def _replace_query(self, name: str) -> None:
+        """Let this process record its queries of paths: there is no event for them."""
+        real = getattr(os, name)
+
+        def asked(path: Any, *arguments: Any, **named: Any) -> Any:
+            plain = isinstance(path, str | bytes | os.PathLike) and named.get("dir_fd") is None
+            if plain and not self._busy:
+                place = self._place(path)
+                if name == "access":
+                    self._queried(place, str(*(arguments[:1] or (named["mode"],))))
+                elif name != "readlink":
+                    self._queried(place)
+                if name == "readlink" or is_link(place, name, named):
+                    self._queried(place, LINK)
+            return real(path, *arguments, **named)
 
         setattr(os, name, asked)
-        for supporting in (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks):
+        ways = (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks, os.supports_effective_ids)
+        for supporting in ways:
             if real in supporting:
                 supporting.add(asked)
 
     def _replace_environment(self) -> None:
-        """Let this process note which variables it asks for; not those of an environment that is taken as a whole."""
+        """Let this process note which variables it asks for, and whether its case asks for the names of all."""
         kind = type(os.environ)
-        get, put, iterate = kind.__getitem__, kind.__setitem__, kind.__iter__
+        get, put, delete = kind.__getitem__, kind.__setitem__, kind.__delitem__
+
+        def note(environment: Any, name: Any) -> None:
+            place = os.fsdecode(name) if isinstance(name, str | bytes) else None
+            if place is not None and place not in self._own_variables and not is_passed_on(sys._getframe(2)):
+                self._note(VARIABLE, place, "", lambda: environment._data.get(os.fsencode(place)))
 
         def getitem(environment: Any, name: Any) -> Any:
-            if isinstance(name, str) and name != self._yielded and name not in self._own_variables:
-                self._note(
-                    VARIABLE, name, "", lambda: environment._data.get(environment.encodekey(name), None)
-                )
+            note(environment, name)
             return get(environment, name)
 
         def setitem(environment: Any, name: Any, value: Any) -> None:
-            self._own_variables.add(name)
             put(environment, name, value)
+            self._own_variables.add(os.fsdecode(name))
 
-        def iterated(environment: Any) -> Iterator[Any]:
-            for name in iterate(environment):
-                self._yielded = name
-                yield name
-            self._yielded = None
+        def delitem(environment: Any, name: Any) -> None:
+            note(environment, name)
+            delete(environment, name)
+            self._own_variables.add(os.fsdecode(name))
 
-        kind.__getitem__, kind.__setitem__, kind.__iter__ = getitem, setitem, iterated  # type: ignore[method-assign]
+        def whole(real: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            def asked(environment: Any) -> Any:
+                if not is_of_library(sys._getframe(1)):
+                    self._note(VARIABLE, ALL, "", lambda: "\0".join(self._first_variables))
+                return real(environment)
+
+            return asked
+
+        kind.__getitem__, kind.__setitem__, kind.__delitem__ = getitem, setitem, delitem  # type: ignore[method-assign]
+        kind.__iter__, kind.__len__ = whole(kind.__iter__), whole(kind.__len__)  # type: ignore[method-assign]
+        if os.supports_bytes_environ:
+            # A plain dictionary, which both are made of.
+            sys.modules["posix"].environ = os.environb  # type: ignore[attr-defined]
 
     def _forked(self) -> None:
         self._is_copy = self._spill is not None
 
     def _file(self, path: object) -> None:
-        self._note(FILE, source_of(self._place(path)), "", lambda: None)
+        place = source_of(self._place(path))
+        self._note(FILE, place, "", lambda: state_when_read(place))
 
     def _note(self, kind: str, place: str, what: str, see: Callable[[], Any]) -> None:
         key = (kind, place, what)
@@ -353,6 +382,45 @@ def source_of(file: str) -> str:
         with contextlib.suppress(ValueError, NotImplementedError):
             return importlib.util.source_from_cache(file)
     return file
+
+
+def state_when_read(file: str) -> tuple[int, int, int] | None:
+    """Return a file's size, time of modification and inode, which further names of it do not change."""
+    try:
+        found = _stat(file)
+    except OSError:
+        return None
+    return (found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def is_of_library(frame: Any) -> bool:
+    """Return whether a library asks, through views of a mapping or at once."""
+    while frame.f_back is not None and "_collections_abc" in frame.f_code.co_filename:
+        frame = frame.f_back
+    file = frame.f_code.co_filename
+    return file.startswith(LIBRARIES) or any(folder in file for folder in PACKAGES)
+
+
+def is_passed_on(frame: Any) -> bool:
+    """Return whether a variable is read because a library loops over all of them, with their values."""
+    is_view = frame.f_code.co_name == "__iter__" and "_collections_abc" in frame.f_code.co_filename
+    return is_view and is_of_library(frame)
+
+
+def is_link(place: str, query: str, named: Mapping[str, Any]) -> bool:
+    """Return whether a query finds a link instead of what it leads to."""
+    of_itself = query == "lstat" or named.get("follow_symlinks") is False
+    return of_itself and queried(place, LINK) != NOTHING
+
+
+def queried(path: str, what: str = "") -> str:
+    """Return what a query of a path finds: `LINK`, a mode of access, or by default the state."""
+    try:
+        if what == LINK:
+            return _readlink(path)
+        return str(_access(path, int(what))) if what else seen(_stat(path))
+    except (OSError, ValueError):
+        return NOTHING
 
 
 def seen(found: os.stat_result) -> str:

@@ -25,13 +25,16 @@ from executorch_goldens.goldens.golden import (
 )
 from executorch_goldens.goldens.rendering import read_trace
 
+#: Fields that older goldens have and none needs: they go when a golden is written again for another reason.
+RETIRED = ("kernels",)
+
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
-INFORMATIVE = ("patches", "shortcuts", "variations", "trace", PASSES, "kernels", "validated", accuracy.ERROR)
+INFORMATIVE = ("patches", "shortcuts", "variations", "trace", PASSES, *RETIRED, "validated", accuracy.ERROR)
 
 #: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`;
 #: `PARTS` and `MODEL` came later as well. What only one of two goldens says is not compared.
-ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, PASSES, "kernels", "validated", unchecked.FIELD)
+ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, PASSES, "validated", unchecked.FIELD)
 ADDED_COUNTS = ("duplicated ",)
 
 #: Ends the lines of the manifest that have a digest of bytes.
@@ -141,8 +144,9 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     when the artifact changes. Without any of these, the golden stays as it is.
     """
     base = dict(reviewed)
-    before, now = fields(reviewed), fields(made)
-    merged = {name: value for name, value in before.items() if name != CONTENTS}
+    now = fields(made)
+    before = {name: value for name, value in fields(reviewed).items() if name not in (CONTENTS, *RETIRED)}
+    merged = dict(before)
     elsewhere = tuple(digests(made)) != tuple(digests(reviewed))
     if TRACE in made and _runs(made[TRACE], elsewhere) != _runs(reviewed.get(TRACE, ""), elsewhere):
         base[TRACE] = made[TRACE]
@@ -160,7 +164,7 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
         base[COUNTED] += "".join(counts)
     base |= {name: made[name] for name in (PARTS, MODEL) if name in lacking}
     merged |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
-    if base == reviewed and merged == {name: value for name, value in before.items() if name != CONTENTS}:
+    if base == reviewed and merged == before:
         return base
     manifest = "".join(f"{name}: {merged[name]}\n" for name in _ordered(merged, list(now)))
     return sealed({**base, MANIFEST: manifest})

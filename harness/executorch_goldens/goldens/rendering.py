@@ -90,8 +90,6 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
     if artifact.watched is not None:
         texts[TRACE] = trace_text(artifact.watched)
         fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))
-    if artifact.kernels:
-        fields.append(("kernels", artifact.kernels))
     if isinstance(result, Lowered) and result.validation is not None:
         fields.append(("validated", result.validation.summary()))
     texts[MANIFEST] = "".join(f"{name}: {value}\n" for name, value in fields)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from syrupy.assertion import SnapshotAssertion
 
@@ -40,6 +41,8 @@ from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.settings import config
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.sweep import Sweep, worth_warming
+
+T = TypeVar("T")
 
 #: Why nothing that was held back is recorded.
 UNFINISHED = "the run ended before every cell was judged; goldens review shows the judged ones"
@@ -158,10 +161,15 @@ class Run:
         )
 
     def finish(self) -> None:
-        """Stop pending exports, and bring the verdicts into the zoo's order."""
+        """Stop pending exports, and bring what cells left into the zoo's order, whichever ended first."""
         if self.sweep is not None:
             self.sweep.stop()
-        self.verdicts = {cell: self.verdicts[cell] for cell in self.plan.zoo if cell in self.verdicts}
+        self.verdicts = self._in_order(self.verdicts)
+        self.accuracies = self._in_order(self.accuracies)
+        self.stale = self._in_order(self.stale)
+
+    def _in_order(self, found: Mapping[Cell, T]) -> dict[Cell, T]:
+        return {cell: found[cell] for cell in self.plan.zoo if cell in found}
 
     def close(self) -> None:
         """Let other runs write: nothing more is."""

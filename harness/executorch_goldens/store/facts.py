@@ -24,19 +24,21 @@ from typing import Any
 import msgspec
 
 from executorch_goldens.exporting.recording import (
+    ALL,
     FILE,
+    LINK,
     LISTING,
+    NOTHING,
     OUTPUTS,
     PART,
     PATH,
     VARIABLE,
     by_stem,
     matching,
-    seen,
+    queried,
 )
 from executorch_goldens.files import durable
 from executorch_goldens.store import functions
-from executorch_goldens.store.installed import Installed
 
 #: A file that is as young as this when it is read may change again without a new modification time.
 SETTLED_NS = 2_000_000_000
@@ -54,9 +56,6 @@ NO_VARIABLES = (
     *OUTPUTS,
 )
 
-#: Value of a missing or unreadable file.
-NOTHING = "nothing"
-
 
 class UnsettledError(Exception):
     """A file that was changed while it may have been read; its path is the message."""
@@ -72,7 +71,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
     place
         A path as `Places.named` has it, or the name of a variable.
     wanted
-        Of a directory, the names that were looked for there; of a part of a file, the function.
+        Of a directory, the names that were looked for there; of a part of a file, the function; of a path, the query.
     value
         Digest of a file's content, of a part of it or of the names; what is at the path; the variable's value.
     """
@@ -84,7 +83,7 @@ class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
 
     def __str__(self) -> str:
         if self.kind == VARIABLE:
-            return f"variable {self.place}"
+            return "the names of all variables" if self.place == ALL else f"variable {self.place}"
         place = re.sub(r"^<path \d+>/?", "", self.place) or "."
         return f"the listing of {place}" if self.kind == LISTING else place
 
@@ -171,9 +170,8 @@ class Digests:
                 )
             except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
                 self.known = {}
-        self._before = {file: found[4] for file, found in self.known.items()}
+        self._before = dict(self.known)
         self._parts: dict[tuple[str, str], str] = {}
-        self.installed = Installed()
 
     def of(self, file: str) -> str:
         """Return the digest of a file, `NOTHING` where there is none to read: a directory, a pipe."""
@@ -196,9 +194,25 @@ class Digests:
             self._parts[function, whole] = _digest_of_part(file, function, whole)
         return self._parts[function, whole]
 
-    def is_as_before(self, file: str) -> bool:
-        """Return whether a file has the content that it had when this process began."""
-        return file in self._before and self._before[file] == self.of(file)
+    def is_as_read(self, file: str, when_read: Sequence[int] | None, began: int) -> bool:
+        """Return whether of a file only the time of change moved: a further name, as installers make, changes that.
+
+        Parameters
+        ----------
+        when_read
+            Its size, time of modification and inode when it was read; None if there was none.
+        began
+            Before it was read, in nanoseconds.
+        """
+        try:
+            size, modified, _, inode = state_of(file)
+        except OSError:
+            return False
+        if when_read is None or (size, modified, inode) != (*when_read,) or _is_late(modified, began):
+            return False
+        # Whoever writes to a file may put its time back.
+        before = self._before.get(file)
+        return before is None or (*before[:2], before[3]) != (*when_read,) or before[4] == self.of(file)
 
     def learn(self, files: Iterable[str]) -> None:
         """Digest files beside each other: hashing lets go of the interpreter's lock."""
@@ -233,10 +247,14 @@ def digest_of(file: str) -> str:
 def changed_since(file: str, began: int) -> bool:
     """Return whether a file may have been read before its last change."""
     try:
-        changed = state_of(file)[2]
+        return _is_late(state_of(file)[2], began)
     except OSError:
         return False
-    return changed + (LAG_NS if changed % 1_000_000_000 else ROUNDED_NS) >= began
+
+
+def _is_late(at: int, began: int) -> bool:
+    """Return whether a time of a file may be after `began`."""
+    return at + (LAG_NS if at % 1_000_000_000 else ROUNDED_NS) >= began
 
 
 def digest_of_names(names: Iterable[str]) -> str:
@@ -260,41 +278,36 @@ class View:
 
     def of(self, record: Record) -> tuple[Fact, ...]:
         """Return the facts of a record; raise `UnsettledError` where a file was changed while it was made."""
-        files = [place for kind, place, _, _ in record.facts if kind == FILE]
+        files = {place: value for kind, place, _, value in record.facts if kind == FILE}
         self.digests.learn(files)
-        for file in files:
-            # Another name of the same file, as installers make, changes its time as well.
-            if changed_since(file, record.began) and not (
-                self.digests.is_as_before(file) or self._is_as_installed(file, record.began)
+        for file, when_read in files.items():
+            if changed_since(file, record.began) and not self.digests.is_as_read(
+                file, when_read, record.began
             ):
                 raise UnsettledError(file)
         return tuple(sorted(set(self._facts(record))))
-
-    def _is_as_installed(self, file: str, began: int) -> bool:
-        """Return whether a file has the digest that its package had recorded before `began`, in nanoseconds."""
-        found = self.digests.installed.recorded(file)
-        if found is None:
-            return False
-        record, digest = found
-        return digest == self.digests.of(file) and not changed_since(record, began)
 
     def _facts(self, record: Record) -> Iterator[Fact]:
         listings: dict[str, dict[str, list[str]]] = {}
         read = {place for kind, place, _, _ in record.facts if kind == FILE}
         for kind, place, wanted, value in record.facts:
             if kind == VARIABLE:
-                if place not in NO_VARIABLES:
+                if place == ALL:
+                    yield Fact(VARIABLE, ALL, (), _variables(value.split("\0")))
+                elif place not in NO_VARIABLES:
                     yield Fact(VARIABLE, place, (), _value(value))
             elif kind == LISTING:
                 listings.setdefault(place, {})[wanted] = value
-            elif kind == PATH and place in read:
+            elif kind == PATH and not wanted and place in read:
                 # Its content says more.
                 continue
             elif (named := self.places.named(place)) is not None:
                 if kind == FILE and record.case is not None and place == record.case[0]:
                     yield Fact(PART, named, record.case[1:], self.digests.of_part(*record.case))
+                elif kind == FILE:
+                    yield Fact(FILE, named, (), self.digests.of(place))
                 else:
-                    yield Fact(kind, named, (), self.digests.of(place) if kind == FILE else value)
+                    yield Fact(PATH, named, (wanted,) if wanted else (), self._seen(value, wanted))
         for place, looked in listings.items():
             named = self.places.named(place)
             # Other machines have different neighbours of a root.
@@ -302,11 +315,17 @@ class View:
                 every = tuple(sorted(looked))
                 yield Fact(LISTING, named, every, digest_of_names(_names(looked, every)))
 
+    def _seen(self, value: str, what: str) -> str:
+        """Return what a query found, where a link leads to by the name of that place."""
+        return self.places.named(value) or value if what == LINK else value
+
     def differing(self, facts: Sequence[Fact]) -> Fact | None:
         """Return the first of `facts` that is no more so; None where all hold."""
         return next((fact for fact in facts if self._now(fact) != fact.value), None)
 
     def _now(self, fact: Fact) -> str:
+        if fact.kind == VARIABLE and fact.place == ALL:
+            return _variables(self.variables)
         if fact.kind == VARIABLE:
             return _value(self.variables.get(fact.place))
         path = self.places.path(fact.place)
@@ -315,10 +334,8 @@ class View:
         if fact.kind == PART:
             return self.digests.of_part(path, *fact.wanted)
         if fact.kind == PATH:
-            try:
-                return seen(os.stat(path))
-            except OSError:
-                return NOTHING
+            what = "".join(fact.wanted)
+            return self._seen(queried(path, what), what)
         if path not in self._stems:
             try:
                 self._stems[path] = by_stem(os.listdir(path))
@@ -345,6 +362,11 @@ def _digest_of_part(file: str, function: str, whole: str) -> str:
     except (OSError, UnicodeDecodeError):
         return whole
     return whole if part is None else hashlib.sha256(part.encode()).hexdigest()
+
+
+def _variables(names: Iterable[str]) -> str:
+    """Return the names of all variables, those of no meaning aside."""
+    return " ".join(sorted({*names} - {*NO_VARIABLES}))
 
 
 def _value(value: str | None) -> str:

@@ -8,7 +8,7 @@ import math
 import random
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -313,9 +313,9 @@ class Reuse:
                 f"; exported {self.checked} of the stored again: {sum(map(len, self.wrong.values()))} differ"
             )
         yield f"{line}; cache: {self.store.root}"
-        for name, count in self.missed.most_common():
+        for name, count in _ranked(self.missed):
             yield f"exported again: {count}, because {name} changed"
-        for file, count in self.unsettled.most_common():
+        for file, count in _ranked(self.unsettled):
             yield f"not kept: {count}, because {file} changed while exports were made"
         if self.store.damaged:
             yield f"damaged entries of the cache, deleted and made again: {len(self.store.damaged)}"
@@ -346,6 +346,11 @@ class Reuse:
         elif (last := self.store.last(_name(settings, wanted))) is not None:
             first, *others = different(last, asked) or ("an entry that was deleted",)
             self.missed[f"{first} and {len(others)} more" if others else first] += 1
+
+
+def _ranked(counted: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return what was counted, the most first, then by name."""
+    return sorted(counted.items(), key=lambda each: (-each[1], each[0]))
 
 
 def _of_the_environment(fact: Fact | None) -> bool:

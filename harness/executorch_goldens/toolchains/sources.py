@@ -17,10 +17,11 @@ from pathlib import Path, PurePosixPath
 
 from executorch_goldens.files import git
 from executorch_goldens.files.wording import count
-from executorch_goldens.store.installed import RECORD
 from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, name_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 
+#: The file of a package's metadata that lists its files (Python Packaging, "Recording installed projects").
+RECORD = "RECORD"
 #: Folders of the package; a checkout has at least one.
 PARTS = ("exir", "backends")
 #: Environments over one other that are kept.
@@ -69,11 +70,7 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
 
 
 def _linked(source: str, target: str) -> None:
-    """Let a file have a second name; a package's RECORD is copied.
-
-    A second name changes the time of change of a file. A run of the environment below takes it as written to, unless
-    its RECORD has its digest and was not touched.
-    """
+    """Let a file have a second name; a package's list of its files is copied, which installers write to."""
     if Path(source).name == RECORD:
         shutil.copy2(source, target)
     else:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,8 @@ def test_what_is_read_is_what_was_put(result: Lowered | Failure, store: Store) -
     assert read is not None
     # Compared without what does not count for equality, too.
     assert repr(read) == repr(kept)
+    # A field with its default value would be read as it was, kept or not.
+    assert all(getattr(ARTIFACT, each.name) for each in fields(Artifact) if each.name != "twins")
 
 
 def test_what_answered_a_request_is_remembered_the_last_first_and_not_without_end(store: Store) -> None:
