@@ -29,6 +29,10 @@ MOST_IMPRECISE = 0.25
 #: Goldens that are a decision: of an artifact that is no program, and of a program that delegates nothing.
 FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 
+#: The kernels of the runtime that a program is for: those of a product, which may be more than the wheel's, or the
+#: wheel's and no others.
+WHEEL, SELECTIVE = KERNELS = ("wheel", "selective")
+
 #: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case, no length at which
 #: a file system or a snapshot library would cut them.
 NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
@@ -98,6 +102,9 @@ class Case:
         The releases that it can be built on; empty for all.
     core
         The releases on which the core has it, where the goldens of its zoo are compact; that of others is computed.
+    kernels
+        `WHEEL`: an operator that the wheel's runtime has no kernel for runs in eager, as a product may have one.
+        `SELECTIVE`: the product has the wheel's kernels and no others, and the program does not run without one.
     is_build
         Whether `build` makes a whole program, given an `executorch_goldens.exporting.building.Build`: it is exported
         for `executorch_goldens.targets.BUILD` alone.
@@ -118,6 +125,7 @@ class Case:
     expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
+    kernels: str = WHEEL
     is_build: bool = False
 
     @property
@@ -191,6 +199,7 @@ def wrongs(case: Case) -> Iterator[str]:
     if case.is_build:
         yield from _not_of_builds(case)
     yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
+    yield from _unknown("kernels", [case.kernels], KERNELS)
     yield from _unknown("run_on", case.run_on, SAMPLES)
     yield from _unknown("backends", case.backends, _backends)
     yield from _unknown("also", case.also, _targets)
@@ -362,6 +371,7 @@ def case(
     sqnr: Mapping[str, float] | None = None,
     expects: Mapping[str, Mapping[str, str]] | None = None,
     releases: tuple[str, ...] = (),
+    kernels: str = WHEEL,
     name: str | None = None,
     **former: Never,
 ) -> Callable[[B], B]:
@@ -396,6 +406,7 @@ def case(
                 sqnr=sqnr or {},
                 expects=expects or {},
                 releases=releases,
+                kernels=kernels,
                 is_build=takes_build(build),
             )
         )

@@ -56,7 +56,7 @@ def test_a_real_failure_names_stage_pass_and_function(artifacts: Mapping[str, tu
         ("lower", "xnnpack-fp32", "executorch_goldens.exporting.targets.to_edge_transform_and_lower"),
         ("emit", "xnnpack-fp32", "executorch.exir.EdgeProgramManager.to_executorch"),
         ("run", "xnnpack-fp32", "executorch_goldens.exporting.export.numerics.in_runtime"),
-        ("run", "tosa-fp", "executorch_goldens.exporting.export.numerics.in_reference_model"),
+        ("run", "tosa-fp", "executorch_goldens.exporting.export.numerics.run_model"),
     ],
 )
 def test_what_raises_is_a_failure_of_its_stage(
@@ -73,7 +73,8 @@ def test_what_raises_is_a_failure_of_its_stage(
 
 def test_an_exception_of_the_harness_is_no_verdict_and_names_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """For example `Tensor.permute` with the wrong number of dimensions: the harness calls native code wrongly."""
-    monkeypatch.setattr(numerics, "_dim_order", lambda node: (0, 1, 2, 3, 4))
+    wrong = numerics.Layout(torch.float32, (0, 1, 2, 3, 4))
+    monkeypatch.setattr(numerics.Layout, "declared", lambda value: wrong)
     with pytest.raises(OwnError) as raised:
         export(ZOO["linear"], "tosa-fp")
     assert raised.value.stage == "run"
