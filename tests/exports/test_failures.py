@@ -72,8 +72,8 @@ def test_what_raises_is_a_failure_of_its_stage(
 
 
 def test_an_exception_of_the_harness_is_no_verdict_and_names_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For example `Tensor.permute` with the wrong number of dimensions: the harness calls native code wrongly."""
-    wrong = numerics.Layout(torch.float32, (0, 1, 2, 3, 4))
+    """For example `Tensor.permute` with a dimension twice: the harness calls native code wrongly."""
+    wrong = numerics.Layout(torch.float32, (0, 0))
     monkeypatch.setattr(numerics.Layout, "declared", lambda value: wrong)
     with pytest.raises(OwnError) as raised:
         export(ZOO["linear"], "tosa-fp")
@@ -152,7 +152,7 @@ def test_a_delegate_that_is_not_what_it_declares_is_a_program_that_does_not_run(
     artifact = export(ZOO["linear"], "tosa-fp")
     assert isinstance(artifact.result, Failure)
     assert (artifact.result.stage, artifact.result.type) == ("run", "RuntimeError")
-    assert re.match(r"a delegate has 3 dimensions where \w+ has 2", artifact.result.message)
+    assert re.match(r"a delegate has 3 dimensions where the program has 2", artifact.result.message)
     monkeypatch.setattr(numerics, "run_model", lambda *given: run(*given) * 2)
     artifact = export(ZOO["linear"], "tosa-fp")
     assert isinstance(artifact.result, Failure)
