@@ -9,6 +9,7 @@ is done by the kernels that a device has, and a state begins as it does there.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -182,26 +183,30 @@ class Walker:
         planned = value.allocation_info if isinstance(value, schema.Tensor) else None
         return number if planned is None else (planned.memory_id, planned.memory_offset)
 
+    @functools.cached_property
     def _changed(self) -> set[Place]:
-        """Return the places that are written: other values are the program's own, and stay as they are."""
-        return {self.place(each) for flow in self.flows for each in flow.writes} | {
-            self.place(each) for each in self.plan.inputs
-        }
+        """The places that are written: other values are the program's own, and stay as they are."""
+        written = (each for flow in self.flows for each in flow.writes)
+        return {*map(self.place, written), *map(self.place, self.plan.inputs)}
 
     def _inputs(self, part: Part) -> tuple[int, ...]:
         """Return the tensors that a part of the runtime's is given."""
-        changed = self._changed()
         return tuple(
             each
             for each in part.reads
-            if isinstance(self.values[each], schema.Tensor) and self.place(each) in changed
+            if isinstance(self.values[each], schema.Tensor) and self.place(each) in self._changed
         )
+
+    @functools.cached_property
+    def _needed(self) -> tuple[set[int], set[Place]]:
+        """The values that some part, or whoever runs the program, is given, and their places."""
+        needed = {each for part in self.parts.values() for each in part.reads}
+        needed |= {*self._elements(self.plan.outputs)}
+        return needed, {self.place(each) for each in needed}
 
     def _outputs(self, part: Part) -> tuple[int, ...]:
         """Return the values of a part of the runtime's that another, or the next step, needs."""
-        needed = {each for other in self.parts.values() for each in other.reads}
-        needed |= {*self._elements(self.plan.outputs)}
-        places = {self.place(each) for each in needed}
+        needed, places = self._needed
         last = {self.place(each): each for each in part.writes}
         return tuple(
             each
@@ -297,12 +302,13 @@ class Walker:
     def _in_runtime(self, held: Held, part: Part) -> None:
         scalars = [each for each in part.reads if not isinstance(self.values[each], schema.Tensor)]
         baked = {each: held.values[each][1] for each in scalars if each in held.values}
-        inputs, outputs = self._inputs(part), self._outputs(part)
         key = part.start, tuple(baked.items())
         if key not in self._modules:
-            chosen = range(part.start, part.end)
-            self._modules[key] = self._load(chosen, inputs, outputs, baked)
-        made = _run(self._modules[key], [self.get(held, each) for each in inputs])
+            inputs, outputs = self._inputs(part), self._outputs(part)
+            loaded = self._load(range(part.start, part.end), inputs, outputs, baked)
+            self._modules[key] = inputs, outputs, loaded
+        inputs, outputs, loaded = self._modules[key]
+        made = _run(loaded, [self.get(held, each) for each in inputs])
         for number, content in zip(outputs, made, strict=True):
             self.put(held, number, content)
 
