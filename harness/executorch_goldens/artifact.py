@@ -387,6 +387,8 @@ class Lowered:
         not end, or has no value that anything could be held to.
     not_run
         Why the program was not run, so that there are no samples: what runs it lacks something. Empty where it was.
+    in_eager
+        Operators outside of delegates that ran in eager, as the wheel's runtime has no kernel for them.
     altered
         Changes that lowering made to the input model, which is its user's; there should be none.
     validation
@@ -432,6 +434,7 @@ class Lowered:
     codes: tuple[Tensor, ...] = ()
     unjudged: tuple[tuple[str, str], ...] = ()
     not_run: str = ""
+    in_eager: tuple[str, ...] = ()
     limit: float = IMPRECISE
     altered: tuple[Altered, ...] = ()
     validation: Validation | None = None

@@ -29,6 +29,10 @@ MOST_IMPRECISE = 0.25
 #: Goldens that are a decision: of an artifact that is no program, and of a program that delegates nothing.
 FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
 
+#: The kernels of the runtime that a program is for: those of a product, which may be more than the wheel's, or the
+#: wheel's and no others.
+WHEEL, SELECTIVE = KERNELS = ("wheel", "selective")
+
 #: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case, no length at which
 #: a file system or a snapshot library would cut them.
 NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
@@ -101,6 +105,9 @@ class Case:
     unchecked
         What of its program nothing checks, and is recorded all the same: methods of a build, ``output 0`` of a cell
         none of whose outputs can show an error; the case says why.
+    kernels
+        `WHEEL`: an operator that the wheel's runtime has no kernel for runs in eager, as a product may have one.
+        `SELECTIVE`: the product has the wheel's kernels and no others, and the program does not run without one.
     is_build
         Whether `build` makes a whole program, given an `executorch_goldens.exporting.building.Build`: it is exported
         for `executorch_goldens.targets.BUILD` alone.
@@ -122,6 +129,7 @@ class Case:
     releases: tuple[str, ...] = ()
     core: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    kernels: str = WHEEL
     is_build: bool = False
 
     @property
@@ -195,6 +203,7 @@ def wrongs(case: Case) -> Iterator[str]:
     if case.is_build:
         yield from _not_of_builds(case)
     yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
+    yield from _unknown("kernels", [case.kernels], KERNELS)
     yield from _unknown("run_on", case.run_on, SAMPLES)
     yield from _unknown("backends", case.backends, _backends)
     yield from _unknown("also", case.also, _targets)
@@ -367,6 +376,7 @@ def case(
     expects: Mapping[str, Mapping[str, str]] | None = None,
     releases: tuple[str, ...] = (),
     unchecked: tuple[str, ...] = (),
+    kernels: str = WHEEL,
     name: str | None = None,
     **former: Never,
 ) -> Callable[[B], B]:
@@ -402,6 +412,7 @@ def case(
                 expects=expects or {},
                 releases=releases,
                 unchecked=unchecked,
+                kernels=kernels,
                 is_build=takes_build(build),
             )
         )

@@ -129,7 +129,7 @@ def test_a_delegate_is_run_by_the_simulator_of_its_target() -> None:
     assert wrong.samples[0].outputs != wrong.samples[0].expected
 
 
-def test_a_program_without_delegates_is_lowered_by_the_function_and_run_eagerly() -> None:
+def test_a_program_without_delegates_is_lowered_by_the_function_and_run() -> None:
     made = lowered_for(dataclasses.replace(OUTSIDE, partitioner="", lower=f"{__name__}:lower"))
     assert (made.delegates, made.not_run) == ((), "")
     assert "aten.relu.default" in made.graph

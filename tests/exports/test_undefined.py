@@ -71,11 +71,6 @@ class Chosen(torch.nn.Module):
         return torch.index_put(x, (rows, columns), torch.tensor(1.0))
 
 
-class Median(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return (x * 2.0).median(dim=1).values
-
-
 DRAWN = Data("export-test")
 
 
@@ -116,6 +111,17 @@ def test_a_program_that_no_sample_can_be_judged_on_is_not_run_and_says_why() -> 
     made = lowered_by(artifact)
     assert not made.samples
     assert made.not_run.startswith("eager is undefined: aten.__lshift__")
+    assert objection(artifact) is None
+    not_run = f"not run: {made.not_run}"
+    assert numerics_line(artifact) == not_run
+    cell = Cell("tosa-int", "some-case")
+    outcomes = [outcome(artifact, cell)]
+    assert compare(cell, outcomes, None, RELEASE).verdict.reason.endswith(f"; not judged, {not_run}")
+    # Nor is what is known to be wrong said to be right.
+    release = replace(RELEASE, known={str(cell): releases.KnownDefect("corrupt", "wrong where it is run")})
+    judged = compare(cell, outcomes, None, release).verdict
+    assert (judged.name, judged.reason, judged.known) == ("corrupt", "wrong where it is run", True)
+    assert judged.detail == (not_run,)
 
 
 def test_a_sample_that_leaves_the_domain_of_an_operator_is_not_judged_where_tosa_leaves_it_open() -> None:
@@ -131,7 +137,7 @@ def test_what_lowering_alone_leaves_open_is_wrong(monkeypatch: pytest.MonkeyPatc
     def run(*_: object) -> None:
         raise RuntimeError("the TOSA reference model says GraphStatus.TOSA_UNPREDICTABLE")
 
-    monkeypatch.setattr("executorch_goldens.exporting.numerics.programs.in_reference_model", run)
+    monkeypatch.setattr("executorch_goldens.exporting.numerics.programs.run_model", run)
     found = objection(exported(torch.nn.ReLU(), DRAWN.tensor("x", 2, 9)))
     assert found is not None
     assert (found.name, "TOSA_UNPREDICTABLE" in found.reason) == ("corrupt", True)
@@ -183,24 +189,6 @@ def test_a_sample_on_which_the_model_does_not_end_is_not_judged(monkeypatch: pyt
     assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
     assert made.unjudged == (("zeros", "eager does not end"),)
     assert numerics_line(artifact).endswith("; not judged on zeros: eager does not end")
-
-
-def test_a_program_that_the_runtime_has_no_kernel_for_is_not_run_and_the_golden_says_so() -> None:
-    artifact = exported(Median(), DRAWN.tensor("x", 2, 9), target="xnnpack-fp32")
-    made = lowered_by(artifact)
-    assert made.not_run == "the runtime has no kernel for aten::median.dim_values"
-    assert not made.samples
-    assert objection(artifact) is None
-    not_run = "not run: the runtime has no kernel for aten::median.dim_values"
-    assert numerics_line(artifact) == not_run
-    cell = Cell("xnnpack-fp32", "some-case")
-    outcomes = [outcome(artifact, cell)]
-    assert compare(cell, outcomes, None, RELEASE).verdict.reason.endswith(f"; {not_run}")
-    # Nor is what is known to be wrong said to be right.
-    release = replace(RELEASE, known={str(cell): releases.KnownDefect("corrupt", "wrong where it is run")})
-    judged = compare(cell, outcomes, None, release).verdict
-    assert (judged.name, judged.reason, judged.known) == ("corrupt", "wrong where it is run", True)
-    assert judged.detail == (not_run,)
 
 
 def test_inputs_that_are_one_tensor_are_one_in_every_sample() -> None:

@@ -13,7 +13,7 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outco
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.files.tables import TableError
 from lab.coverage.command import all_visitors
-from lab.coverage.page import NO_REASON, lines, reasons, share
+from lab.coverage.page import NO_REASON, STATES, judged, lines, reasons, share
 from lab.coverage.visits import Coverage, Reached, cells_of, table_of, values, visited
 from tests import GOLDENS
 
@@ -207,3 +207,21 @@ def test_values_that_were_only_counted_stay_counted() -> None:
 def test_the_visitors_of_the_installed_release_are_those_of_its_table() -> None:
     committed = Reached.read(installed_release()).visitors
     assert {backend: tuple(sorted(names)) for backend, names in all_visitors().items()} == committed
+
+
+def test_a_page_counts_kept_cells_that_are_judged_and_those_that_are_not(tmp_path: Path) -> None:
+    kept = {
+        "1.5.1/tosa-fp/a/manifest.txt": "numerics: outputs against eager equal to the last bit\n",
+        "1.5.1/tosa-fp/b/manifest.txt": "numerics: none: lowering fails\n",
+        "situations/1.5.1/tosa-fp/c/manifest.txt": "numerics: not run: no rule gives the sizes\n",
+        "pairs/1.5.1/tosa-int.cells.txt": "  numerics: not run: no rule\n  numerics: outputs against eager\n",
+        "1.4.1/tosa-fp/a/manifest.txt": "numerics: not run: no rule\n",
+    }
+    for name, text in kept.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = {target: dict(zip(STATES, numbers, strict=True)) for target, numbers in judged("1.5.1", tmp_path)}
+    assert list(found) == ["tosa-fp", "tosa-int", "all"]
+    assert list(found["tosa-fp"].values()) == [1, 1, 1]
+    assert list(found["tosa-int"].values()) == [1, 0, 1]
+    assert list(found["all"].values()) == [2, 1, 2]

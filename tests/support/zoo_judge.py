@@ -19,8 +19,9 @@ def steady(data: Data) -> Example:
 
 @case(guards="what the harness's own code raises costs this cell only", name="broken-judge")
 def broken_judge(data: Data) -> Example:
-    # As code that calls torch wrongly: no tensor here has so many dimensions.
-    programs._dim_order = lambda node: (0, 1, 2, 3, 4)
+    # As code that calls torch wrongly: no tensor has a dimension twice.
+    wrong = programs.Layout(torch.float32, (0, 0))
+    programs.Layout.declared = lambda value: wrong
     print("what the harness found out before", flush=True)
     return example(data)
 

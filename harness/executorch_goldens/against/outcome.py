@@ -77,7 +77,6 @@ class Made:
         except DecodeError as error:
             found = comparison.Comparison(comparison.undecodable(cell, error, release))
         made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
-        ran = isinstance(made, Lowered) and bool(made.samples)
         every = (
             () if found.texts is not None else tuple(_comparable(outcome, release) for outcome in outcomes)
         )
@@ -85,7 +84,7 @@ class Made:
             found.verdict,
             found.texts,
             every,
-            Accuracy.of(made) if ran and isinstance(made, Lowered) else None,
+            Accuracy.of(made) if isinstance(made, Lowered) else None,
         )
 
     @property

@@ -7,8 +7,9 @@ import copy
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -37,11 +38,12 @@ from executorch_goldens.exporting.numerics import arithmetic, loading
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of
+from executorch_goldens.exporting.numerics.walking import Walker
 from executorch_goldens.files import logged
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.goldens.accuracy import worst
 from executorch_goldens.registry import ZooError
-from executorch_goldens.targets import BUILD, INT8_FLOOR, TOSA, XNNPACK
+from executorch_goldens.targets import BUILD, INT8_FLOOR, REFERENCE_MODEL, TOSA, XNNPACK
 
 #: The stage in which the function of a case makes its program.
 BUILDING = "build"
@@ -65,12 +67,15 @@ class Emitted:
         The text of all graphs.
     delegates
         Of all methods.
+    unset
+        By method: see `executorch_goldens.exporting.inside.beginning.unset`.
     """
 
     programs: Mapping[str, beginning.Program]
     modules: Mapping[str, torch.fx.GraphModule]
     graph: str
     delegates: tuple[Delegate, ...]
+    unset: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, edge: EdgeProgramManager) -> Emitted:
@@ -103,7 +108,11 @@ def emissions() -> Iterator[dict[int, tuple[ExecutorchProgramManager, Emitted]]]
     def noting(edge: EdgeProgramManager, *args: Any, **kwargs: Any) -> ExecutorchProgramManager:
         before = Emitted.of(edge)
         program: ExecutorchProgramManager = method(edge, *args, **kwargs)
-        made[id(program)] = program, before
+        unset = {
+            name: beginning.unset(each, program.exported_program(name))
+            for name, each in before.programs.items()
+        }
+        made[id(program)] = program, dataclasses.replace(before, unset=unset)
         return program
 
     EdgeProgramManager.to_executorch = noting
@@ -258,10 +267,11 @@ class BuiltExport(Export):
         )
         self.stage, self.log = "run", logged.end()
         not_run = self.not_run()
+        in_eager = () if not_run else self.in_eager(self.called())
         samples: list[Sample] = []
         loads: list[str] = []
         for way in self.ways:
-            outputs, lines = ({}, ()) if not_run else self.run_way(way)
+            outputs, lines = ({}, ()) if not_run else self.run_way(way, in_eager)
             samples += [
                 dataclasses.replace(way.sample(name, out), method=way.method if lowered.methods else "")
                 for name, out in outputs.items()
@@ -280,6 +290,7 @@ class BuiltExport(Export):
             lowered,
             samples=tuple(samples),
             not_run=not_run,
+            in_eager=in_eager,
             unjudged=self.unjudged,
             loads=tuple(dict.fromkeys(loads)),
             recipe=self.recipe(),
@@ -442,44 +453,61 @@ class BuiltExport(Export):
         scales = {way.method: way.scales for way in self.ways if len(way.order) == 1}
         yield from scales.items() if self.has_several else ()
 
-    @functools.cached_property
-    def in_reference(self) -> bool:
-        """Return whether the reference model runs the TOSA delegates, and Python the operators around them."""
-        return self.emitted is not None and "TOSABackend" in self.backends
+    def called(self) -> Iterator[str]:
+        """Yield the operators that the program calls outside of delegates."""
+        for plan in self.decoded.graphs:
+            yield from (each.type for each in plan.operators if "::" in each.type)
+
+    @property
+    def runs_in_order(self) -> bool:
+        """Return whether several methods run one after another."""
+        return any(len({*order}) > 1 for order in self.build.orders)
 
     def not_run(self) -> str:
         """Return why the program is not run; empty where it is."""
-        if self.in_reference:
-            assert self.emitted is not None
-            if lacking := [name for name in self.backends if name not in beginning.LOOKS]:
-                return f"nothing here runs a delegate of {', '.join(lacking)}"
-            modules = self.emitted.modules.values()
-            return next(filter(None, map(numerics.beyond_reference_model_in, modules)), "")
-        there = kernels.backends()
+        there = {*kernels.backends(), numerics.TOSA_BACKEND}
         if lacking := [name for name in self.backends if name not in there]:
             return f"the runtime has no backend {', '.join(lacking)}"
+        if why := numerics.beyond_reference_model(self.delegates):
+            return why
         if len(self.built.data) > 1:
             return f"the runtime's Python interface takes one data file, and there are {len(self.built.data)}"
-        if self.built.data and any(len({*order}) > 1 for order in self.build.orders):
+        if not self.runs_in_order:
+            return ""
+        if self.built.data:
             return "the runtime's Python interface runs several methods in order only without a data file"
-        called = (operator.type for plan in self.decoded.graphs for operator in plan.operators)
-        return numerics.without_kernels(name for name in called if "::" in name)
+        if numerics.TOSA_BACKEND in self.backends:
+            return (
+                "" if self.emitted is not None else "of a program in bytes, no methods with TOSA run in order"
+            )
+        without = numerics.without_kernels(self.called())
+        return f"the runtime has no kernel for {', '.join(without)}" if without else ""
 
-    def run_way(self, way: Way) -> tuple[dict[str, tuple[Tensor, ...]], tuple[str, ...]]:
+    def run_way(
+        self, way: Way, in_eager: Sequence[str]
+    ) -> tuple[dict[str, tuple[Tensor, ...]], tuple[str, ...]]:
         """Run the program in one way; return its outputs by sample, and the effect of other ways to load it."""
-        if self.in_reference:
-            with self.lowering.eager():
-                return way.outputs(lambda steps: self.in_edge(way, steps), ""), ()
         data = next(iter(self.built.data.values()), b"")
+        if in_eager or numerics.TOSA_BACKEND in self.backends:
+            with self.lowering.eager():
+                return way.outputs(self.apart(way, data)), ()
         outputs = way.outputs(
             lambda steps: numerics.methods_in_runtime(self.built.pte, data, way.for_runtime(steps)),
-            "",
             self.built.pte,
         )
         if not outputs or self.built.data or len(way.order) > 1:
             return outputs, ()
         given = {name: way.call.for_runtime(steps) for name, steps in way.samples.items()}
         return outputs, loading.differences(self.built.pte, given, outputs, LOOKING, way.method)
+
+    def apart(self, way: Way, data: bytes) -> Callable[[numerics.Steps], tuple[Tensor, ...]]:
+        """Return what runs the program with what the runtime lacks elsewhere; methods in order before it is emitted."""
+        if len({*way.order}) > 1:
+            return partial(self.in_edge, way)
+        walker = Walker(
+            self.built.pte, numerics.Elsewhere(None, REFERENCE_MODEL, self.observer), way.method, data
+        )
+        return lambda steps: numerics.flatten(walker.run([inputs for _, inputs in way.for_runtime(steps)]))
 
     def in_edge(self, way: Way, steps: numerics.Steps) -> tuple[Tensor, ...]:
         """Run the lowered program, with each delegate in its own runtime."""
@@ -525,6 +553,7 @@ class BuiltExport(Export):
                 continue
             samples = tuple(sample for sample in result.samples if sample.name in way.samples)
             way.program = self.emitted.programs[way.method]
+            way.unset = self.emitted.unset[way.method]
             found = way.with_beginning(
                 dataclasses.replace(
                     result,

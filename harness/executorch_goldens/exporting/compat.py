@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import importlib
 import inspect
 import sys
@@ -108,6 +110,35 @@ def named_data(delegate: LoweredBackendModule) -> tuple[tuple[str, bytes], ...]:
         buffer = store.buffers[getattr(entry, "buffer_index", entry)]
         found.append((key, bytes(getattr(buffer, "buffer", buffer))))
     return tuple(found)
+
+
+def deserialized(pte: bytes) -> Any:
+    """Return a ``.pte`` as a ``PTEFile``: all five releases have one."""
+    from executorch.exir._serialize._program import deserialize_pte_binary
+
+    return deserialize_pte_binary(pte)
+
+
+def serialized(file: Any, plan: Any) -> bytes:
+    """Return a ``PTEFile`` with `plan` as its only method, and with the data that this refers to, as a ``.pte``."""
+    from executorch.exir._serialize._program import serialize_pte_binary
+
+    program = copy.copy(file.program)
+    program.execution_plan = [plan]
+    program.backend_delegate_data = []
+    for at, delegate in enumerate(plan.delegates):
+        program.backend_delegate_data.append(file.program.backend_delegate_data[delegate.processed.index])
+        plan.delegates[at] = dataclasses.replace(
+            delegate, processed=dataclasses.replace(delegate.processed, index=at)
+        )
+    held = {getattr(value.val, "data_buffer_idx", 0) for value in plan.values}
+    empty = type(file.program.constant_buffer[0])(b"") if file.program.constant_buffer else None
+    program.constant_buffer = [
+        buffer if at in held else empty for at, buffer in enumerate(file.program.constant_buffer)
+    ]
+    return bytes(
+        serialize_pte_binary(dataclasses.replace(file, program=program), extract_delegate_segments=True)
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import math
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from types import FrameType
@@ -37,9 +37,9 @@ from executorch_goldens.artifact import (
 )
 from executorch_goldens.decode import Schemas
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting import compat, tosa_validation
+from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.apart import ApartError, run_apart
-from executorch_goldens.exporting.blame import own_error
+from executorch_goldens.exporting.blame import handed_on, own_error
 from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
@@ -51,12 +51,13 @@ from executorch_goldens.exporting.numerics.loss import losses
 from executorch_goldens.exporting.numerics.measuring import measured
 from executorch_goldens.exporting.numerics.quantizing import convert, export_program
 from executorch_goldens.exporting.numerics.samples import alone, samples_of, unbounded
+from executorch_goldens.exporting.numerics.walking import Walker
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.accuracy import worst
-from executorch_goldens.registry import Case
+from executorch_goldens.registry import SELECTIVE, Case
 from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME
 
 T = TypeVar("T")
@@ -81,13 +82,14 @@ class Ran:
     ----------
     outputs
         By name of the sample.
-    not_run, loads
+    not_run, loads, in_eager
         See `Lowered`.
     """
 
     outputs: Mapping[str, tuple[Tensor, ...]] = dataclasses.field(default_factory=dict)
     not_run: str = ""
     loads: tuple[str, ...] = ()
+    in_eager: tuple[str, ...] = ()
 
 
 class Export:
@@ -115,6 +117,8 @@ class Export:
         Graph and delegates before it is run.
     program
         The lowered program before it is emitted, once there is one that is to be run.
+    unset
+        See `executorch_goldens.exporting.inside.beginning.unset`.
     log
         Where in the log what runs it begins to write.
     call
@@ -158,6 +162,7 @@ class Export:
         self.unfolded: Callable[[], torch.fx.GraphModule] | None = None
         self.made: Lowered | None = None
         self.program: beginning.Program | None = None
+        self.unset: tuple[str, ...] = ()
         self.log: int | None = None
         self.call = Call.of((), {})
         self.methods: dict[str, tuple[str, ...]] = {}
@@ -172,23 +177,30 @@ class Export:
         self.unbounded, self.parts = unbounded(example), example.parts
         edge = self.lower(example)
         self.made = self.unexecuted(edge.exported_program().graph_module)
-        # Emission rewrites the lowered program in place: what runs it comes before, what runs the .pte after.
-        ran = Ran()
-        if self.target.runs != RUNTIME:
-            ran = self.before_emission(edge.exported_program())
+        program = edge.exported_program()
+        elsewhere = numerics.Elsewhere(
+            program.graph_module, self.target.runs, self.observer, self.lowering.simulator
+        )
+        not_run = self.beyond() if self.executing else ""
         if self.executing:
-            self.program = beginning.Program.of(edge.exported_program(), self.lowering.simulator)
+            # Emission rewrites the lowered program in place: what looks into it has a copy.
+            self.program = beginning.Program.of(program, self.lowering.simulator)
         self.stage = "emit"
         emitted = edge.to_executorch()
+        if self.program is not None:
+            self.unset = beginning.unset(self.program, emitted.exported_program())
         pte = bytes(emitted.buffer)
         self.watch.stage("pte", pte)
-        if self.target.runs == RUNTIME:
-            ran = self.in_runtime(pte, emitted.executorch_program)
+        self.stage, self.log = "run", logged.end()
+        if self.target.runs == RUNTIME and self.executing:
+            not_run = numerics.beyond_runtime(emitted.executorch_program)
+        ran = self.ran(pte, emitted.executorch_program, not_run or self.left_out, elsewhere)
         return dataclasses.replace(
             self.made,
             pte=pte,
             samples=tuple(self.sample(name, given) for name, given in ran.outputs.items()),
             not_run=ran.not_run,
+            in_eager=ran.in_eager,
             altered=tuple(self.watch.given.altered()) if self.watch.given is not None else (),
             unjudged=self.unjudged,
             loads=ran.loads,
@@ -225,32 +237,49 @@ class Export:
             parts=self.parts,
         )
 
-    def before_emission(self, program: torch.export.ExportedProgram) -> Ran:
-        """Run a lowered program, its delegates in the reference model or the target's simulator, on each sample."""
-        self.stage, self.log = "run", logged.end()
-        simulator = self.lowering.simulator
-        not_run = ""
-        if self.executing and self.target.runs == REFERENCE_MODEL:
-            not_run = numerics.beyond_reference_model(program)
-        elif self.executing:
-            not_run = numerics.beyond_simulator(program, simulator)
-        with self.lowering.eager():
-            outputs = self.outputs(
-                lambda steps: numerics.in_reference_model(program, steps, self.observer, simulator), not_run
-            )
-        return Ran(outputs, not_run or self.left_out)
+    def beyond(self) -> str:
+        """Return what nothing here runs of the delegates of the program; empty if nothing."""
+        assert self.made is not None
+        if self.target.runs == RUNTIME:
+            return ""
+        if self.target.runs == REFERENCE_MODEL:
+            return numerics.beyond_reference_model(self.made.delegates)
+        return numerics.beyond_simulator(self.made.delegates, self.lowering.simulator)
 
-    def in_runtime(self, pte: bytes, program: Any) -> Ran:
-        """Run a ``.pte`` in ExecuTorch's runtime on each sample; `program` is its source."""
-        self.stage, self.log = "run", logged.end()
-        not_run = numerics.beyond_runtime(program) if self.executing else ""
-        not_run = not_run or self.left_out
-        outputs = self.outputs(
-            lambda steps: numerics.in_runtime(pte, self.call.for_runtime(steps)), not_run, pte
-        )
-        given = {name: self.call.for_runtime(steps) for name, steps in self.samples.items()}
-        loads = loading.differences(pte, given, outputs, LOOKING) if outputs else ()
-        return Ran(outputs, not_run, loads)
+    def ran(self, pte: bytes, program: Any, not_run: str, elsewhere: numerics.Elsewhere) -> Ran:
+        """Run a ``.pte`` on each sample: in ExecuTorch's runtime, and what this lacks elsewhere.
+
+        Parameters
+        ----------
+        program
+            Its source, an `executorch.exir.schema.Program`.
+        """
+        if not_run or not self.samples:
+            return Ran(not_run=not_run)
+        if self.target.runs != RUNTIME and not kernels.load():
+            # Nothing here runs what was emitted: its source is run before it is.
+            assert self.program is not None
+            with self.lowering.eager():
+                run = partial(numerics.in_reference_model, self.program, observer=self.observer)
+                return Ran(self.outputs(run), self.left_out)
+        in_eager = self.in_eager(numerics.operators_of(program))
+        if not in_eager and not elsewhere.takes_any(program):
+            outputs = self.outputs(lambda steps: numerics.in_runtime(pte, self.call.for_runtime(steps)), pte)
+            given = {name: self.call.for_runtime(steps) for name, steps in self.samples.items()}
+            loads = loading.differences(pte, given, outputs, LOOKING) if self.target.runs == RUNTIME else ()
+            return Ran(outputs, loads=loads)
+        walker = Walker(pte, elsewhere)
+        with self.lowering.eager():
+            outputs = self.outputs(lambda steps: numerics.flatten(walker.run(self.call.for_runtime(steps))))
+        return Ran(outputs, self.left_out, in_eager=in_eager)
+
+    @handed_on
+    def in_eager(self, called: Iterable[str]) -> tuple[str, ...]:
+        """Return the operators that run in eager; raise RuntimeError for those that the product has no kernel for."""
+        lacking = numerics.without_kernels(called)
+        if lacking and self.case.kernels == SELECTIVE:
+            raise RuntimeError(f"the runtime has no kernel for {', '.join(lacking)}")
+        return lacking
 
     def sample(self, name: str, given: tuple[Tensor, ...]) -> Sample:
         """Return the record of a sample with the program's outputs `given`."""
@@ -270,14 +299,14 @@ class Export:
         return "" if self.samples or not self.unjudged else self.unjudged[0][1]
 
     def outputs(
-        self, run: Callable[[numerics.Steps], tuple[Tensor, ...]], not_run: str, pte: bytes = b""
+        self, run: Callable[[numerics.Steps], tuple[Tensor, ...]], pte: bytes = b""
     ) -> dict[str, tuple[Tensor, ...]]:
         """Return the program's outputs for each sample; each run has copies.
 
         Samples on which TOSA leaves open what comes out are left out, if eager has no number there either.
         """
         made = {}
-        for name, steps in ({} if not_run else dict(self.samples)).items():
+        for name, steps in dict(self.samples).items():
             self.observer.runs(name, pte)
             try:
                 made[name] = run(copy.deepcopy(steps))
@@ -316,6 +345,8 @@ class Export:
                 ),
                 lambda why: Beginning(sample.name, f"cannot be told: {why}"),
             )
+            if self.unset and begins.where == beginning.AFTER:
+                begins = dataclasses.replace(begins, where=beginning.in_state(self.unset))
             return dataclasses.replace(lowered, begins=begins)
         if not lowered.moves_far():
             # The tolerance of the outputs hides no operator, and to look at each takes as long as an export.

@@ -68,8 +68,10 @@ class Accuracy:
     unseen: str | None = None
 
     @classmethod
-    def of(cls, lowered: Lowered) -> Accuracy:
-        """Measure a program; an output of another shape than is expected is left out."""
+    def of(cls, lowered: Lowered) -> Accuracy | None:
+        """Measure a program; an output of another shape than is expected is left out. None if it was not run."""
+        if not lowered.samples:
+            return None
         error = tolerance = used = 0.0
         for sample in lowered.samples:
             for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):

@@ -85,8 +85,8 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
         ]
         if result.metric is not None:
             fields.append((f"{accuracy.FIELD}{result.metric.name}", accuracy.measure(result.metric)))
-        if result.samples:
-            fields.append((accuracy.ERROR, accuracy.error(accuracy.Accuracy.of(result).used)))
+        if (measured := accuracy.Accuracy.of(result)) is not None:
+            fields.append((accuracy.ERROR, accuracy.error(measured.used)))
     if artifact.watched is not None:
         texts[TRACE] = trace_text(artifact.watched)
         fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))

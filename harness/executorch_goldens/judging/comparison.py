@@ -239,4 +239,5 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
     unjudged = "".join(f"; not judged on {', '.join(left_out)}: {why}" for why, left_out in names.items())
     recorded = [sample.name for sample in lowered.samples if sample.name not in SAMPLE_NAMES]
     also = f"; recorded: {', '.join(recorded)}" if recorded else ""
-    return f"outputs against eager {within}{constants}{also}{unjudged}"
+    in_eager = f"; with eager in place of {', '.join(lowered.in_eager)}" if lowered.in_eager else ""
+    return f"outputs against eager {within}{constants}{in_eager}{also}{unjudged}"

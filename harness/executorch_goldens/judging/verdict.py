@@ -47,6 +47,8 @@ SHOWN_CHANGES = 4
 
 #: Words before the reason why a program was not run.
 NOT_RUN = "not run:"
+#: How a cell is counted whose program was not run: it may be wrong.
+NOT_JUDGED = "not judged"
 
 #: The setting with which a repository lets names differ.
 ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in pyproject.toml'
@@ -499,7 +501,8 @@ def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -
         accepting = "recording it accepts that it fails"
         return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
     found = reading(texts)
-    unchecked = f"; {NOT_RUN} {result.not_run}" if result.not_run else ""
+    unchecked = f"; {NOT_JUDGED}, {NOT_RUN} {result.not_run}" if result.not_run else ""
+    unchecked += f"; with eager in place of {', '.join(result.in_eager)}" if result.in_eager else ""
     if result.validation is not None and result.validation.unread:
         unchecked += f"; {result.validation.summary()}"
     is_bare = not found.delegates and targets.delegates(cell.target)
@@ -522,8 +525,8 @@ def _contents(found: Reading) -> str:
 
 def _sqnr(lowered: Lowered) -> str:
     """Return how far the outputs of a quantized program are above the noise of quantization; empty for a float one."""
-    ratio = Accuracy.of(lowered).sqnr if lowered.samples else None
-    return f", SQNR {ratio:.1f} dB" if ratio is not None else ""
+    found = Accuracy.of(lowered)
+    return f", SQNR {found.sqnr:.1f} dB" if found is not None and found.sqnr is not None else ""
 
 
 def own_failure(cell: Cell, failure: Failure, place: Place) -> Verdict:

@@ -90,9 +90,20 @@ class Results:
         return untrusted.inside(self.root, cell.target, cell.case)
 
     def note(
-        self, judged: Verdict, outcomes: Sequence[Outcome], accuracy: Accuracy | None, error: str = ""
+        self,
+        judged: Verdict,
+        outcomes: Sequence[Outcome],
+        accuracy: Accuracy | None,
+        error: str = "",
+        not_judged: str = "",
     ) -> None:
-        """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict."""
+        """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict.
+
+        Parameters
+        ----------
+        not_judged
+            Why its program was not run; empty where it was, or where there is none.
+        """
         line = {
             "release": self.release.version,
             "target": judged.cell.target,
@@ -105,6 +116,7 @@ class Results:
             "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
             "pte_sha256": _digest(outcomes),
             **_measured(accuracy),
+            "not_judged": not_judged,
             "reason": error or judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,

@@ -18,7 +18,7 @@ from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
-from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
+from executorch_goldens.judging.verdict import NOT_JUDGED, NOT_RUN, UNEXPECTED, kind_of_new
 from executorch_goldens.registry import FAILS, UNDELEGATED
 from executorch_goldens.review.decisions import ALLOWED, KNOWN
 from executorch_goldens.review.groups import Group, worst_first
@@ -235,7 +235,8 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
         Whether it says how near the programs are to eager.
     """
     judged_as = ((_counted(judged), judged.reason) for judged in run.verdicts.values())
-    yield counts(judged_as)
+    unjudged = len(run.not_judged)
+    yield f"{counts(judged_as)}{f'; of these, {unjudged} {NOT_JUDGED}' if unjudged else ''}"
     varied = f"{count(len(run.plan.variations), 'variation')}: {', '.join(each.name for each in run.plan.variations)}"
     if run.plan.tier == CORE:
         left_out = f"{count(len(run.plan.left_out), 'cell')} left out: --tier full checks all"
@@ -255,6 +256,7 @@ def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
     yield from run.prover.looking.failed
     yield from (f"recorded: {cause}" for cause in run.recorded)
     yield from accepted(run.verdicts.values())
+    yield from not_judged(run.not_judged)
     if measures:
         yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
         yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
@@ -326,6 +328,20 @@ def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
             f"numerics: {target}: {count(len(of_target), 'cell')} run; "
             f"largest error {of_target[worst]:.2g} of the largest value ({worst.case})"
         )
+
+
+def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
+    """Yield a line per reason for which programs were not run: nothing says that these are right.
+
+    >>> cells = [Cell("tosa-fp", name) for name in ("one", "two")]
+    >>> list(not_judged(dict.fromkeys(cells, "no rule gives the sizes")))
+    ['not judged: 2 cells, not run: no rule gives the sizes (tosa-fp/one, tosa-fp/two)']
+    """
+    for reason in dict.fromkeys(why.values()):
+        cells = [str(cell) for cell, its in why.items() if its == reason]
+        more = f", and {len(cells) - SHOWN_ACCEPTED} more" if len(cells) > SHOWN_ACCEPTED else ""
+        shown = ", ".join(cells[:SHOWN_ACCEPTED])
+        yield f"{NOT_JUDGED}: {count(len(cells), 'cell')}, {NOT_RUN} {reason} ({shown}{more})"
 
 
 def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:

@@ -61,6 +61,8 @@ class Run:
         Of those of them whose program is right, how near it is to eager.
     unchecked
         What of the checked cells' programs nothing checks.
+    not_judged
+        Of those whose program was not run, why.
     reuse
         Use of the cache of exports; None for a run without one.
     confirmed
@@ -98,6 +100,7 @@ class Run:
         self.verdicts: dict[Cell, Verdict] = {}
         self.accuracies: dict[Cell, Accuracy] = {}
         self.unchecked: dict[Cell, str] = {}
+        self.not_judged: dict[Cell, str] = {}
         self.confirmed: list[Cell] = []
         self.lacking: list[Cell] = []
         self.stale: dict[Cell, str] = {}
@@ -230,7 +233,10 @@ class Run:
     def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
         """Write the result of a cell; raise `ReuseError` where its cache entry is wrong."""
         wrong = self.reuse.error_of(judged.cell) if self.reuse is not None else None
-        self.results.note(judged, outcomes, self.accuracies.get(judged.cell), str(wrong or ""))
+        cell = judged.cell
+        self.results.note(
+            judged, outcomes, self.accuracies.get(cell), str(wrong or ""), self.not_judged.get(cell, "")
+        )
         if wrong is not None:
             raise wrong
 
@@ -239,7 +245,7 @@ class Run:
         recordable = judged.recordable and len(self.plan.variations) >= FEWEST_TO_RECORD
         texts = found.texts if recordable else None
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
-        accuracy = Accuracy.of(made) if isinstance(made, Lowered) and made.samples else None
+        accuracy = Accuracy.of(made) if isinstance(made, Lowered) else None
         whole = self._whole(judged.cell, found.reviewed)
         expected = self.plan.expectations.by_case(judged.cell)
         proposal = self.results.propose(
@@ -273,9 +279,13 @@ class Run:
         if found.stale:
             self.stale[cell] = found.stale
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
-        if found.texts is not None and isinstance(made, Lowered):
-            self.accuracies[cell] = Accuracy.of(made)
-        if found.texts is not None and (left := golden.fields(found.texts).get(unchecked.FIELD)):
+        if found.texts is None or not isinstance(made, Lowered):
+            return
+        if accuracy := Accuracy.of(made):
+            self.accuracies[cell] = accuracy
+        else:
+            self.not_judged[cell] = made.not_run
+        if left := golden.fields(found.texts).get(unchecked.FIELD):
             self.unchecked[cell] = left
 
     # Known defects of a compact root

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ import jinja2
 
 from executorch_goldens import releases
 from executorch_goldens.files import markdown
+from executorch_goldens.goldens.golden import MANIFEST
+from executorch_goldens.judging.verdict import NOT_RUN
+from executorch_goldens.settings import config
 from lab.coverage.visits import PassRow, Reached
 from lab.pages import Part
 
@@ -19,6 +23,8 @@ from lab.pages import Part
 UNREACHED = Path(__file__).resolve().parent / "unreached.toml"
 #: Template for `lines`.
 TEMPLATE = Path(__file__).resolve().parent / "coverage.md.jinja"
+#: What the ``numerics:`` line of a manifest begins with, by what became of the program.
+STATES = {"not judged: not run": NOT_RUN, "no program: lowering fails": "none:", "run and judged": ""}
 #: Text for an unknown reason.
 NO_REASON = "-"
 
@@ -89,10 +95,34 @@ def lines(version: str, reached: Reached, why_not: Mapping[str, str]) -> list[st
             arm_passes=share({row.name for row in of_arm if row.changed}, {row.name for row in of_arm}),
             pipelines=_pipelines(reached, why_not),
             backends=_backends(reached, why_not),
+            judged=judged(version, config.load().goldens),
             row=markdown.row,
         )
         .splitlines()
     )
+
+
+def judged(version: str, goldens: Path) -> list[tuple[str, list[int]]]:
+    """Return for each target, then for all, how many kept cells of a release are in each of `STATES`.
+
+    Parameters
+    ----------
+    goldens
+        The folder with all goldens: those of other zoos than this one's are below it.
+    """
+    counted: dict[str, Counter[str]] = {}
+    for path in sorted(goldens.rglob("*")):
+        of_release = version in path.relative_to(goldens).parts
+        if of_release and (path.name == MANIFEST or path.name.endswith(".cells.txt")):
+            target = path.parent.parent.name if path.name == MANIFEST else path.name.partition(".")[0]
+            lines = map(str.strip, path.read_text(encoding="utf-8").splitlines())
+            counted.setdefault(target, Counter()).update(
+                next(state for state, begins in STATES.items() if line.startswith(f"numerics: {begins}"))
+                for line in lines
+                if line.startswith("numerics: ")
+            )
+    counted["all"] = sum(counted.values(), Counter())
+    return [(target, [of[state] for state in STATES]) for target, of in counted.items()]
 
 
 def _pipelines(reached: Reached, why_not: Mapping[str, str]) -> list[Section]:

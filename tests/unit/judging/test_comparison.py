@@ -107,7 +107,7 @@ def test_a_new_program_without_delegates_leads_with_its_operators_where_its_targ
 def test_a_new_program_leads_with_what_it_is_made_of() -> None:
     found = new(replace(lowered(GRAPH, tosa(WRONG_CAT)), not_run="no kernel for it"))
     assert re.match(r"1 delegate with \d+ operators?, \d+ operators? outside", found.reason)
-    assert found.reason.endswith("; has no golden yet; not run: no kernel for it")
+    assert found.reason.endswith("; has no golden yet; not judged, not run: no kernel for it")
     assert verdict.kind_of_new(found.name, found.reason) == ""
     assert not found.detail
 

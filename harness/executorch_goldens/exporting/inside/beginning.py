@@ -33,6 +33,9 @@ BEFORE = (
 )
 AFTER = "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
 
+#: Serializes the initial values of the buffers that it is told of; no default pass does.
+INITIALIZING = "InitializedMutableBufferPass"
+
 
 @dataclass(frozen=True)
 class Program:
@@ -73,6 +76,32 @@ class Program:
         if lowered.backend_id not in LOOKS:
             raise LookupError(f"no inspector for delegates of {lowered.backend_id}")
         return LOOKS[lowered.backend_id]
+
+
+def unset(program: Program, emitted: torch.export.ExportedProgram) -> tuple[str, ...]:
+    """Return the buffers that a program changes, and begins with zeros where the model begins with something else.
+
+    Parameters
+    ----------
+    emitted
+        The same program as it was emitted: ``et_init_buffer`` is the mark of a buffer whose data is in the ``.pte``.
+    """
+    buffers, changed = program.signature.inputs_to_buffers, {*program.signature.buffers_to_mutate.values()}
+    marked = {node.name for node in emitted.graph.nodes if node.meta.get("et_init_buffer")}
+    return tuple(
+        buffer
+        for name, buffer in buffers.items()
+        if buffer in changed and name not in marked and bool(program.held[buffer].any())
+    )
+
+
+def in_state(unset: Sequence[str]) -> str:
+    """Return the place of a departure that begins with what the program has in buffers before it first runs."""
+    named = ", ".join(unset)
+    return (
+        f"in the state: {named} of the model starts from other values than zeros, and the .pte has no data for it; "
+        f"{INITIALIZING} in the passes of ExecutorchBackendConfig serializes it"
+    )
 
 
 def first_departing(lowered: Lowered) -> Sample | None:

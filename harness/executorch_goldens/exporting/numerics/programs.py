@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.lowered_backend_module import LoweredBackendModule
+from executorch.exir.tensor import get_scalar_type
 from torch.export.graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -19,8 +21,9 @@ from torch.export.graph_signature import (
 )
 from torch.utils import _pytree as pytree
 
-from executorch_goldens.artifact import Tensor
-from executorch_goldens.exporting import compat
+from executorch_goldens.artifact import Delegate, Tensor
+from executorch_goldens.decode import Schemas, decode
+from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import Call
@@ -29,7 +32,13 @@ from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.numerics import open_sizes
 from executorch_goldens.registry import ZooError
+from executorch_goldens.targets import RUNTIME
 
+if TYPE_CHECKING:
+    from executorch_goldens.exporting.inside import beginning
+
+#: The backend whose delegates the reference model runs.
+TOSA_BACKEND = "TOSABackend"
 #: The inputs of runs that follow one another; a program with a state keeps it between them.
 Steps = Sequence[Sequence[torch.Tensor]]
 
@@ -150,9 +159,7 @@ def _departs(output: Tensor, of_example: Tensor) -> bool:
 
 
 def beyond_runtime(program: Any) -> str:
-    """Return what the installed runtime lacks for an emitted program; empty if nothing.
-
-    These are kernels of operators, and the way for an input that is a float.
+    """Return which inputs of an emitted program the installed runtime cannot be given; empty if none.
 
     Parameters
     ----------
@@ -164,33 +171,24 @@ def beyond_runtime(program: Any) -> str:
     )
     if not compat.bindings_take_floats() and any(type(value).__name__ == "Double" for value in given):
         return "the runtime's Python interface takes no float as an input before ExecuTorch 1.3.1"
-    return without_kernels(
-        f"{operator.name}.{operator.overload}" if operator.overload else operator.name
-        for plan in program.execution_plan
-        for operator in plan.operators
-    )
+    return ""
 
 
-def without_kernels(asked: Iterable[str]) -> str:
-    """Return which of some operators, ``aten::add.out``, the installed runtime has no kernel for; empty if for all."""
-    from executorch.extension.pybindings.portable_lib import _get_operator_names
-
-    lacking = ", ".join(sorted({*asked} - {*_get_operator_names()}))
-    return f"the runtime has no kernel for {lacking}" if lacking else ""
-
-
-def beyond_reference_model(program: torch.export.ExportedProgram) -> str:
-    """Return what TOSA's reference model lacks for the delegates of a lowered program; empty if nothing."""
-    return beyond_reference_model_in(program.graph_module)
+def operators_of(program: Any) -> Iterator[str]:
+    """Yield the operators of an emitted program, such as ``aten::add.out``."""
+    for plan in program.execution_plan:
+        for each in plan.operators:
+            yield f"{each.name}.{each.overload}" if each.overload else each.name
 
 
-def beyond_reference_model_in(graph: torch.nn.Module) -> str:
-    """Return what TOSA's reference model lacks for the delegates in a lowered graph; empty if nothing."""
-    found = (
-        open_sizes.lacking(module.processed_bytes)
-        for _, module in graph.named_modules()
-        if isinstance(module, LoweredBackendModule) and module.backend_id == "TOSABackend"
-    )
+def without_kernels(asked: Iterable[str]) -> tuple[str, ...]:
+    """Return which of some operators the installed runtime has no kernel for, sorted."""
+    return tuple(sorted({*asked} - {*kernels.load()}))
+
+
+def beyond_reference_model(delegates: Iterable[Delegate]) -> str:
+    """Return what TOSA's reference model lacks for the delegates of a program; empty if nothing."""
+    found = (open_sizes.lacking(each.payload) for each in delegates if each.backend_id == TOSA_BACKEND)
     return next(filter(None, found), "")
 
 
@@ -230,13 +228,64 @@ def run_methods(pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[tor
     return last_outputs(lambda call: run(call[0], tuple(call[1])), calls)
 
 
-def beyond_simulator(program: torch.export.ExportedProgram, simulator: Simulator | None) -> str:
-    """Return which delegates of a lowered program nothing runs; empty if it has none, or there is a simulator."""
-    backends = {
-        module.backend_id
-        for _, module in program.graph_module.named_modules()
-        if isinstance(module, LoweredBackendModule)
-    }
+class Elsewhere:
+    """Runs delegates of an emitted program that are not run in the runtime.
+
+    Parameters
+    ----------
+    module
+        The lowered graph; None for a program that came as bytes. A simulator is given its delegates.
+    runs
+        See `executorch_goldens.targets.Target`: the reference model takes the delegates of TOSA, a simulator all.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module | None,
+        runs: str,
+        observer: Observer = NOBODY,
+        simulator: Simulator | None = None,
+    ) -> None:
+        self.runs, self.observer, self.simulator = runs, observer, simulator
+        self.lowered = {
+            (each.backend_id, bytes(each.processed_bytes)): each
+            for each in (module.modules() if module is not None else ())
+            if isinstance(each, LoweredBackendModule)
+        }
+
+    def takes(self, backend: str) -> bool:
+        """Return whether delegates of a backend are run here."""
+        return self.runs != RUNTIME and (self.simulator is not None or backend == TOSA_BACKEND)
+
+    def takes_any(self, program: Any) -> bool:
+        """Return whether some delegate of an emitted program is run here."""
+        return any(self.takes(each.id) for plan in program.execution_plan for each in plan.delegates)
+
+    def count(self, backend: str, payload: bytes) -> int:
+        """Return how many outputs a delegate has."""
+        if (lowered := self.lowered.get((backend, payload))) is not None:
+            return len(lowered.original_module.graph.output_node().args[0])
+        return len(decode(payload, schemas=Schemas.installed()).graphs[0].outputs)
+
+    def run(
+        self, backend: str, payload: bytes, inputs: Sequence[Any], taken: Sequence[Any], given: Sequence[Any]
+    ) -> Sequence[torch.Tensor]:
+        """Run a delegate.
+
+        Parameters
+        ----------
+        taken, given
+            What the program declares of its inputs and of its outputs, as `executorch.exir.schema.Tensor`.
+        """
+        if self.simulator is not None:
+            return self.simulator(self.lowered[backend, payload], inputs)
+        layouts, made = (list(map(Layout.declared, side)) for side in (taken, given))
+        return run_payload(payload, inputs, layouts, made, self.observer)
+
+
+def beyond_simulator(delegates: Iterable[Delegate], simulator: Simulator | None) -> str:
+    """Return which delegates of a program nothing runs; empty if it has none, or there is a simulator."""
+    backends = {each.backend_id for each in delegates}
     if simulator is not None or not backends:
         return ""
     return f"nothing runs delegates of {', '.join(sorted(backends))}: its target names no simulator"
@@ -271,20 +320,18 @@ def last_outputs(
 
 
 def in_reference_model(
-    program: torch.export.ExportedProgram,
-    steps: Steps,
-    observer: Observer = NOBODY,
-    simulator: Simulator | None = None,
+    program: beginning.Program, steps: Steps, observer: Observer = NOBODY
 ) -> tuple[Tensor, ...]:
-    """Run a lowered program with every TOSA delegate, in its place, in tosa-tools' reference model, or in `simulator`.
+    """Run a lowered program before it is emitted, where there is no runtime to run what is emitted.
 
-    Operators between the delegates run eagerly, one by one. Returns the outputs of the last step.
+    Every TOSA delegate runs in tosa-tools' reference model, or in the program's simulator, and operators between the
+    delegates in eager, one by one. Returns the outputs of the last step.
     """
-    interpreter, held = EdgeInterpreter(program.graph_module, simulator), held_by(program)
+    interpreter, held = program.interpreter(), dict(program.held)
     interpreter.observer = observer
     given: tuple[Tensor, ...] = ()
     for inputs in steps:
-        given = run_edge(interpreter, program.graph_signature, held, inputs)
+        given = run_edge(interpreter, program.signature, held, inputs)
     return given
 
 
@@ -419,29 +466,71 @@ def run_tosa(
     RuntimeError
         If the reference model finds the payload, or its inputs, not to be valid TOSA.
     """
-    given = next(node for node in lowered.original_module.graph.nodes if node.op == "output").args[0]
-    payload, arrays = lowered.processed_bytes, tosa_arrays(lowered, inputs)
+    nodes = lowered.original_module.graph.output_node().args[0]
+    return run_payload(
+        lowered.processed_bytes, inputs, _taken(lowered), list(map(Layout.of, nodes)), observer
+    )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The dtype of a tensor that a delegate takes or gives, and the order of its dimensions in memory."""
+
+    dtype: torch.dtype
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, node: torch.fx.Node) -> Layout:
+        value = node.meta["val"]
+        return cls(value.dtype, tuple(value.dim_order()))
+
+    @classmethod
+    def declared(cls, value: Any) -> Layout:
+        """Return that of an `executorch.exir.schema.Tensor`."""
+        return cls(get_scalar_type(value.scalar_type), tuple(value.dim_order))
+
+
+def _taken(lowered: LoweredBackendModule) -> list[Layout]:
+    nodes = lowered.original_module.graph.nodes
+    placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
+    return [Layout.of(placeholders[name]) for name in lowered.original_module.graph_signature.user_inputs]
+
+
+def tosa_arrays(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[np.ndarray[Any, Any]]:
+    """Return the reference model's arrays for the inputs of a TOSA delegate."""
+    return _arrays(inputs, _taken(lowered))
+
+
+def _arrays(inputs: Sequence[torch.Tensor], taken: Sequence[Layout]) -> list[np.ndarray[Any, Any]]:
+    _require_matching("a delegate takes", taken, inputs)
+    return [
+        _to_model(_of_rank(tensor.detach(), layout).permute(layout.order).contiguous())
+        for layout, tensor in zip(taken, inputs, strict=True)
+    ]
+
+
+def run_payload(
+    payload: bytes,
+    inputs: Sequence[torch.Tensor],
+    taken: Sequence[Layout],
+    given: Sequence[Layout],
+    observer: Observer = NOBODY,
+) -> list[torch.Tensor]:
+    """Run a TOSA payload in tosa-tools' reference model; see `run_tosa`.
+
+    Parameters
+    ----------
+    taken, given
+        Of its inputs and of its outputs.
+    """
+    arrays = _arrays(inputs, taken)
     observer.calls(payload, arrays)
     outputs = run_model(payload, arrays)
     observer.called(payload, arrays, outputs)
     _require_matching("a delegate gives", given, outputs)
     return [
-        _of_rank(from_model(output, node.meta["val"].dtype), node).permute(
-            tuple(np.argsort(_dim_order(node)))
-        )
-        for node, output in zip(given, outputs, strict=True)
-    ]
-
-
-def tosa_arrays(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[np.ndarray[Any, Any]]:
-    """Return the reference model's arrays for the inputs of a TOSA delegate."""
-    nodes = lowered.original_module.graph.nodes
-    placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
-    taken = [placeholders[name] for name in lowered.original_module.graph_signature.user_inputs]
-    _require_matching("a delegate takes", taken, inputs)
-    return [
-        _to_model(_of_rank(tensor.detach(), node).permute(_dim_order(node)).contiguous())
-        for node, tensor in zip(taken, inputs, strict=True)
+        _of_rank(from_model(output, layout.dtype), layout).permute(tuple(np.argsort(layout.order)))
+        for layout, output in zip(given, outputs, strict=True)
     ]
 
 
@@ -475,16 +564,16 @@ def is_unpredictable(error: RuntimeError) -> bool:
 
 
 @handed_on
-def _of_rank(tensor: torch.Tensor, node: torch.fx.Node) -> torch.Tensor:
-    """Return `tensor`, which a delegate takes or gives for `node`, with the node's number of dimensions.
+def _of_rank(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """Return `tensor`, which a delegate takes or gives, with the number of dimensions that it has outside.
 
     The reference model gives a tensor without dimensions as one of a single element.
     """
-    rank = node.meta["val"].dim()
+    rank = len(layout.order)
     if rank == 0 and tensor.numel() == 1:
         return tensor.reshape(())
     if tensor.dim() != rank:
-        raise RuntimeError(f"a delegate has {tensor.dim()} dimensions where {node.name} has {rank}")
+        raise RuntimeError(f"a delegate has {tensor.dim()} dimensions where the program has {rank}")
     return tensor
 
 
@@ -507,10 +596,6 @@ def from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
 
 def _is_float8(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point and dtype.itemsize == 1
-
-
-def _dim_order(node: torch.fx.Node) -> tuple[int, ...]:
-    return tuple(node.meta["val"].dim_order())
 
 
 class _OutputCodes(torch.fx.Interpreter):

@@ -9,6 +9,7 @@ import torch
 from executorch.exir import to_edge_transform_and_lower
 from torch.export.graph_signature import InputKind, OutputKind
 
+from executorch_goldens.exporting.inside.beginning import Program
 from executorch_goldens.exporting.numerics import programs
 
 GIVEN = torch.tensor([1.0, -2.0])
@@ -47,7 +48,7 @@ def test_a_program_has_a_value_for_each_input_that_torch_has(capfd: pytest.Captu
     kinds = {spec.kind for spec in program.graph_signature.input_specs}
     assert InputKind.TOKEN in kinds
     assert OutputKind.TOKEN in {spec.kind for spec in program.graph_signature.output_specs}
-    result, nothing, count, number = programs.in_reference_model(program, [[GIVEN], [GIVEN]])
+    result, nothing, count, number = programs.in_reference_model(Program.of(program), [[GIVEN], [GIVEN]])
     assert result.array().tolist() == [27.5, -112.75]
     assert (nothing.kind, number.kind) == ("None", "int")
     assert number.array().item() == 7
@@ -65,4 +66,4 @@ def test_every_node_of_a_program_with_an_effect_is_computed() -> None:
 
 def test_inputs_that_are_no_tensors_are_not_counted() -> None:
     with pytest.raises(RuntimeError, match="the program takes 1 tensors where there are 2"):
-        programs.in_reference_model(lowered(), [[GIVEN, GIVEN]])
+        programs.in_reference_model(Program.of(lowered()), [[GIVEN, GIVEN]])

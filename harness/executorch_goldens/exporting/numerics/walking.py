@@ -1,0 +1,439 @@
+"""Runs an emitted program of which the installed runtime lacks a part; what it lacks runs elsewhere, in its place.
+
+A delegate without a backend runs in a reference model or a simulator, an operator without a kernel in eager. The
+instructions between these run in ExecuTorch's own runtime: the same program, with its memory plan, its constants and
+what it has of its initial state, whose instructions are cut to a `Part`. So what the program does outside of delegates
+is done by the kernels that a device has, and a state begins as it does there.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from executorch.exir import schema
+from executorch.exir.tensor import get_scalar_type, stride_from_dim_order
+
+from executorch_goldens.exporting import compat
+from executorch_goldens.exporting.blame import handed_on
+from executorch_goldens.exporting.numerics import programs as numerics
+
+#: What holds a value: where memory is planned for it, so that a view without an instruction shares it, or its number.
+Place: TypeAlias = "tuple[int, int] | int"
+#: Operators of the runtime alone write their last argument, but for this one.
+PRIM, COPY_INDEX = "executorch_prim::", "executorch_prim::et_copy_index"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The values that an instruction reads, and those that it writes, by number; lists are their elements."""
+
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Instructions that run in one go: those from `start` to before `end`, in the runtime, or one elsewhere.
+
+    Attributes
+    ----------
+    reads
+        Values that they read before they write them.
+    writes
+        Values that they write, each once, in the order in which they were written last.
+    elsewhere
+        Whether the runtime does not run it.
+    """
+
+    start: int
+    end: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    elsewhere: bool
+
+
+class Walker:
+    """A method of an emitted program, ready to be run on samples.
+
+    Parameters
+    ----------
+    elsewhere
+        What runs delegates that the runtime does not.
+    data
+        A data file (``.ptd``); empty where there is none.
+    """
+
+    def __init__(
+        self, pte: bytes, elsewhere: numerics.Elsewhere, method: str = "forward", data: bytes = b""
+    ) -> None:
+        self.elsewhere, self.data = elsewhere, data
+        self.file = compat.deserialized(pte)
+        self.plan = next(plan for plan in self.file.program.execution_plan if plan.name == method)
+        (chain,) = self.plan.chains
+        self.instructions = [each.instr_args for each in chain.instructions]
+        self.values = [value.val for value in self.plan.values]
+        self.lacking = numerics.without_kernels(numerics.operators_of(self.file.program))
+        self.flows = list(map(self._flow, self.instructions))
+        self.parts = {part.start: part for part in self._parts()}
+        self.first = self._first()
+        self._modules: dict[tuple[int, tuple[tuple[int, Any], ...]], Any] = {}
+
+    # What instructions do
+
+    def _flow(self, call: Any) -> Flow:
+        """Return what an instruction reads and writes."""
+        if isinstance(call, schema.MoveCall):
+            return Flow((call.move_from,), (call.move_to,))
+        if isinstance(call, schema.JumpFalseCall):
+            return Flow((call.cond_value_index,))
+        if isinstance(call, schema.FreeCall):
+            return Flow()
+        if isinstance(call, schema.DelegateCall):
+            inputs, outputs = self._of_delegate(call)
+            return Flow(self._elements(inputs), self._elements(outputs))
+        writes, is_read = self._written(call)
+        reads = [each for at, each in enumerate(call.args) if at not in writes or is_read[at]]
+        return Flow(self._elements(reads), self._elements([call.args[at] for at in writes]))
+
+    def _of_delegate(self, call: Any) -> tuple[Sequence[int], Sequence[int]]:
+        outputs = len(call.args) - self.elsewhere.count(*self._delegate(call))
+        return call.args[:outputs], call.args[outputs:]
+
+    def _delegate(self, call: Any) -> tuple[str, bytes]:
+        """Return the id of the backend that an instruction calls, and the payload."""
+        delegate = self.plan.delegates[call.delegate_index]
+        return delegate.id, bytes(self.file.program.backend_delegate_data[delegate.processed.index].data)
+
+    def _written(self, call: Any) -> tuple[list[int], dict[int, bool]]:
+        """Return the places of the arguments that an operator writes, and whether it reads them as well."""
+        name, overload = self._operator(call)
+        last = len(call.args) - 1
+        found = operator(name, overload)
+        if found is None:
+            return [0 if name == COPY_INDEX else last], {0: name == COPY_INDEX, last: False}
+        arguments = found._schema.arguments
+        written = {at: not each.is_out for at, each in enumerate(arguments) if each.is_write}
+        # What an operator returns follows its arguments, as each that it writes does.
+        results = range(len(arguments), len(call.args))
+        return [*written, *results], {**dict.fromkeys(results, False), **written}
+
+    def _operator(self, call: Any) -> tuple[str, str]:
+        named = self.plan.operators[call.op_index]
+        return named.name, named.overload
+
+    def _elements(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """Return values with the elements of lists in place of these."""
+        found: list[int] = []
+        for number in numbers:
+            value = self.values[number]
+            if isinstance(value, schema.TensorList | schema.OptionalTensorList | schema.IntList):
+                found += [each for each in value.items if each >= 0]
+            else:
+                found.append(number)
+        return tuple(dict.fromkeys(found))
+
+    def _is_elsewhere(self, call: Any) -> bool:
+        if isinstance(call, schema.DelegateCall):
+            return self.elsewhere.takes(self._delegate(call)[0])
+        return (
+            isinstance(call, schema.KernelCall)
+            and ".".join(filter(None, self._operator(call))) in self.lacking
+        )
+
+    # Parts
+
+    def _parts(self) -> Iterator[Part]:
+        """Yield the parts in order; what jumps around an instruction that runs elsewhere is none of the runtime's."""
+        apart = {at for at, call in enumerate(self.instructions) if self._is_elsewhere(call)}
+        jumps = [at for at, call in enumerate(self.instructions) if isinstance(call, schema.JumpFalseCall)]
+        while around := [at for at in jumps if at not in apart and apart & {*self._reach(at)}]:
+            apart |= {*around}
+        targets = {self.instructions[at].destination_instruction for at in apart & {*jumps}}
+        start = 0
+        for end in range(1, len(self.instructions) + 1):
+            if end == len(self.instructions) or {end, end - 1} & apart or end in targets:
+                yield self._part(start, end, start in apart)
+                start = end
+
+    def _reach(self, at: int) -> range:
+        destination = self.instructions[at].destination_instruction
+        return range(min(at, destination), max(at, destination))
+
+    def _part(self, start: int, end: int, elsewhere: bool) -> Part:
+        reads: dict[int, None] = {}
+        writes: dict[int, None] = {}
+        places: set[Place] = set()
+        for flow in self.flows[start:end]:
+            reads |= {each: None for each in flow.reads if self.place(each) not in places}
+            places |= {*map(self.place, flow.writes)}
+            for each in flow.writes:
+                writes.pop(each, None)
+                writes[each] = None
+        return Part(start, end, tuple(reads), tuple(writes), elsewhere)
+
+    def place(self, number: int) -> Place:
+        """Return what holds a value."""
+        value = self.values[number]
+        planned = value.allocation_info if isinstance(value, schema.Tensor) else None
+        return number if planned is None else (planned.memory_id, planned.memory_offset)
+
+    @functools.cached_property
+    def _changed(self) -> set[Place]:
+        """The places that are written: other values are the program's own, and stay as they are."""
+        written = (each for flow in self.flows for each in flow.writes)
+        return {*map(self.place, written), *map(self.place, self.plan.inputs)}
+
+    def _inputs(self, part: Part) -> tuple[int, ...]:
+        """Return the tensors that a part of the runtime's is given."""
+        return tuple(
+            each
+            for each in part.reads
+            if isinstance(self.values[each], schema.Tensor) and self.place(each) in self._changed
+        )
+
+    @functools.cached_property
+    def _needed(self) -> tuple[set[int], set[Place]]:
+        """The values that some part, or whoever runs the program, is given, and their places."""
+        needed = {each for part in self.parts.values() for each in part.reads}
+        needed |= {*self._elements(self.plan.outputs)}
+        return needed, {self.place(each) for each in needed}
+
+    def _outputs(self, part: Part) -> tuple[int, ...]:
+        """Return the values of a part of the runtime's that another, or the next step, needs."""
+        needed, places = self._needed
+        last = {self.place(each): each for each in part.writes}
+        return tuple(
+            each
+            for each in part.writes
+            if each in needed or (self.place(each) in places and last[self.place(each)] == each)
+        )
+
+    # Values
+
+    def _first(self) -> Mapping[int, Any]:
+        """Return the tensors that the program has before anything runs, where something asks for them."""
+        written = {self.place(each) for each in self.plan.inputs}
+        asked: dict[int, None] = {}
+        for part in self.parts.values():
+            reads = part.reads if part.elsewhere else self._inputs(part)
+            asked |= {each: None for each in reads if self.place(each) not in written}
+            written |= {*map(self.place, part.writes)}
+        outputs = self._elements(self.plan.outputs)
+        asked |= {each: None for each in outputs if self.place(each) not in written}
+        tensors = [each for each in asked if isinstance(self.values[each], schema.Tensor)]
+        own = [each for each in tensors if math.prod(self.values[each].sizes)]
+        found = _run(self._load((), (), own, {}), ()) if own else []
+        empty = {each: torch.empty(self.values[each].sizes) for each in tensors if each not in own}
+        return {**dict(zip(own, found, strict=True)), **empty}
+
+    def get(self, held: Held, number: int) -> Any:
+        """Return a value; a tensor in the order of dimensions that the program declares."""
+        value = self.values[number]
+        if isinstance(value, schema.TensorList | schema.OptionalTensorList | schema.IntList):
+            return [None if each < 0 else self.get(held, each) for each in value.items]
+        if self.place(number) in held.values:
+            owner, content = held.values[self.place(number)]
+            return content if owner == number else self._viewed(held, number, owner, content)
+        return self.first[number] if isinstance(value, schema.Tensor) else _constant(value)
+
+    def _viewed(self, held: Held, number: int, owner: int, content: torch.Tensor) -> torch.Tensor:
+        """Return a value that shares its memory with the one that was written there last."""
+        value, order = self.values[number], self.values[owner].dim_order
+        flat = content.permute(order).contiguous().reshape(-1).view(get_scalar_type(value.scalar_type))
+        sizes = held.sizes.get(number, tuple(value.sizes))
+        if flat.numel() != math.prod(sizes):
+            raise RuntimeError(f"the program reads value {number}, and nothing has written it")
+        return flat.as_strided(sizes, stride_from_dim_order(list(sizes), value.dim_order))
+
+    def put(self, held: Held, number: int, content: Any) -> None:
+        """Set a value."""
+        if isinstance(self.values[number], schema.TensorList):
+            for each, item in zip(self.values[number].items, content, strict=True):
+                self.put(held, each, item)
+            return
+        if isinstance(content, torch.Tensor):
+            order = self.values[number].dim_order
+            inverse = sorted(range(len(order)), key=order.__getitem__)
+            content = content.permute(order).contiguous().permute(inverse)
+            held.sizes[number] = tuple(content.shape)
+        held.values[self.place(number)] = number, content
+
+    # Running
+
+    def run(self, steps: Sequence[Sequence[Any]]) -> list[Any]:
+        """Run the method step by step; return the last outputs."""
+        held = Held()
+        for inputs in steps:
+            _require_as_many(self.plan.inputs, inputs)
+            for number, given in zip(self.plan.inputs, inputs, strict=True):
+                # The runtime has numbers as they were when the program was made.
+                if isinstance(given, torch.Tensor):
+                    self.put(held, number, given)
+            at = 0
+            while at < len(self.instructions):
+                at = self._run_part(held, self.parts[at])
+        return [self.get(held, each) for each in self.plan.outputs]
+
+    def _run_part(self, held: Held, part: Part) -> int:
+        """Run a part; return the number of the instruction that follows."""
+        call = self.instructions[part.start]
+        if not part.elsewhere:
+            self._in_runtime(held, part)
+        elif isinstance(call, schema.JumpFalseCall):
+            if not bool(torch.as_tensor(self.get(held, call.cond_value_index)).all()):
+                return int(call.destination_instruction)
+        elif isinstance(call, schema.DelegateCall):
+            inputs, outputs = self._of_delegate(call)
+            given = [self.get(held, each) for each in inputs]
+            declared = ([self.values[each] for each in numbers] for numbers in (inputs, outputs))
+            made = self.elsewhere.run(*self._delegate(call), given, *declared)
+            for number, content in zip(outputs, made, strict=True):
+                self.put(held, number, content)
+        else:
+            self._in_eager(held, call)
+        return part.end
+
+    def _in_runtime(self, held: Held, part: Part) -> None:
+        scalars = [each for each in part.reads if not isinstance(self.values[each], schema.Tensor)]
+        baked = {each: held.values[each][1] for each in scalars if each in held.values}
+        key = part.start, tuple(baked.items())
+        if key not in self._modules:
+            inputs, outputs = self._inputs(part), self._outputs(part)
+            loaded = self._load(range(part.start, part.end), inputs, outputs, baked)
+            self._modules[key] = inputs, outputs, loaded
+        inputs, outputs, loaded = self._modules[key]
+        made = _run(loaded, [self.get(held, each) for each in inputs])
+        for number, content in zip(outputs, made, strict=True):
+            self.put(held, number, content)
+
+    def _in_eager(self, held: Held, call: Any) -> None:
+        """Run an operator in eager, as the variant that the program calls: it makes its own outputs."""
+        found = operator(*self._operator(call))
+        if found is None:
+            raise RuntimeError(f"nothing here runs {'.'.join(self._operator(call))}")
+        arguments = found._schema.arguments
+        given = [
+            self._emptied(number) if each.is_out else self.get(held, number)
+            for each, number in zip(arguments, call.args, strict=False)
+        ]
+        _call(found, arguments, given)
+        for at in self._written(call)[0]:
+            if at < len(arguments):
+                self.put(held, call.args[at], given[at])
+
+    def _emptied(self, number: int) -> Any:
+        """Return an empty tensor for an output of an operator, which gives it its sizes; a list for a list."""
+        value = self.values[number]
+        if isinstance(value, schema.TensorList):
+            return [self._emptied(each) for each in value.items]
+        return torch.empty(0, dtype=get_scalar_type(value.scalar_type))
+
+    def _load(
+        self, chosen: Sequence[int], inputs: Sequence[int], outputs: Sequence[int], baked: Mapping[int, Any]
+    ) -> Any:
+        """Return the program cut to some instructions, loaded in the runtime.
+
+        Parameters
+        ----------
+        baked
+            Numbers that a part before has computed: the runtime takes no other number as an input than the program has.
+        """
+        plan, start = copy.copy(self.plan), chosen[0] if chosen else 0
+        calls = [copy.copy(self.instructions[at]) for at in chosen]
+        used = {*inputs, *outputs, *self._elements([*inputs, *outputs])}
+        delegates: list[Any] = []
+        for call in calls:
+            if isinstance(call, schema.JumpFalseCall):
+                call.destination_instruction -= start
+            if isinstance(call, schema.DelegateCall):
+                delegates.append(self.plan.delegates[call.delegate_index])
+                call.delegate_index = len(delegates) - 1
+            used |= {*_numbers(call), *self._elements(_numbers(call))}
+        plan.values = [
+            schema.EValue(_as_declared(value, baked.get(at)) if at in used else schema.Null())
+            for at, value in enumerate(self.values)
+        ]
+        plan.inputs, plan.outputs, plan.delegates = list(inputs), list(outputs), delegates
+        plan.chains = [schema.Chain([], [], [schema.Instruction(call) for call in calls], None)]
+        return _loaded(compat.serialized(self.file, plan), self.data)
+
+
+@dataclass
+class Held:
+    """The values of a run.
+
+    Attributes
+    ----------
+    values
+        By the place that holds it: the number of the value that was written there last, and its content.
+    sizes
+        Of each tensor, as it was written last.
+    """
+
+    values: dict[Place, tuple[int, Any]] = field(default_factory=dict)
+    sizes: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+def operator(name: str, overload: str) -> Any | None:
+    """Return torch's operator of a name; None where only the runtime has it."""
+    if name.startswith(PRIM):
+        return None
+    namespace, _, short = name.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), short, None)
+    return getattr(packet, overload or "default", None)
+
+
+def _numbers(call: Any) -> list[int]:
+    if isinstance(call, schema.KernelCall | schema.DelegateCall):
+        return list(call.args)
+    return [each for name, each in vars(call).items() if name != "destination_instruction"]
+
+
+def _constant(value: Any) -> Any:
+    """Return a number, a text, None, or a list of numbers that a program holds."""
+    if isinstance(value, schema.Null):
+        return None
+    (content,) = vars(value).values()
+    return float(content) if isinstance(value, schema.Double) else content
+
+
+def _as_declared(value: Any, baked: Any) -> Any:
+    return value if baked is None else KINDS[type(baked)](baked)
+
+
+#: What a program declares of a number, by its type.
+KINDS: Mapping[type, Any] = {bool: schema.Bool, int: schema.Int, float: schema.Double}
+
+
+@handed_on
+def _require_as_many(declared: Sequence[int], given: Sequence[Any]) -> None:
+    """Raise RuntimeError for a program that declares other inputs than there are: it is wrong."""
+    if len(declared) != len(given):
+        raise RuntimeError(f"the program takes {len(declared)} tensors where there are {len(given)}")
+
+
+@handed_on
+def _loaded(pte: bytes, data: bytes) -> Any:
+    from executorch.extension.pybindings import portable_lib
+
+    # The module reads the bytes for as long as it is there.
+    return portable_lib._load_for_executorch_from_buffer(pte, data or None), pte
+
+
+@handed_on
+def _run(loaded: Any, inputs: Sequence[Any]) -> list[Any]:
+    module, _ = loaded
+    return list(module.run_method(module.method_names()[0], tuple(inputs)))
+
+
+@handed_on
+def _call(found: Any, arguments: Sequence[Any], given: Sequence[Any]) -> Any:
+    positional = [value for each, value in zip(arguments, given, strict=True) if not each.kwarg_only]
+    named = {each.name: value for each, value in zip(arguments, given, strict=True) if each.kwarg_only}
+    return found(*positional, **named)

@@ -1,0 +1,126 @@
+"""Programs of which the runtime lacks a part: what is emitted runs, and the part that is lacking elsewhere."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import pytest
+import torch
+
+from executorch_goldens import releases
+from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.exporting.entry import export
+from executorch_goldens.judging.comparison import compare, numerics_line
+from executorch_goldens.registry import Case
+from tests.exports.conftest import exported
+from tests.support.making import CELL, lowered_by, objection, outcome
+
+RELEASE = releases.load().release(version("executorch"))
+
+pytestmark = pytest.mark.usefixtures("own_flatc")
+
+GIVEN = torch.linspace(-1.0, 1.0, 16).reshape(2, 8)
+
+
+class Cache(torch.nn.Module):
+    """Adds to a state that starts from ones."""
+
+    def __init__(self, first: float = 1.0) -> None:
+        super().__init__()
+        self.register_buffer("kept", torch.full((2, 8), first))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept.add_(x * 2.0)
+        return self.kept + 1.0
+
+
+class Nonzero(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nonzero(x > 0.5)
+
+
+@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+def test_a_state_whose_first_value_is_not_in_the_program_is_wrong(target: str) -> None:
+    found = objection(exported(Cache(), GIVEN, target=target))
+    assert found is not None
+    assert found.name == "corrupt"
+    said = "\n".join(found.detail)
+    assert "in the state: kept of the model" in said
+    assert "InitializedMutableBufferPass" in said
+
+
+def test_a_state_is_kept_from_step_to_step() -> None:
+    artifact = exported(Cache(0.0), GIVEN, target="tosa-fp")
+    assert objection(artifact) is None
+    assert {"second step", "third step"} <= {sample.name for sample in lowered_by(artifact).samples}
+
+
+@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+def test_an_operator_outside_of_delegates_is_run_by_its_own_kernel(target: str) -> None:
+    found = objection(exported(Nonzero(), GIVEN, target=target))
+    assert found is not None
+    assert found.name == "corrupt"
+
+
+class Spectrum(torch.nn.Module):
+    """Has operators on complex numbers, which the runtime has no kernels for."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.istft(torch.polar(x.abs(), x), n_fft=4, hop_length=2, window=torch.ones(4))
+
+
+class Median(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 2.0).median(dim=1).values + 1.0
+
+
+@pytest.mark.parametrize(
+    ("module", "target", "operators"),
+    [
+        (Spectrum(), "xnnpack-fp32", ("aten::polar.out",)),
+        (Median(), "tosa-fp", ("aten::median.dim_values",)),
+        (Median(), "xnnpack-fp32", ("aten::median.dim_values",)),
+    ],
+)
+def test_an_operator_without_a_kernel_runs_in_eager_and_is_named(
+    module: torch.nn.Module, target: str, operators: tuple[str, ...]
+) -> None:
+    artifact = exported(module, torch.linspace(0.1, 1.0, 30).reshape(3, 10), target=target)
+    assert objection(artifact) is None
+    made = lowered_by(artifact)
+    assert (made.in_eager, bool(made.samples)) == (operators, True)
+    named = f"with eager in place of {', '.join(operators)}"
+    assert numerics_line(artifact).endswith(f"; {named}")
+    assert compare(CELL, [outcome(artifact)], None, RELEASE).verdict.reason.endswith(f"; {named}")
+
+
+def test_where_the_product_has_the_kernels_of_the_wheel_alone_the_program_does_not_run() -> None:
+    def build(data: Data) -> Example:
+        return Example(Median(), (GIVEN,), fill=False)
+
+    case = Case("some-case", "tests", "something", build, kernels="selective")
+    found = objection(export(case, "xnnpack-fp32"))
+    assert found is not None
+    assert (found.name, found.reason) == (
+        "corrupt",
+        "the program does not run: RuntimeError: the runtime has no kernel for aten::median.dim_values",
+    )
+
+
+class Branches(torch.nn.Module):
+    """Calls delegates in each branch of a condition, and for each row in a loop."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def scaled(row: torch.Tensor) -> torch.Tensor:
+            return row * 3.0 + 1.0
+
+        chosen = torch.cond(x.sum() > 1.0, scaled, lambda rows: rows - 0.5, (x,))
+        return torch._higher_order_ops.map(scaled, chosen) * 2.0
+
+
+def test_delegates_within_control_flow_run_where_the_program_jumps() -> None:
+    artifact = exported(Branches(), GIVEN + 0.1)
+    assert objection(artifact) is None
+    made = lowered_by(artifact)
+    assert len(made.delegates) > 2
+    assert len(made.samples) == 4
