@@ -137,7 +137,7 @@ class Failure:
     type
         Qualified name of the exception's class.
     message
-        Message without addresses, absolute paths and line numbers.
+        Message without addresses, absolute paths, line numbers and the source lines of printed tracebacks.
     pass_name
         Class of the innermost pass, partitioner or node visitor on the stack, or None.
     function

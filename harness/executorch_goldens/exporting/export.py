@@ -57,6 +57,7 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.accuracy import worst
+from executorch_goldens.goldens.causes import without_sources
 from executorch_goldens.registry import SELECTIVE, Case
 from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME
 
@@ -573,7 +574,7 @@ SET = re.compile(r"\{((?:[^{}:]|:(?! ))*)\}")
 
 
 def normalise(message: str) -> str:
-    """Take addresses, directories and line numbers out of `message`, and the order of the sets that it prints.
+    """Take addresses, directories, line numbers and source lines out of `message`, and the order of printed sets.
 
     >>> normalise("cannot open /opt/env/lib/x.py:12 for <Pass object at 0x7f0123456789>")
     'cannot open …/x.py:… for <Pass object at 0x…>'
@@ -586,7 +587,7 @@ def normalise(message: str) -> str:
         message = pattern.sub(replacement, message)
     # A set prints in the order of its hashes.
     message = SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", message)
-    return "\n".join(line.rstrip() for line in message.strip().splitlines())
+    return without_sources("\n".join(line.rstrip() for line in message.strip().splitlines()))
 
 
 def first_cause(error: BaseException) -> BaseException:

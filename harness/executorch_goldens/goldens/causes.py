@@ -1,4 +1,4 @@
-"""Reasons why cells are wrong, without parts that differ between cells: one cause in many of them."""
+"""Reasons why cells are wrong or fail, without parts that differ between cells, variations or versions of Python."""
 
 from __future__ import annotations
 
@@ -17,6 +17,95 @@ OWN = (
     (re.compile(r"(?<=writes )\w+|\b[a-z]\w*_\w*\d\w*\b|\b[a-z]+_\d+\b"), "…"),
     (re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!x)"), "…"),
 )
+
+#: A line of a printed traceback. Below it are source lines, and from Python 3.11 on marks, whose columns differ by
+#: version. ``exir.print_program.pretty_print_stacktraces`` indents its frames by four and no source line.
+FRAME = re.compile(r'( *)File "[^"\n]*", line \S+')
+PRETTY = 4
+#: Begins what torch.fx and exir append to a message: the node at which it was raised, its graph and its traceback.
+PLACE = re.compile(
+    r"^(?:While executing |Original traceback:|Here is the (?:failing )?node in the graph module|graph\(\):"
+    r"|Traceback \(most recent call last\):|\s*-- NODE DEBUG INFO)",
+    re.MULTILINE,
+)
+#: Names of nodes, values and delegates; torch numbers them in the order in which it makes them.
+IDENTIFIER = re.compile(r"%?\b\w*[A-Za-z]\w*")
+
+
+def without_sources(message: str) -> str:
+    r"""Return a message without the source lines and marks of the tracebacks that it prints; functions stay.
+
+    >>> without_sources('  File "…/a.py", line …, in forward\n    return x + y\n           ~~^~~\n\nIt fails')
+    '  File "…/a.py", line …, in forward\n\nIt fails'
+    """
+    kept, frame, below = [], -1, 0
+    for line in message.split("\n"):
+        indent = len(line) - len(line.lstrip())
+        if found := FRAME.match(line):
+            frame, below = len(found[1]), 0
+        elif not line.strip():
+            frame = -1
+        elif frame >= 0:
+            below += 1
+            if indent > frame or (frame == PRETTY and not indent and below == 1):
+                continue
+            frame = -1
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def unnumbered(text: str) -> str:
+    """Return a text with the numbers taken off generated names.
+
+    >>> unnumbered("%aten_add_tensor_2 of lowered_module_1 is tag0, _lifted_tensor_constant3 is int8")
+    '%aten_add_tensor of lowered_module is tag, _lifted_tensor_constant is int8'
+    """
+    return IDENTIFIER.sub(lambda found: _unnumbered(found[0]), text)
+
+
+def _unnumbered(name: str) -> str:
+    bare = re.sub(r"(?:_\d+)+$", "", name)
+    return bare.rstrip("0123456789") if bare.startswith(("%", "_", "tag")) else bare
+
+
+def essence(message: str) -> str:
+    r"""Return what failures of one kind share: a message without generated numbers and the place that it names.
+
+    >>> essence("expected 2, got node_3\n\nWhile executing %node_3 : [num_users=1]")
+    'expected 2, got node'
+    """
+    place = PLACE.search(message)
+    return unnumbered(message[: place.start()] if place is not None and place.start() else message).strip()
+
+
+def comparable(text: str, other: str) -> str:
+    """Return the part of a failure.txt that is compared with `other`, another one.
+
+    Variations that fail alike in different places leave a failure without place and function: then none is compared.
+    """
+    mine, theirs = (_comparable(each) for each in (text, other))
+    if NOWHERE not in f"{mine}{theirs}" and _has_place(mine) == _has_place(theirs):
+        return mine
+    head, _, message = mine.partition(MESSAGE)
+    fields = [line for line in head.splitlines() if not line.startswith("function: ")]
+    return "\n".join(fields) + f"{MESSAGE}{essence(message)}\n"
+
+
+#: Begins the last field of a failure.txt.
+MESSAGE = "\nmessage: "
+#: The field of a failure.txt that names no function.
+NOWHERE = "\nfunction: -\n"
+
+
+def _comparable(text: str) -> str:
+    """Return a failure.txt without what differs by variation or version, the lines of its message not indented."""
+    return (
+        unnumbered(without_sources("\n".join(line.removeprefix("  ") for line in text.splitlines()))) + "\n"
+    )
+
+
+def _has_place(text: str) -> bool:
+    return PLACE.search(text) is not None
 
 
 def general(reason: str) -> str:

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from executorch_goldens import variations
 from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
 from executorch_goldens.goldens import accuracy, parts, unchecked
+from executorch_goldens.goldens.causes import comparable
 from executorch_goldens.goldens.golden import (
     CONTENTS,
     COUNTED,
     DIGESTS,
+    FAILURE,
     FIRST,
     LAYOUT,
     MANIFEST,
@@ -51,9 +53,9 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
 
     That is every text but the trace, and of the manifest every line but the informative fields and the digest over
     everything. Bytes are compared by their digests where both goldens have digests of one architecture. Elsewhere the
-    decoded texts, sizes and the layout have all that is the same on both. Of what is measured
-    (`goldens.accuracy`), it is what is not the same in `other`. Without `other` it is what is compared with a
-    golden of the same architecture that measured the same.
+    decoded texts, sizes and the layout have all that is the same on both. Of what is measured (`goldens.accuracy`),
+    it is what is not the same in `other`; of a failure, see `causes.comparable`. Without `other` it is what is
+    compared with a golden of the same architecture that measured the same.
     """
     other = texts if other is None else other
     theirs = fields(other)
@@ -74,6 +76,8 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     if PARTS in kept:
         its = other.get(PARTS)
         kept = _without(kept, PARTS) if its is None else {**kept, PARTS: parts.compared(kept[PARTS], its)}
+    if FAILURE in kept:
+        kept[FAILURE] = comparable(kept[FAILURE], other.get(FAILURE, kept[FAILURE]))
     if MODEL in kept and MODEL not in other:
         kept = _without(kept, MODEL)
     return {**kept, MANIFEST: "".join(lines)}

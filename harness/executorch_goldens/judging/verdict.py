@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import itertools
 import math
@@ -14,6 +15,7 @@ from executorch_goldens.files import shortage
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import parts, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.causes import essence
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.equality import compared, without_digests
 from executorch_goldens.goldens.golden import FAILURE, MANIFEST, PARTS, Texts
@@ -194,10 +196,25 @@ def _not_looked_into(result: Lowered) -> Iterator[str]:
 
 
 def agreed(outcomes: Sequence[Outcome]) -> Artifact:
-    """Return the artifact of a cell to which there is no `objection`."""
+    """Return the artifact of a cell to which there is no `objection`.
+
+    Variations that fail alike in different places have a failure of what they share: the same, whichever comes first.
+    """
     artifact = outcomes[0].result
     assert isinstance(artifact, Artifact)
-    return artifact
+    failures = [_result([outcome]) for outcome in outcomes if isinstance(artifact.result, Failure)]
+    facts = {each.facts() for each in failures if isinstance(each, Failure)}
+    if len(facts) < 2 or not isinstance(artifact.result, Failure):
+        return artifact
+    functions = {each.function for each in failures if isinstance(each, Failure)}
+    return dataclasses.replace(
+        artifact,
+        result=dataclasses.replace(
+            artifact.result,
+            message=essence(artifact.result.message),
+            function=functions.pop() if len(functions) == 1 else None,
+        ),
+    )
 
 
 def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
@@ -218,6 +235,13 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
 
 def _message(failure: Failure) -> str:
     return f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
+
+
+def _failure(failure: Failure) -> str:
+    """Return what fails, where, and the first line of why."""
+    place = ", ".join(filter(None, (failure.stage, failure.pass_name)))
+    message = f"{failure.type.rpartition('.')[2]}: {(failure.message.splitlines() or [''])[0]}"
+    return f"{FAILS}: {place}: {message}"
 
 
 def _tail(text: str) -> tuple[str, ...]:
@@ -251,10 +275,11 @@ def have_one_program(groups: Sequence[Group]) -> bool:
 
 
 def _content(result: Lowered | Failure) -> object:
-    """Return all of an artifact except the results of running it."""
+    """Return all of an artifact except the results of running it; of a failure, what failures alike share."""
     if isinstance(result, Failure):
         made = result.made
-        return (result.facts(), (made.graph, made.delegates) if made is not None else None)
+        program = (made.graph, made.delegates) if made is not None else None
+        return (result.stage, result.type, result.pass_name, essence(result.message), program)
     return (result.graph, result.delegates, result.pte_sha256, result.data, result.altered)
 
 
@@ -285,22 +310,40 @@ def _output_differences(one: Lowered, other: Lowered) -> Iterator[Deviation]:
 
 def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
     """Say which variations disagree, whether in order only or in content, and how the first two groups differ."""
-    shape = " | ".join(" ".join(outcome.variation for outcome in group) for group in groups)
+    shape = " | ".join(map(_names, groups))
     results = [_result(group) for group in groups]
     if have_one_program(groups):
         return _unequal_outputs(cell, groups)
     order_only = differ_in_order_only(results)
     name = "order-only" if order_only else "unstable"
     what = "in order or numbering only" if order_only else "in content"
+    reason = f"{len(groups)} different artifacts, which differ {what}"
+    if any(isinstance(result, Failure) for result in results):
+        reason = "; ".join(_failing_first(groups))
     labels = [group[0].variation for group in groups[:2]]
     texts = [dict(comparable_texts(result)) for result in results[:2]]
     detail = [f"variations: {shape}", *text_difference(texts[0], texts[1], *labels)]
-    return Verdict(cell, name, f"{len(groups)} different artifacts, which differ {what}", tuple(detail))
+    return Verdict(cell, name, reason, tuple(detail))
+
+
+def _failing_first(groups: Sequence[Group]) -> Iterator[str]:
+    """Yield how variations fail, each failure once, then which variations do not."""
+    failing: dict[str, list[str]] = {}
+    for group in groups:
+        if isinstance(result := _result(group), Failure):
+            failing.setdefault(_failure(result), []).append(_names(group))
+    yield from (f"{what} (under {' '.join(names)})" for what, names in failing.items())
+    if lowers := [group for group in groups if isinstance(_result(group), Lowered)]:
+        yield f"lowers under {' and otherwise under '.join(map(_names, lowers))}"
+
+
+def _names(group: Group) -> str:
+    return " ".join(outcome.variation for outcome in group)
 
 
 def _unequal_outputs(cell: Cell, groups: Sequence[Group]) -> Verdict:
     """Say how the outputs of the same program differ, and under which variations they are wrong."""
-    names = [" ".join(outcome.variation for outcome in group) for group in groups]
+    names = list(map(_names, groups))
     results = [result for group in groups if isinstance(result := _result(group), Lowered)]
     first_variation = groups[0][0].variation
     lines = [
@@ -495,9 +538,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -
     """
     result = artifact.result
     if isinstance(result, Failure):
-        place = ", ".join(filter(None, (result.stage, result.pass_name)))
-        message = f"{result.type.rpartition('.')[2]}: {(result.message.splitlines() or [''])[0]}"
-        reason = f"{FAILS}: {place}: {message}; has {labels.unlike}"
+        reason = f"{_failure(result)}; has {labels.unlike}"
         accepting = "recording it accepts that it fails"
         return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
     found = reading(texts)

@@ -14,6 +14,7 @@ from executorch_goldens.artifact import (
     Failure,
     Lowered,
 )
+from executorch_goldens.goldens import golden
 from executorch_goldens.judging import known, verdict
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.releases import KnownDefect, load
@@ -143,3 +144,53 @@ def test_programs_that_do_not_run_and_differ_are_unstable() -> None:
     assert found.name == "unstable"
     assert "delegate_0: - seed0-heap0, + seed1-heap1" in found.detail
     assert judged(broken(WRONG_CAT), broken(WRONG_CAT)).name == "corrupt"
+
+
+#: What ExecuTorch 1.3.1 raised of one model under two hash seeds: its delegates came in another order.
+CROPPED = """Expected padding values to be non-negative, got 1 and -1
+
+While executing %aten_pad_default{} : [num_users=1] = call_function[target=aten.pad.default](args = (%{},))
+Original traceback:
+  File "…/zoo.py", line …, in {}
+
+Use tlparse to see full graph. (TOSA op: PAD)"""
+
+
+def test_failures_of_one_kind_at_different_nodes_are_one_failure_whichever_variation_comes_first() -> None:
+    one = failure(CROPPED.format("", "x", "forward"))
+    other = replace(failure(CROPPED.format("_2", "aten_mul_tensor", "crop")), function="elsewhere")
+    release = load().release("1.4.1")
+    for made in ((one, other), (other, one)):
+        assert verdict.objection(CELL, outcomes(*made)) is None
+        found = compare(CELL, outcomes(*made), None, release)
+        assert found.verdict.reason.startswith(
+            "FAILURE: lower, SomePass: ValueError: Expected padding values"
+        )
+        assert found.texts is not None
+        assert found.texts[golden.FAILURE] == (
+            "stage: lower\ntype: ValueError\npass: SomePass\nfunction: -\n"
+            "message: Expected padding values to be non-negative, got 1 and -1\n"
+        )
+        for each in (one, other):
+            # A run of fewer variations, which fail at one node.
+            assert compare(CELL, outcomes(each, each), found.texts, release).verdict.name == "stable"
+
+
+def test_a_failure_that_goes_through_other_functions_than_its_golden_is_changed() -> None:
+    release = load().release("1.4.1")
+    reviewed = compare(CELL, outcomes(failure(CROPPED.format("", "x", "forward"))), None, release).texts
+    renumbered, elsewhere = (
+        failure(CROPPED.format("_3", "x", "forward")),
+        failure(CROPPED.format("", "x", "crop")),
+    )
+    assert compare(CELL, outcomes(renumbered), reviewed, release).verdict.name == "stable"
+    assert compare(CELL, outcomes(elsewhere), reviewed, release).verdict.name == "changed"
+
+
+def test_a_failure_beside_programs_is_named_first_and_then_who_lowers() -> None:
+    found = judged(lowered(), failure("no such operator"), lowered())
+    assert found.name == "unstable"
+    assert found.reason == (
+        "FAILURE: lower, SomePass: ValueError: no such operator (under seed1-heap1); "
+        "lowers under seed0-heap0 seed2-heap2"
+    )
