@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from executorch_goldens.artifact import (
@@ -13,6 +14,8 @@ from executorch_goldens.artifact import (
     Casualty,
     Failure,
     Lowered,
+    Sample,
+    Tensor,
 )
 from executorch_goldens.judging import known, verdict
 from executorch_goldens.judging.comparison import compare
@@ -133,6 +136,15 @@ def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) ->
     assert found.name == name
     assert found.reason.endswith("ValueError: no")
     assert found.detail == ("Traceback …", "  here")
+
+
+def test_a_corrupt_program_without_delegates_says_so_too() -> None:
+    right, wrong = Tensor.of(np.float32([1.0])), Tensor.of(np.float32([2.0]))
+    samples = (Sample("example", (right,), (wrong,)),)
+    assert judged(replace(lowered(), samples=samples)).reason.endswith("; NO DELEGATE")
+    assert "NO DELEGATE" not in judged(replace(lowered(GRAPH, tosa(WRONG_CAT)), samples=samples)).reason
+    bare = replace(failure(stage="run"), made=lowered())
+    assert judged(bare).reason.endswith("; NO DELEGATE")
 
 
 def test_programs_that_do_not_run_and_differ_are_unstable() -> None:

@@ -33,6 +33,9 @@ BEFORE = (
     "before the delegates: they compute what their graphs say, and the graphs do not give what eager gives"
 )
 AFTER = "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
+#: The same of a program without delegates.
+BEFORE_EMISSION = "in the lowered graph, which does not give what eager gives; the program has no delegate"
+EMITTED = "in a kernel, in the memory plan or in the emitted program; the program has no delegate"
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,8 @@ def beginning(
         return Beginning(sample.name, f"cannot be told: {type(error).__name__}: {message}")
     if walk.found is not None:
         return Beginning(sample.name, walk.found)
-    return Beginning(sample.name, BEFORE if _departs(lowered, sample, outputs) else AFTER)
+    places = (BEFORE, AFTER) if lowered.delegates else (BEFORE_EMISSION, EMITTED)
+    return Beginning(sample.name, places[not _departs(lowered, sample, outputs)])
 
 
 def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> bool:
