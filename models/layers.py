@@ -77,7 +77,7 @@ def plain_products(data: Data) -> Example:
 @case(
     guards="a layer norm of float16 takes the mean and the deviation of rows of 256 elements",
     backends=("xnnpack-fp32",),
-    releases=("1.3.1", "1.4.1", "1.5.1"),
+    releases=("1.2.0", "1.3.1", "1.4.1", "1.5.1"),
 )
 def narrow_layer_norm(data: Data) -> Example:
     return Example(nn.LayerNorm(256, elementwise_affine=False), (data.tensor("x", 2, 256).half(),))

@@ -135,20 +135,13 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
     if wrong := list(wrongs(result)):
         # An infinite scale, for instance, explains what no program makes right.
         explained = (useless.reason, *useless.detail) if useless is not None else ()
-        return Verdict(
-            cell, "corrupt", wrong[0] + _bare(cell, result), (*wrong[1:], *explained), excess=excess(result)
-        )
+        return Verdict(cell, "corrupt", wrong[0], (*wrong[1:], *explained), excess=excess(result))
     return useless or _imprecise(cell, result)
 
 
 def _is_bare(cell: Cell, lowered: Lowered) -> bool:
     """Return whether a program has no delegate, on a target that has some."""
     return not lowered.delegates and targets.delegates(cell.target)
-
-
-def _bare(cell: Cell, lowered: Lowered | None) -> str:
-    """Return what the reason of a corrupt cell ends with if its program has no delegate."""
-    return f"; {UNDELEGATED}" if lowered is not None and _is_bare(cell, lowered) else ""
 
 
 def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
@@ -216,8 +209,8 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
         validation = failure.made.validation if failure.made is not None else None
         invalid = validation.invalid if validation is not None else ()
         detail = (*invalid, *_tail(failure.traceback))
-        reason = f"the program does not run: {message}{_bare(cell, failure.made)}"
-        return Verdict(cell, "corrupt", reason, detail)
+        bare = f"{UNDELEGATED}: " if failure.made is not None and _is_bare(cell, failure.made) else ""
+        return Verdict(cell, "corrupt", f"{bare}the program does not run: {message}", detail)
     return _useless(cell, failure)
 
 

@@ -21,6 +21,7 @@ from executorch_goldens.exporting.inside.held import Look
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
 from executorch_goldens.exporting.observing import Simulator
+from executorch_goldens.registry import UNDELEGATED
 
 #: Inspectors of delegates, by the id of the backend.
 LOOKS: Mapping[str, Look] = {
@@ -34,8 +35,8 @@ BEFORE = (
 )
 AFTER = "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
 #: The same of a program without delegates.
-BEFORE_EMISSION = "in the lowered graph, which does not give what eager gives; the program has no delegate"
-EMITTED = "in a kernel, in the memory plan or in the emitted program; the program has no delegate"
+BEFORE_EMISSION = f"{UNDELEGATED}: in the lowered graph, which does not give what eager gives"
+EMITTED = f"{UNDELEGATED}: in a kernel, in the memory plan or in the emitted program"
 
 
 @dataclass(frozen=True)
