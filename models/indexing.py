@@ -198,3 +198,19 @@ class Masks(nn.Module):
 def masks(data: Data) -> Example:
     keep = data.tensor("keep", 4, 5) > 0
     return Example(Masks(), (data.tensor("x", 4, 5), data.tensor("y", 4, 5) + 2.0**-5, keep))
+
+
+class Nonzero(nn.Module):
+    """Places of a matrix, one in each row: n rows with the strides (1, n)."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nonzero(x > 0.5)
+
+
+@case(
+    guards="the rows of nonzero come out in the layout that the program has for them",
+    backends=("xnnpack-fp32",),
+    run_on=("example",),
+)
+def nonzero_by_rows(data: Data) -> Example:
+    return Example(Nonzero(), (torch.eye(3),))

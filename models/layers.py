@@ -72,3 +72,12 @@ class PlainProducts(nn.Module):
 @case(guards="a matrix product with a constant that is not transposed reads it the right way round")
 def plain_products(data: Data) -> Example:
     return Example(PlainProducts(inputs=8, features=5), (data.tensor("x", 3, 8),))
+
+
+@case(
+    guards="a layer norm of float16 takes the mean and the deviation of rows of 256 elements",
+    backends=("xnnpack-fp32",),
+    releases=("1.2.0", "1.3.1", "1.4.1", "1.5.1"),
+)
+def narrow_layer_norm(data: Data) -> Example:
+    return Example(nn.LayerNorm(256, elementwise_affine=False), (data.tensor("x", 2, 256).half(),))

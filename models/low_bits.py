@@ -38,6 +38,20 @@ def int4_weights(data: Data) -> Example:
     return Example(module, (data.tensor("x", 3, 2 * GROUP),), fill=False)
 
 
+@case(
+    guards="int8 weights by row, which torchao writes without quantizing activations, keep their scales",
+    backends=("xnnpack-fp32",),
+    releases=("1.3.1", "1.4.1", "1.5.1"),
+)
+def weight_only_int8(data: Data) -> Example:
+    from torchao.quantization import IntxWeightOnlyConfig, quantize_
+    from torchao.quantization.granularity import PerAxis
+
+    module = data.fill(nn.Sequential(nn.Linear(16, 8)))
+    quantize_(module, IntxWeightOnlyConfig(torch.int8, PerAxis(0)))
+    return Example(module, (data.tensor("x", 3, 16),), fill=False)
+
+
 class PerTokenLinear(nn.Module):
     """A linear layer over codes, whose input gets a scale and a zero point for each of its rows.
 

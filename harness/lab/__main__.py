@@ -32,6 +32,7 @@ INSTRUMENTS = {
     "history": "lab.mutants.history.__main__",
     "locks": "lab.supply.locks",
     "mutants": "lab.mutants.__main__",
+    "narrow": "lab.narrow",
     "pages": "lab.pages",
     "pairs": "lab.pairs.command",
     "portable": "lab.portable.command",

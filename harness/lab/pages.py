@@ -39,6 +39,7 @@ MAKERS = {
     "guests": "lab.guests.triage",
     "history": "lab.mutants.history.__main__",
     "mutants": "lab.mutants.page",
+    "narrow": "lab.narrow",
     "soak": "lab.faults.soak",
 }
 

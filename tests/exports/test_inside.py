@@ -21,7 +21,7 @@ from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.inside import beginning as departure
 from executorch_goldens.exporting.inside import operators, xnnpack
-from executorch_goldens.exporting.inside.beginning import AFTER, BEFORE
+from executorch_goldens.exporting.inside.beginning import AFTER, BEFORE, BEFORE_EMISSION, EMITTED
 from executorch_goldens.exporting.inside.comparison import arrangements
 from executorch_goldens.exporting.inside.evaluation import exceeds
 from executorch_goldens.exporting.inside.held import Held, Opened, Values
@@ -347,6 +347,8 @@ def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegat
     attempt, made = linear
     samples = tuple(replace(sample, expected=tuple(map(moved, sample.expected))) for sample in made.samples)
     assert found(attempt, replace(made, samples=samples)) == Beginning("example", BEFORE)
+    bare = replace(made, samples=samples, delegates=())
+    assert found(attempt, bare) == Beginning("example", BEFORE_EMISSION)
 
 
 def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_of_them(
@@ -356,6 +358,10 @@ def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_o
     first, second, *rest = made.samples
     wrong = replace(second, outputs=tuple(map(moved, second.outputs)))
     assert found(attempt, replace(made, samples=(first, wrong, *rest))) == Beginning(second.name, AFTER)
+    bare = replace(made, samples=(first, wrong, *rest), delegates=())
+    assert found(attempt, bare) == Beginning(second.name, EMITTED), (
+        "nothing is between delegates there are none of"
+    )
 
 
 def test_what_cannot_be_looked_into_leaves_the_verdict_and_says_why(

@@ -34,7 +34,7 @@ from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.export import LOOKING, MODEL, Export, delegates, text_of
 from executorch_goldens.exporting.given import is_plain
 from executorch_goldens.exporting.inside import beginning, tosa
-from executorch_goldens.exporting.numerics import arithmetic, loading
+from executorch_goldens.exporting.numerics import arithmetic, loading, narrow
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of
@@ -406,6 +406,10 @@ class BuiltExport(Export):
 
     def way(self, methods: Sequence[str]) -> Way:
         way = Way(self, methods)
+        operators = (operator.type for graph in self.decoded.graphs for operator in graph.operators)
+        way.kernels = narrow.accumulating() & {
+            type_.partition("::")[2].partition(".")[0] for type_ in operators
+        }
         way.off = {
             name: move
             for backend in self.backends

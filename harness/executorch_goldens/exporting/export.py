@@ -45,7 +45,7 @@ from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.ending import EndlessError, ending_within
 from executorch_goldens.exporting.given import Given
 from executorch_goldens.exporting.inside import beginning, operators, tosa
-from executorch_goldens.exporting.numerics import arithmetic, loading, rounding
+from executorch_goldens.exporting.numerics import arithmetic, loading, narrow, rounding
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.loss import losses
 from executorch_goldens.exporting.numerics.measuring import measured
@@ -110,6 +110,10 @@ class Export:
         In place of the target's.
     off
         See `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
+    kernels
+        See `executorch_goldens.exporting.numerics.rounding.Rounding`.
+    narrow
+        A copy of the (quantized) eager graph, if it has values of a narrow type.
     scales, codes, unjudged
         See `Lowered`.
     unfolded
@@ -153,6 +157,8 @@ class Export:
         self.bound = self.target.bound if bound is None else bound
         self.off = arithmetic.APPROXIMATIONS.get(self.target.backend, {})
         self.stage = MODEL
+        self.kernels: frozenset[str] = frozenset()
+        self.narrow: torch.fx.GraphModule | None = None
         self.samples: dict[str, numerics.Steps] = {}
         self.expected: dict[str, tuple[Tensor, ...]] = {}
         self.moved: dict[str, rounding.Moved] = {}
@@ -417,7 +423,15 @@ class Export:
         self.stage = "lower"
         self.watch.making = EDGE
         with tosa.noted() if self.executing and self.target.runs == REFERENCE_MODEL else nullcontext():
-            return self.lowering.lower(program)
+            edge = self.lowering.lower(program)
+        self.take_kernels(edge.exported_program().graph_module)
+        return edge
+
+    def take_kernels(self, lowered: torch.fx.GraphModule) -> None:
+        """Measure again how far rounding moves the outputs, if kernels outside of delegates add up in a narrow type."""
+        self.kernels = narrow.outside(node for _, inner in graphs(lowered) for node in inner.graph.nodes)
+        if self.kernels and self.narrow is not None:
+            self.spread(self.narrow)
 
     def expect(self, module: torch.nn.Module) -> None:
         """Run `module` on every sample; each run has copies, for a model may change its buffers and its inputs.
@@ -478,6 +492,9 @@ class Export:
 
     def spread(self, module: torch.nn.Module) -> None:
         """Measure how far rounding alone moves the outputs of the (quantized) eager graph."""
+        if isinstance(module, torch.fx.GraphModule) and narrow.has_narrow(module.graph.nodes):
+            # Lowering may write to the weights.
+            self.narrow = copy.deepcopy(module)
         with self.lowering.eager():
             self.moved = {
                 name: rounding.moved(
@@ -486,6 +503,7 @@ class Export:
                     self.scales,
                     Data(self.case.name).generator(f"rounding {name}"),
                     self.off,
+                    self.kernels,
                 )
                 for name, steps in self.samples.items()
             }

@@ -143,6 +143,11 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
     return useless or _imprecise(cell, result) or _unchecked(cell, result)
 
 
+def _is_bare(cell: Cell, lowered: Lowered) -> bool:
+    """Return whether a program has no delegate, on a target that has some."""
+    return not lowered.delegates and targets.delegates(cell.target)
+
+
 def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
     """Object to a quantization that loses too much of the model, whether it lowers or not."""
     lost = result.lost
@@ -229,7 +234,8 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
         validation = failure.made.validation if failure.made is not None else None
         invalid = validation.invalid if validation is not None else ()
         detail = (*invalid, *_tail(failure.traceback))
-        return Verdict(cell, "corrupt", f"the program does not run: {message}", detail)
+        bare = f"{UNDELEGATED}: " if failure.made is not None and _is_bare(cell, failure.made) else ""
+        return Verdict(cell, "corrupt", f"{bare}the program does not run: {message}", detail)
     return _useless(cell, failure)
 
 
@@ -546,7 +552,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -
     unchecked += f"; with eager in place of {', '.join(result.in_eager)}" if result.in_eager else ""
     if result.validation is not None and result.validation.unread:
         unchecked += f"; {result.validation.summary()}"
-    is_bare = not found.delegates and targets.delegates(cell.target)
+    is_bare = _is_bare(cell, result)
     accepting_none = ("recording it accepts that nothing is delegated",) if is_bare else ()
     bare = f"{UNDELEGATED}: " if is_bare else ""
     reason = f"{bare}{_contents(found)}{_sqnr(result)}; has {labels.unlike}{unchecked}"

@@ -136,6 +136,13 @@ def test_a_case_or_a_program_that_does_not_run_is_none(stage: str, name: str) ->
     assert found.detail == ("Traceback …", "  here")
 
 
+def test_a_program_without_delegates_that_does_not_run_says_so_too() -> None:
+    bare = replace(failure(stage="run"), made=lowered())
+    assert judged(bare).reason.startswith("NO DELEGATE: the program does not run")
+    delegated = replace(bare, made=lowered(GRAPH, tosa(WRONG_CAT)))
+    assert judged(delegated).reason.startswith("the program does not run")
+
+
 def test_programs_that_do_not_run_and_differ_are_unstable() -> None:
     def broken(payload: bytes) -> Failure:
         return replace(failure(stage="run"), made=lowered(GRAPH, tosa(payload)))

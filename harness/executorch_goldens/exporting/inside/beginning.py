@@ -20,6 +20,7 @@ from executorch_goldens.exporting.inside.held import Look
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
 from executorch_goldens.exporting.observing import Simulator
+from executorch_goldens.registry import UNDELEGATED
 
 #: Inspectors of delegates, by the id of the backend.
 LOOKS: Mapping[str, Look] = {
@@ -32,6 +33,9 @@ BEFORE = (
     "before the delegates: they compute what their graphs say, and the graphs do not give what eager gives"
 )
 AFTER = "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
+#: The same of a program without delegates.
+BEFORE_EMISSION = f"{UNDELEGATED}: in the lowered graph, which does not give what eager gives"
+EMITTED = f"{UNDELEGATED}: in a kernel, in the memory plan or in the emitted program"
 
 #: Serializes the initial values of the buffers that it is told of; no default pass does.
 INITIALIZING = "InitializedMutableBufferPass"
@@ -141,7 +145,8 @@ def beginning(
         return Beginning(sample.name, f"cannot be told: {type(error).__name__}: {message}")
     if walk.found is not None:
         return Beginning(sample.name, walk.found)
-    return Beginning(sample.name, BEFORE if _departs(lowered, sample, outputs) else AFTER)
+    places = (BEFORE, AFTER) if lowered.delegates else (BEFORE_EMISSION, EMITTED)
+    return Beginning(sample.name, places[not _departs(lowered, sample, outputs)])
 
 
 def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> bool:

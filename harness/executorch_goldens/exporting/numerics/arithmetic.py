@@ -33,8 +33,9 @@ EXACT = frozenset(
 #: Of operators that are not, units in the last place of the result by which a kernel may be off. Sums, products and
 #: differences are correctly rounded (IEEE 754); others are approximated. Of these the C library's float functions are
 #: within a unit or two (glibc manual, "Known Maximum Errors in Math Functions"), torch's vectors of them within one
-#: (SLEEF, `u10`), and another library's beside them is within four of either. What is narrower than float32, both
-#: torch and ExecuTorch's portable kernels compute in float32 and round once: to neighbours at most, a unit apart.
+#: (SLEEF, `u10`), and another library's beside them is within four of either. What is narrower than float32 torch
+#: computes in that and rounds once, and so do the runtime's kernels, but for some sums (`narrow`): to neighbours at
+#: most, a unit apart.
 ARITHMETIC = frozenset({"add", "sub", "mul", "rsub", "add_", "sub_", "mul_", "_to_copy"})
 APPROXIMATED = 4.0
 

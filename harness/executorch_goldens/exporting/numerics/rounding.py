@@ -29,6 +29,7 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.difference import distances
 from executorch_goldens.exporting.blame import judging
 from executorch_goldens.exporting.eager import FLOAT8, is_float8
+from executorch_goldens.exporting.numerics import narrow
 from executorch_goldens.exporting.numerics.arithmetic import (
     APPROXIMATED,
     ARITHMETIC,
@@ -97,6 +98,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Of all moves; None for each its own, drawn from `generator`.
     off
         Those of `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS` that the backend has.
+    kernels
+        Operators that the program leaves to kernels which add up in a narrow type; see `narrow.outside`.
     """
 
     supports_higher_order_operators = True
@@ -107,11 +110,13 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         direction: float | None,
         generator: np.random.Generator,
         off: Approximations,
+        kernels: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.direction = direction
         self.generator = generator
         self.off = off
+        self.kernels = kernels
         #: Tensors that depend on an input, with their state.
         self.state: MutableMapping[torch.Tensor, int] = WeakIdKeyDictionary()
         #: The same of memory that was written into, by its address: other tensors may be views of it. What is held
@@ -143,6 +148,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return call.run()
         if call.name in SUMS_OF_FLOAT8 and any(map(is_float8, args)):
             return self._sum_of_float8(call)
+        if call.name in self.kernels and any(getattr(x, "dtype", None) in narrow.NARROW for x in args):
+            return self._sum_in_narrow_type(call)
         return HANDLERS[kind_of(func)](self, call)
 
     def _exact(self, call: _Call) -> Any:
@@ -250,8 +257,15 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.state[rounded] = ROUNDED
         return rounded
 
+    def _sum_in_narrow_type(self, call: _Call) -> torch.Tensor:
+        """Return what the runtime's kernel gives, which adds up in the type of its terms, moved by a unit."""
+        made = narrow.KERNELS[call.name](*call.args, **call.kwargs)
+        self._move(made, made.abs(), call.name)
+        self._noted(call, made)
+        return made
+
     def _move(self, made: torch.Tensor, size: torch.Tensor, name: str) -> None:
-        # Dtypes narrower than float32 are computed in that, and rounded once.
+        # Dtypes narrower than float32 are computed in that, and rounded once; for other kernels see `narrow`.
         is_exact = name in ARITHMETIC or name in SUMS or made.itemsize < 4
         units = 1.0 if is_exact else APPROXIMATED
         size = torch.where(size.isfinite(), size, 0.0)
@@ -361,6 +375,7 @@ def moved(
     scales: Sequence[float],
     generator: np.random.Generator,
     off: Approximations,
+    kernels: frozenset[str] = frozenset(),
 ) -> Moved:
     """Return how far rounding alone moves each element of each output of a model, and each output on average.
 
@@ -372,8 +387,10 @@ def moved(
         The (quantized) eager graph. Its buffers are left as they are.
     scales
         See `executorch_goldens.artifact.Lowered`.
+    kernels
+        See `Rounding`.
     """
-    distances = _Distances(model, steps, off)
+    distances = _Distances(model, steps, off, kernels)
     for direction in RUNS:
         distances.move(direction, generator)
     distances.take_scales(scales)
@@ -407,10 +424,13 @@ class _Distances:
         Indices of the outputs that follow from no input. What is no tensor is never rounded, and none of them.
     """
 
-    def __init__(self, model: torch.nn.Module, steps: Steps, off: Approximations) -> None:
+    def __init__(
+        self, model: torch.nn.Module, steps: Steps, off: Approximations, kernels: frozenset[str]
+    ) -> None:
         self.model = model
         self.steps = steps
         self.off = off
+        self.kernels = kernels
         self._buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
         # Not what the model gives that the graph was made of: where the graph differs, that is no rounding.
         with torch.no_grad(), Undefined() as looked:
@@ -450,7 +470,7 @@ class _Distances:
         """Return the model's outputs with every rounding moved of values that depend on its inputs and `states`."""
         own = self._inputs()
         given_to = [*pytree.tree_leaves(own), *states]
-        with torch.no_grad(), Rounding(given_to, direction, source, self.off) as rounding:
+        with torch.no_grad(), Rounding(given_to, direction, source, self.off, self.kernels) as rounding:
             given = given_by(self.model, own)
         # An output may be a buffer itself.
         outputs = flatten(given)
