@@ -14,7 +14,7 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from executorch_goldens import Data, Example, releases
-from executorch_goldens.artifact import Beginning, Departure, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Beginning, Delegate, Departure, Lowered, Sample, Tensor
 from executorch_goldens.decode import decode
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.entry import export
@@ -128,6 +128,22 @@ def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> No
         "  its value float32[2]: 1 of 2 values differ, max 0.5, mean 0.25 (tolerance 0.25)",
         "    [1]: 2.5 where 2.0 was expected",
     ]
+
+
+def place_of(where: Departure | str) -> str:
+    delegates = (Delegate("lowered_module_0", "TOSABackend", b""),)
+    return rightness.place(Lowered("", delegates, b"", (), 0.0, (), begins=Beginning("extremes", where)))
+
+
+def test_a_place_is_named_by_types_alone_and_what_may_be_anywhere_is_none() -> None:
+    assert place_of(DEPARTURE) == "CONV2D (aten.linear) in TOSABackend"
+    assert place_of(replace(DEPARTURE, operator="")) == "aten.linear in TOSABackend"
+    assert place_of(replace(DEPARTURE, alone=False)) == (
+        "CONV2D (aten.linear) in TOSABackend, by differences that add up"
+    )
+    assert place_of(BEFORE) == "before the delegates"
+    assert place_of("in the state cache_1: its first value") == "in the state …"
+    assert place_of(AFTER) == place_of("cannot be told: KeyError: 'x'") == ""
 
 
 def test_what_is_not_seen_and_what_adds_up_is_said() -> None:

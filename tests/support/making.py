@@ -8,6 +8,7 @@ from typing import Any
 
 from executorch_goldens.artifact import (
     Artifact,
+    Beginning,
     Casualty,
     Cell,
     Delegate,
@@ -129,13 +130,14 @@ def lowered_by(made: Artifact | Casualty | Outcome) -> Lowered:
     return found.result
 
 
-def wrong(artifact: Artifact) -> Artifact:
-    """Return an artifact whose program gives an output that is off by one."""
+def wrong(artifact: Artifact, where: str = "") -> Artifact:
+    """Return an artifact whose program gives an output that is off by one, and what was found of where it begins."""
     made = lowered_by(artifact)
     example, *others = made.samples
     (expected,) = example.expected
     off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
-    return replace(artifact, result=replace(made, samples=(off, *others)))
+    begins = Beginning(example.name, where) if where else None
+    return replace(artifact, result=replace(made, samples=(off, *others), begins=begins))
 
 
 def with_graph(artifact: Artifact, graph: str) -> Artifact:

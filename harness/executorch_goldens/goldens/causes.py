@@ -74,21 +74,22 @@ def essence(message: str) -> str:
     >>> essence("expected 2, got node_3\n\nWhile executing %node_3 : [num_users=1]")
     'expected 2, got node'
     """
+    message = without_sources(message)
     place = PLACE.search(message)
     return unnumbered(message[: place.start()] if place is not None and place.start() else message).strip()
 
 
 def comparable(text: str, other: str) -> str:
-    """Return the part of a failure.txt that is compared with `other`, another one.
+    """Return the part of a failure.txt that is compared with `other`: its fields, and the functions that it names.
 
-    Variations that fail alike in different places leave a failure without place and function: then none is compared.
+    Variations that fail alike in different places leave a failure without them: then these are not compared.
     """
-    mine, theirs = (_comparable(each) for each in (text, other))
-    if NOWHERE not in f"{mine}{theirs}" and _has_place(mine) == _has_place(theirs):
-        return mine
-    head, _, message = mine.partition(MESSAGE)
-    fields = [line for line in head.splitlines() if not line.startswith("function: ")]
-    return "\n".join(fields) + f"{MESSAGE}{essence(message)}\n"
+    head, _, message = text.partition(MESSAGE)
+    fields = [*head.splitlines(), f"{MESSAGE.lstrip()}{essence(_lines(message))}"]
+    if NOWHERE in f"{text}{other}":
+        fields = [line for line in fields if not line.startswith("function: ")]
+    functions = [line.strip() for line in text.splitlines() if FRAME.match(line)]
+    return "\n".join((*fields, *(functions if FRAME.search(_lines(other)) else ()))) + "\n"
 
 
 #: Begins the last field of a failure.txt.
@@ -97,15 +98,9 @@ MESSAGE = "\nmessage: "
 NOWHERE = "\nfunction: -\n"
 
 
-def _comparable(text: str) -> str:
-    """Return a failure.txt without what differs by variation or version, the lines of its message not indented."""
-    return (
-        unnumbered(without_sources("\n".join(line.removeprefix("  ") for line in text.splitlines()))) + "\n"
-    )
-
-
-def _has_place(text: str) -> bool:
-    return PLACE.search(text) is not None
+def _lines(message: str) -> str:
+    """Return a message of a failure.txt as it was raised: its further lines are indented there."""
+    return "\n".join(line.removeprefix("  ") for line in message.splitlines())
 
 
 def general(reason: str) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from executorch_goldens.artifact import Altered, Lowered, Sample, Tensor
 from executorch_goldens.decode import Constant, Graph
+from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging.otherwise import unexplained
@@ -80,6 +81,23 @@ def beginning(lowered: Lowered) -> Iterator[str]:
     tolerance = where.tolerance.array().astype(np.float64)
     value = Deviation("its value", where.expected, where.actual, tolerance)
     yield from (f"  {line}" for line in value.lines())
+
+
+def place(lowered: Lowered) -> str:
+    """Return where values begin to be wrong, by type of operator; empty where none are, or it is not known."""
+    if lowered.begins is None:
+        return ""
+    where = lowered.begins.where
+    if isinstance(where, str):
+        # A sentence that names one place or another names none.
+        is_known = not where.startswith("cannot be told") and " or " not in where
+        return general(where.partition(":")[0]) if is_known else ""
+    backends = {each.name: each.backend_id for each in lowered.delegates}
+    source = where.node.partition(" ")[0]
+    named = where.operator.partition(" ")[0]
+    kind = f"{named} ({source})" if named else source
+    adding_up = "" if where.alone else ", by differences that add up"
+    return f"{kind} in {backends.get(where.delegate, where.delegate)}{adding_up}"
 
 
 def of_a_build(lowered: Lowered) -> Iterator[str]:

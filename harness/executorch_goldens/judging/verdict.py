@@ -466,7 +466,7 @@ def changed(
     old, new = compared(golden, received), compared(received, golden)
     if FAILURE in new and FAILURE not in old:
         return Verdict(
-            cell, "failed", "lowering now fails", tuple(new[FAILURE].splitlines()), recordable=True
+            cell, "failed", "lowering now fails", tuple(received[FAILURE].splitlines()), recordable=True
         )
     if FAILURE in old and FAILURE not in new:
         reason = f"now lowers; the {labels.old} is a failure"

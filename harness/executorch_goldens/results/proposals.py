@@ -61,6 +61,9 @@ class Proposal:
         The distance of the program from eager; None where it did not run.
     expected
         Its case's expectation of its golden (`executorch_goldens.judging.expectations`); empty for none.
+    begins
+        Where its values begin to be wrong (`executorch_goldens.judging.rightness.place`); empty where none are, or it
+        is not known.
     proof
         The proof by an export without the pass; empty where none was made, or it proves nothing.
     folder
@@ -82,6 +85,7 @@ class Proposal:
     accuracy: Accuracy | None = None
     proof: str = ""
     expected: str = ""
+    begins: str = ""
     folder: Path = field(default=Path(), compare=False)
 
     @property

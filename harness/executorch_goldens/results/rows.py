@@ -148,6 +148,7 @@ class Results:
         accuracy: Accuracy | None = None,
         whole: golden.Texts | None = None,
         expected: str = "",
+        begins: str = "",
     ) -> Proposal:
         """Write, and return, the cell's golden-to-be, for a review.
 
@@ -161,7 +162,7 @@ class Results:
             Of the program, right or wrong, if it ran.
         whole
             Of a compact `reviewed`, the whole texts, where they are known.
-        expected
+        expected, begins
             See `executorch_goldens.results.proposals.Proposal`.
         """
         proposal = Proposal(
@@ -179,6 +180,7 @@ class Results:
             settings=came.settings,
             accuracy=accuracy,
             expected=expected,
+            begins=begins,
             folder=self.folder(judged.cell),
         )
         proposal.write(texts, whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import re
 import statistics
 from collections import Counter, defaultdict
@@ -123,6 +124,18 @@ class Member:
         return self.proposal.verdict not in DECIDED
 
     @property
+    def error(self) -> float:
+        """The error of a wrong cell in multiples of its tolerance, infinity where it gives no number; of others 0."""
+        if not self.wrong:
+            return 0.0
+        found = benign.used(self.proposal)
+        return found if found is not None else math.inf if self.proposal.verdict == "corrupt" else 0.0
+
+    @property
+    def has_wrong_values(self) -> bool:
+        return self.proposal.verdict == "corrupt" and (benign.used(self.proposal) or 0.0) > 1.0
+
+    @property
     def size(self) -> int:
         """The amount of text to read."""
         return sum(map(len, (self.after or {}).values()))
@@ -135,7 +148,7 @@ class Group:
     Attributes
     ----------
     members
-        The one with the least to read first: it is the specimen.
+        The one with the least to read first.
     unlike
         Differences of single members from the others, by member.
     """
@@ -167,9 +180,11 @@ class Group:
 
     @property
     def specimen(self) -> Member:
-        """The one with the least to read of those that are wrong, or else of all, but for those unlike the others."""
+        """The wrong one with the largest error; else the one with the least to read that is not unlike the others."""
         usual = [each for each in self.members if each.proposal.name not in self.unlike]
-        return next((each for each in usual if each.wrong), (usual or self.members)[0])
+        # Of equal errors, one that is like the others.
+        wrong = [each for each in (*usual, *self.members) if each.wrong]
+        return max(wrong, key=lambda each: each.error, default=(usual or self.members)[0])
 
     @property
     def specimens(self) -> tuple[Member, ...]:
@@ -197,7 +212,7 @@ class Group:
             cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
             return f"{NAMES_ALONE}: {cells}{self.specimen.edits[NAMES_ALONE]}"
         proposal = first.proposal
-        what = "; ".join(self._named()) or general(proposal.reason)
+        what = "; ".join(self._named()) or _reason(first)
         if not first.edits or proposal.verdict in DISAGREEING:
             what = f"{proposal.verdict}: {what}"
         if not _is_pass(proposal.blamed):
@@ -301,7 +316,7 @@ def grouped(
     labels: Labels = OF_RUN,
     held: Callable[[Member], Member] = lambda member: member,
 ) -> list[Group]:
-    """Return the groups, undecided ones first, then by number of cells; recorded cells are in none.
+    """Return the groups, undecided ones first, then those of a state as `worst_first`; recorded cells are in none.
 
     Parameters
     ----------
@@ -319,32 +334,46 @@ def grouped(
     for sized in found.values():
         members = [member for _, _, member in sorted(sized, key=lambda each: each[:2])]
         groups.append(Group(tuple(members), dict(_unlike(members))))
-    return sorted(groups, key=lambda group: (STATES.index(group.state), -len(group.members), group.title))
+    return sorted(worst_first(groups), key=lambda group: STATES.index(group.state))
 
 
 def worst_first(groups: Iterable[Group]) -> list[Group]:
-    """Return groups in the order in which a run names them: most wrong cells first, then most cells."""
-    return sorted(groups, key=lambda group: (-len(group.wrong), -len(group.members), group.title))
+    """Return groups in the order in which they are named: largest error first, then most wrong cells, then most."""
+    return sorted(
+        groups,
+        key=lambda group: (-group.specimen.error, -len(group.wrong), -len(group.members), group.title),
+    )
 
 
 def _key(member: Member) -> tuple[str, ...]:
     """Return the common part of the cells of one cause: the pass and the kind of edit.
 
     Where no pass made it, and between variations that disagree, also what was edited. Where names alone differ, that
-    is the cause.
+    is the cause. Where nothing differs from a golden and values are wrong, it is the place where they begin to be: a
+    cell whose place is not known has a cause of its own.
     """
     if NAMES_ALONE in member.edits:
         return (RENAMED,)
     proposal = member.proposal
     place = proposal.blamed if _is_pass(proposal.blamed) else _place(proposal.blamed)
     if not member.edits:
-        return place or "", proposal.verdict, general(proposal.reason)
+        return place or "", proposal.verdict, _reason(member)
     kind = _class(member)
     disagreeing = proposal.verdict if proposal.verdict in DISAGREEING else ""
     if _is_pass(proposal.blamed) and not disagreeing:
         return place or "", *kind
     edited = sorted({_of_any_operator(edit) for edit in member.edits if edit.kind in kind})
     return place or "", disagreeing, *kind, *edited
+
+
+def _reason(member: Member) -> str:
+    """Return why a cell is as it is, without parts that are its own: of wrong values, where they begin."""
+    proposal = member.proposal
+    if not member.has_wrong_values:
+        return general(proposal.reason)
+    if not proposal.begins:
+        return f"wrong values in {proposal.cell}; where they begin is not known"
+    return f"wrong values begin {'at ' if ' in ' in proposal.begins else ''}{proposal.begins}"
 
 
 def _is_pass(blamed: str | None) -> bool:

@@ -24,7 +24,7 @@ from executorch_goldens.review.decisions import (
     Decisions,
     name_of,
 )
-from executorch_goldens.review.groups import Group, Member
+from executorch_goldens.review.groups import Group, Member, worst_first
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Marks the comment, so that the next run finds and replaces it.
@@ -112,8 +112,8 @@ class Summary:
         return f"**Goldens: {self.state}.** {'; '.join(filter(None, parts))}."
 
     def _causes(self, most: int) -> Iterator[str]:
-        """Yield the largest causes, and the reason against those that were rejected."""
-        groups = sorted(self.groups, key=lambda group: (-len(group.members), group.title))
+        """Yield the worst causes, and the reason against those that were rejected."""
+        groups = worst_first(self.groups)
         for group in groups[:most]:
             reason = self.decided.reasons.get(group.cause)
             why = f" (rejected: {untrusted.markdown(reason, SHOWN_CHARACTERS)})" if reason else ""

@@ -43,7 +43,7 @@ SHOWN_WRONG = 100
 SHOWN_CAUSES = 10
 #: Lines below the first that a terminal shows of a message, and those of them that always are.
 MOST_LINES = 9
-TYPED = ("  patches: ", "  accept: ", "  not recorded: ", "  again: ", "  files: ")
+TYPED = ("  patches: ", "  accept: ", "  not recorded: ", "  if it is a defect: ", "  again: ", "  files: ")
 #: Cells that a run names at its end which were recorded though they fail or delegate nothing.
 SHOWN_ACCEPTED = 20
 

@@ -248,8 +248,8 @@ def _shown(config: pytest.Config, failed: Sequence[pytest.TestReport]) -> Sequen
     shown = []
     groups: Sequence[Group] = config.stash.get(CAUSES, ())
     for group in worst_first(groups)[:MOST_MESSAGES]:
-        # One that is wrong says most; a cause's members come by how much there is to read of them.
-        for member in (*group.wrong, *group.members):
+        # The worst says most; a cause's members come by how much there is to read of them.
+        for member in (group.specimen, *group.wrong, *group.members):
             if member.proposal.cell in of_cell:
                 shown.append(of_cell[member.proposal.cell])
                 break

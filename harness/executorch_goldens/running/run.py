@@ -24,6 +24,7 @@ from executorch_goldens.judging import known
 from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.own_files import OwnFiles
+from executorch_goldens.judging.rightness import place
 from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.results import origins, proposals, provenance
@@ -248,8 +249,9 @@ class Run:
         accuracy = Accuracy.of(made) if isinstance(made, Lowered) else None
         whole = self._whole(judged.cell, found.reviewed)
         expected = self.plan.expectations.by_case(judged.cell)
+        begins = place(made) if isinstance(made, Lowered) else ""
         proposal = self.results.propose(
-            judged, texts, found.reviewed, self.provenance, accuracy, whole, expected
+            judged, texts, found.reviewed, self.provenance, accuracy, whole, expected, begins
         )
         if found.held:
             self._held.add(judged.cell)

@@ -119,7 +119,7 @@ def test_the_whole_texts_are_compared_where_an_export_of_the_golden_is_kept(
 def test_a_rejected_cause_is_known_in_the_root_and_the_next_run_accepts_it_and_no_other(
     compacted: Runner, reviewing: Reviews, artifacts: Artifacts
 ) -> None:
-    group = titled(compacted, "values differ")
+    group = titled(compacted, "wrong values in tosa-fp/beta")
     assert group.state == BARRED
     said = reviewing("--reject", group.name, "--reason", "a table of codes", "--known")
     assert said.code == 0, said

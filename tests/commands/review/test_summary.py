@@ -34,9 +34,9 @@ def test_the_summary_has_counts_causes_and_what_got_worse_in_ten_lines(proposed:
     assert lines[0] == MARK
     assert lines[1].startswith("**Goldens: broken.** 4 changed, 2 ")
     assert lines[1].endswith("; 3 cells as they should be, on 1 release.")
-    # The largest cause comes first.
-    assert lines[2].startswith("- 4 changed: constants with different values")
-    assert any("2 corrupt: corrupt: output" in line for line in lines)
+    # The worst cause comes first.
+    assert lines[2].startswith("- 2 corrupt: corrupt: wrong values begin before the delegates")
+    assert any(line.startswith("- 4 changed: constants with different values") for line in lines)
     assert "not so in the base: " in lines[-2]
     assert "9 cells, as " in lines[-2]
     assert "more" not in lines[-2]
@@ -101,7 +101,7 @@ def test_the_summary_says_which_new_cells_fail_or_delegate_nothing() -> None:
 
 def test_the_words_of_a_model_are_text_in_the_summary(proposed: Runner) -> None:
     for cell in ("tosa-fp/gamma", "tosa-int/gamma"):
-        edit(proposed, cell, reason="<script>alert(1)</script> @everyone [x](y)\n# head")
+        edit(proposed, cell, begins="<script>alert(1)</script> @everyone [x](y)\n# head")
     (line,) = [line for line in summed(proposed).markdown() if "script" in line]
     assert "&lt;script&gt;" in line
     assert "<script" not in line

@@ -1,0 +1,98 @@
+"""Causes of wrong values: where these begin groups cells, and the largest error comes first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.results import proposals
+from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.review import listing
+from executorch_goldens.review.groups import Group, grouped, worst_first
+
+Propose = Callable[..., Proposal]
+VALUES = "output 0 float32[4]: 2 of 4 values differ, max 0.5, mean 0.1 (tolerance 0.01)"
+
+
+@pytest.fixture
+def propose(tmp_path: Path) -> Propose:
+    """Write the proposal of a new cell that is corrupt."""
+
+    def make(name: str, used: float | None, begins: str = "", verdict: str = "corrupt") -> Proposal:
+        target, case = name.split("/")
+        accuracy = None if used is None else Accuracy(0.1, 0.1, used)
+        folder = tmp_path / "sweeps" / "1.5.1" / target / case
+        made = Proposal(
+            *("1.5.1", target, case, verdict, VALUES, None, None, None, (), None, "", {}),
+            accuracy=accuracy,
+            begins=begins,
+            folder=folder,
+        )
+        made.write(None)
+        return made
+
+    return make
+
+
+def causes(tmp_path: Path) -> list[Group]:
+    return worst_first(grouped(proposals.find(tmp_path / "sweeps"), tmp_path / "goldens"))
+
+
+def named(groups: list[Group]) -> list[list[str]]:
+    return [[str(member.proposal.cell) for member in group.members] for group in groups]
+
+
+def test_wrong_values_that_begin_in_different_places_are_different_causes_the_worst_first(
+    propose: Propose, tmp_path: Path
+) -> None:
+    propose("xnnpack-fp32/gelu", 161.0, "aten.gelu in XnnpackBackend")
+    propose("xnnpack-fp32/linear", 40.0, "aten.linear in XnnpackBackend")
+    propose("xnnpack-int8/linear", 4e5, "aten.linear in XnnpackBackend")
+    propose("xnnpack-fp32/state", 7e5)
+    propose("xnnpack-fp32/narrow", 3.0)
+    propose("tosa-fp/nan", math.inf, "before the delegates")
+    groups = causes(tmp_path)
+    assert named(groups) == [
+        ["tosa-fp/nan"],
+        ["xnnpack-fp32/state"],
+        ["xnnpack-fp32/linear", "xnnpack-int8/linear"],
+        ["xnnpack-fp32/gelu"],
+        ["xnnpack-fp32/narrow"],
+    ]
+    assert [group.title for group in groups[:3]] == [
+        "corrupt: wrong values begin before the delegates",
+        "corrupt: wrong values in xnnpack-fp32/state; where they begin is not known",
+        "corrupt: wrong values begin at aten.linear in XnnpackBackend",
+    ]
+    assert str(groups[2].specimen.proposal.cell) == "xnnpack-int8/linear"
+    shown = "\n".join(listing.listing(groups, {}))
+    assert "for example 1.5.1 xnnpack-int8/linear:" in shown
+
+
+def test_a_cell_that_gives_no_number_is_worse_than_any_error_and_one_that_is_not_wrong_comes_last(
+    propose: Propose, tmp_path: Path
+) -> None:
+    propose("xnnpack-fp32/a", 1e6, "aten.gelu in XnnpackBackend")
+    propose("xnnpack-fp32/b", None)
+    for case in "cdef":
+        propose(f"xnnpack-fp32/{case}", 0.5, verdict="new")
+    assert named(causes(tmp_path)) == [
+        ["xnnpack-fp32/b"],
+        ["xnnpack-fp32/a"],
+        [f"xnnpack-fp32/{case}" for case in "cdef"],
+    ]
+
+
+def test_the_list_of_a_review_has_the_order_of_a_run_within_each_heading(
+    propose: Propose, tmp_path: Path
+) -> None:
+    propose("xnnpack-fp32/small", 2.0, "aten.gelu in XnnpackBackend")
+    propose("xnnpack-int8/small", 2.0, "aten.gelu in XnnpackBackend")
+    propose("xnnpack-fp32/large", 9.0, "aten.linear in XnnpackBackend")
+    groups = grouped(proposals.find(tmp_path / "sweeps"), tmp_path / "goldens")
+    assert named(groups)[0] == ["xnnpack-fp32/large"]
+    assert groups == worst_first(groups)
