@@ -125,7 +125,8 @@ def _comparable(outcome: Outcome, release: Release) -> object:
         compared = equality.compared(rendering.render(outcome.result, made_with))
     except DecodeError as error:
         compared = {"error": str(error)}
-    return compared, (program.pte_sha256, program.data) if program is not None else None
+    made = program and (program.graph, program.delegates, program.pte_sha256, program.data)
+    return compared, made
 
 
 def kind_of(base: Made, head: Made) -> str:

@@ -26,7 +26,7 @@ KINDS = {
     "gone": "No longer delegated",
     "delegates": "Delegates merged or split",
     "outside": "Left to portable kernels",
-    "taken": "Newly taken into delegates",
+    "taken": "No longer left to portable kernels",
     "constants": "Constants with different values",
     "operators": "Operators gained or lost",
     "attributes": "Attributes and shapes",

@@ -182,11 +182,11 @@ class Export:
         emitted = edge.to_executorch()
         pte = bytes(emitted.buffer)
         self.watch.stage("pte", pte)
+        self.made = dataclasses.replace(self.made, pte=pte)
         if self.target.runs == RUNTIME:
             ran = self.in_runtime(pte, emitted.executorch_program)
         return dataclasses.replace(
             self.made,
-            pte=pte,
             samples=tuple(self.sample(name, given) for name, given in ran.outputs.items()),
             not_run=ran.not_run,
             altered=tuple(self.watch.given.altered()) if self.watch.given is not None else (),
