@@ -122,6 +122,7 @@ def test_the_manifest_of_a_repository_that_sets_nothing_says_that_nothing_was_pa
     assert "patches: none\n" in manifest.read_text()
 
 
+@pytest.mark.slow
 def test_a_comparison_has_the_patches_that_the_repository_sets(runner: Runner, repository: Settings) -> None:
     (runner.folder / "own_zoo.py").write_text(MODEL)
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
