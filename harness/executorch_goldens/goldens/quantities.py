@@ -50,6 +50,13 @@ def may_be_better(before: Reading, after: Reading) -> bool:
     return None in (before.instructions, after.instructions) or before.instructions == after.instructions
 
 
+def direction(old: float, new: float, before: Reading, after: Reading) -> str:
+    """Return the direction of a quantity that should be small and changed, of two programs."""
+    if new > old:
+        return WORSE
+    return BETTER if may_be_better(before, after) else OTHER
+
+
 def directions(before: Reading, after: Reading) -> Iterator[str]:
     """Yield a line for each quantity that became worse, then for others; none where one has no program."""
     lines = [*_sizes(before, after), *_accuracies(before, after)]
@@ -63,11 +70,10 @@ WORSE, BETTER, OTHER = "worse", "better", "different"
 
 def _sizes(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:
     old, new = measured(before), measured(after)
-    less = BETTER if may_be_better(before, after) else OTHER
     for key in old:
         if key in new and old[key] != new[key]:
             line = _line(key, old[key], new[key], before, after)
-            yield WORSE if new[key] > old[key] else less, line
+            yield direction(old[key], new[key], before, after), line
 
 
 def _accuracies(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:
