@@ -13,18 +13,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from executorch_goldens import variations
+from executorch_goldens.against import sides
 from executorch_goldens.against.making import MARK, RESULTS, Comparison, alone, clear
 from executorch_goldens.against.page import Page
-from executorch_goldens.against.sides import Sides
+from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import PATCHES, shortcuts
 from executorch_goldens.running import reporting
+from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.store.reuse import Reuse
@@ -99,15 +102,23 @@ def page(swapped: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     """The only comparison of the quick tests: real exports of both sides."""
     folder = tmp_path_factory.mktemp("page")
     repository = config.load(REPOSITORY)
-    sides = Sides.of(
-        *(Toolchain.of(str(each), repository) for each in (sys.executable, swapped)),
-        Settings(swapped, repository.zoos(None), (), 2, RUN_LIMIT, shortcuts=shortcuts.select("all")),
-        repository.targets,
-        repository.patches,
+    how = Settings(
+        Path(sys.executable),
+        repository.zoos(None),
+        (),
+        2,
+        RUN_LIMIT,
+        shortcuts=shortcuts.select("all"),
     )
-    cells = tuple(cell for cell in sides.cells if str(cell) in CELLS)
+    # What fits both is known here: asking each environment takes as long as its exports.
+    base, head = (
+        Side(word, Toolchain.of(str(python), repository), replace(how, interpreter=python))
+        for word, python in (("base", Path(sys.executable)), ("head", swapped))
+    )
+    cells = tuple(cell for cell in load_cells(how.models, base.release) if str(cell) in CELLS)
+    both = Sides(base, head, cells, {"base": 0, "head": 0}, ())
     varied = tuple(variations.variations(variations.named("quick")))
-    comparison = Comparison(sides, cells, varied, folder / "made", Reuse(Store(folder / "cache")))
+    comparison = Comparison(both, cells, varied, folder / "made", Reuse(Store(folder / "cache")))
     comparison.run(lambda *_: True)
     return Page(comparison)
 
@@ -195,6 +206,18 @@ def pages_of(report: str) -> Iterator[tuple[str, str]]:
     yield from zip(json.loads(data)["pages"], pages, strict=True)
 
 
+def test_what_one_side_lacks_is_used_on_neither_and_named() -> None:
+    wanted = {"base": ("kept", "unfit", "alone"), "head": ("kept", "unfit")}
+    left_out: list[str] = []
+    used = sides.fitting("patch", wanted, {"base": {}, "head": {"unfit": "f differs"}}, left_out)
+    assert list(used) == ["kept"]
+    assert left_out == [
+        "left out on both sides: patch unfit: f differs (head)",
+        "left out on both sides: patch alone: the release of the head does not need it",
+    ]
+
+
+@pytest.mark.slow
 def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
     release: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -210,7 +233,7 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
         environments = Environments(place, lambda line: None)
         python = python_of(laid_over(environments, Path(sys.prefix), Sources(checkout)))
         repository = config.load(REPOSITORY)
-        sides = Sides.of(
+        both = Sides.of(
             *(Toolchain.of(str(each), repository) for each in (sys.executable, python)),
             Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=("lazy-code",)),
             (),
@@ -218,10 +241,10 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
         )
     finally:
         shutil.rmtree(place)
-    assert sides.left_out == (
+    assert both.left_out == (
         f"left out on both sides: patch folded-scales: {function} is not the function that it was written for (head)",
     )
-    for side in (sides.base, sides.head):
+    for side in (both.base, both.head):
         assert "folded-scales" not in side.settings.patches
         assert "partition-order" in side.settings.patches
         assert side.settings.shortcuts == ("lazy-code",)
@@ -269,7 +292,11 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         ((sys.executable, sys.executable, "--allow", "names"), ("'names'", "renames, order")),
         ((sys.executable, sys.executable, "--variations", "1"), ("--variations quick",)),
         ((sys.executable, sys.executable, "--patches", "no-such"), ("'no-such'", "partition-order")),
-        ((sys.executable, sys.executable, "--cell", "tosa-fp/no-such"), ("'no-such'",)),
+        pytest.param(
+            (sys.executable, sys.executable, "--cell", "tosa-fp/no-such"),
+            ("'no-such'",),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, tuple) else None,
 )
