@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from executorch_goldens.cli import main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
+from tests import GOLDENS
 from tests.support.decoding.payloads import FIXTURES, PAYLOADS, identify, load
 
 SCHEMAS = ("--schemas", str(Schemas.installed().places[0]))
@@ -125,11 +127,30 @@ def test_diff_of_a_golden_with_what_a_run_left_of_its_cell_takes_the_first_varia
 ) -> None:
     for folder, line in (("golden", "a"), ("made/seed0-heap0", "b"), ("made/seed4-heap1", "c")):
         (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "manifest.txt").write_text(f"{line}\n")
+        (tmp_path / folder / "manifest.txt").write_text(f"numerics: {line}\n")
     code, out, _ = run(capsys, "diff", str(tmp_path / "golden"), str(tmp_path / "made"))
     assert code == 1
-    assert "\n-a\n+b\n" in out
+    assert out.endswith("\nmanifest.txt\n  numerics: a -> b\n")
     assert "only in" not in out
+
+
+def test_diff_of_two_folders_has_no_digest_and_nothing_of_how_they_were_made(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before = GOLDENS / "1.5.1/tosa-int/linear"
+    _, out, _ = run(capsys, "diff", str(before), str(GOLDENS / "1.4.1/tosa-int/linear"))
+    assert "compile_specs[2].key" in out
+    assert out.endswith("\nmanifest.txt\n  executorch: 1.5.1 -> 1.4.1\n  torch: 2.14.1 -> 2.13.0\n")
+    # Bytes that no text explains are a difference; another way to the same artifact is none.
+    after = shutil.copytree(before, tmp_path / "after")
+    manifest, trace = ((after / name).read_text() for name in ("manifest.txt", "trace.txt"))
+    (after / "manifest.txt").write_text(manifest.replace("shortcuts: ", "shortcuts: another "))
+    (after / "trace.txt").write_text(re.sub(r"[0-9a-f]{12}$", "0" * 12, trace, flags=re.MULTILINE))
+    assert run(capsys, "diff", str(before), str(after)) == (0, "", "")
+    changed = re.sub(r"(pte: \d+ bytes sha256 )\w+", r"\g<1>" + "0" * 64, manifest)
+    (after / "manifest.txt").write_text(changed)
+    code, out, _ = run(capsys, "diff", str(before), str(after))
+    assert (code, out.splitlines()[2:]) == (1, ["manifest.txt", "  pte: different bytes"])
 
 
 @pytest.mark.parametrize(

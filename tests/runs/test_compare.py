@@ -13,18 +13,25 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from executorch_goldens.against.making import MARK, alone, clear
-from executorch_goldens.against.sides import Sides
-from executorch_goldens.cli import DIFFERENT, ERROR, SAME
+from executorch_goldens import variations
+from executorch_goldens.against import sides
+from executorch_goldens.against.making import MARK, RESULTS, Comparison, alone, clear
+from executorch_goldens.against.page import Page
+from executorch_goldens.against.sides import Side, Sides
+from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.errors import UsageError
-from executorch_goldens.patches import PATCHES
+from executorch_goldens.patches import PATCHES, shortcuts
+from executorch_goldens.running import reporting
+from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
+from executorch_goldens.store.reuse import Reuse
+from executorch_goldens.store.store import Store
 from executorch_goldens.toolchains.environments import Environments, python_of
 from executorch_goldens.toolchains.naming import Sources
 from executorch_goldens.toolchains.sources import laid_over, package_in
@@ -86,40 +93,71 @@ def compare(tmp_path_factory: pytest.TempPathFactory) -> Compare:
 
 
 @pytest.fixture(scope="module")
-def swapped(head: Head, compare: Compare) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    python = head(SWAPPED)
-    return python, compare(sys.executable, str(python))
+def swapped(head: Head) -> Path:
+    return head(SWAPPED)
 
 
-def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(
-    swapped: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
-    _, done = swapped
-    assert done.returncode == DIFFERENT, done.stdout + done.stderr
-    first, *lines = done.stdout.splitlines()
+@pytest.fixture(scope="module")
+def page(swapped: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """The only comparison of the quick tests: real exports of both sides."""
+    folder = tmp_path_factory.mktemp("page")
+    repository = config.load(REPOSITORY)
+    how = Settings(
+        Path(sys.executable),
+        repository.zoos(None),
+        (),
+        2,
+        RUN_LIMIT,
+        shortcuts=shortcuts.select("all"),
+    )
+    # What fits both is known here: asking each environment takes as long as its exports.
+    base, head = (
+        Side(word, Toolchain.of(str(python), repository), replace(how, interpreter=python))
+        for word, python in (("base", Path(sys.executable)), ("head", swapped))
+    )
+    cells = tuple(cell for cell in load_cells(how.models, base.release) if str(cell) in CELLS)
+    both = Sides(base, head, cells, {"base": 0, "head": 0}, ())
+    varied = tuple(variations.variations(variations.named("quick")))
+    comparison = Comparison(both, cells, varied, folder / "made", Reuse(Store(folder / "cache")))
+    comparison.run(lambda *_: True)
+    return Page(comparison)
+
+
+def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(page: Page) -> None:
+    first, *lines = page.lines()
     assert first == "identical: 1 of 2 cells; 1 newly wrong"
+    assert page.differs
     assert "newly wrong: 1 cell" in lines
     (cause,) = (line for line in lines if line.startswith("  RewriteConvPass (TOSA): "))
     assert "(1 newly wrong)" in cause
     assert any(line.startswith("    tosa-fp/conv2d-depthwise-scaled: corrupt: ") for line in lines)
 
 
-def test_what_is_known_of_both_sides_is_not_exported_again(
-    swapped: tuple[Path, subprocess.CompletedProcess[str]], compare: Compare
-) -> None:
-    python, before = swapped
-    done = compare(sys.executable, str(python), "--json")
-    found: dict[str, Any] = json.loads(done.stdout)
+def test_the_same_is_in_json_and_in_the_comment(page: Page) -> None:
+    found = json.loads(json.dumps(page.as_json()))
+    assert not found["same"]
     assert {cell: each["kind"] for cell, each in found["cells"].items()} == {
         "tosa-fp/conv2d-depthwise-scaled": "wrong",
         "xnnpack-fp32/linear": "identical",
     }
     assert found["cells"]["tosa-fp/conv2d-depthwise-scaled"]["cause"].startswith("RewriteConvPass (TOSA): ")
-    again = compare(sys.executable, str(python))
-    assert "  exports: 8, 8 of them from the cache" in again.stdout.splitlines()
-    counted = [line for line in before.stdout.splitlines() if "from the cache" in line]
-    # The other backend's export depends on nothing that differs: the base's serves for the head.
-    assert counted == ["  exports: 8, 2 of them from the cache"]
+    assert found["cells"]["xnnpack-fp32/linear"]["what"] == ""
+    comment = list(page.markdown())
+    assert "**identical: 1 of 2 cells; 1 newly wrong**" in comment
+    assert "<summary>newly wrong: 1 cell</summary>" in comment
+
+
+def test_an_export_that_depends_on_nothing_that_differs_serves_both_sides(page: Page) -> None:
+    assert "exports: 8, 2 of them from the cache" in page.facts()
+
+
+@pytest.mark.slow
+def test_what_is_known_of_both_sides_is_not_exported_again(swapped: Path, compare: Compare) -> None:
+    for again in (False, True):
+        done = compare(sys.executable, str(swapped))
+        assert done.returncode == DIFFERENT, done.stdout + done.stderr
+        reused = 8 if again else 2
+        assert f"  exports: 8, {reused} of them from the cache" in done.stdout.splitlines()
 
 
 @pytest.mark.slow
@@ -129,17 +167,16 @@ def test_a_refactoring_that_changes_nothing_is_identical(head: Head, compare: Co
     assert done.stdout.splitlines()[0] == "identical: all 2 cells"
 
 
-def test_a_pass_chooses_the_cells_that_it_changes(
-    swapped: tuple[Path, subprocess.CompletedProcess[str]], compare: Compare
-) -> None:
-    python, _ = swapped
-    found = json.loads(compare(sys.executable, str(python), "--pass", "RewriteConvPass", "--json").stdout)
+@pytest.mark.slow
+def test_a_pass_chooses_the_cells_that_it_changes(swapped: Path, compare: Compare) -> None:
+    found = json.loads(compare(sys.executable, str(swapped), "--pass", "RewriteConvPass", "--json").stdout)
     assert list(found["cells"]) == ["tosa-fp/conv2d-depthwise-scaled"]
-    none = compare(sys.executable, str(python), "--pass", "NoSuchPass")
+    none = compare(sys.executable, str(swapped), "--pass", "NoSuchPass")
     assert none.returncode == ERROR
     assert "--pass NoSuchPass: it changes the graph of no cell" in none.stderr
 
 
+@pytest.mark.slow
 def test_a_pass_that_no_golden_was_changed_by_is_refused_before_anything_is_exported(
     compare: Compare,
 ) -> None:
@@ -149,16 +186,11 @@ def test_a_pass_that_no_golden_was_changed_by_is_refused_before_anything_is_expo
     assert "base: " not in done.stderr
 
 
-def test_the_comment_and_the_report_have_the_cause(
-    swapped: tuple[Path, subprocess.CompletedProcess[str]], compare: Compare, tmp_path: Path
-) -> None:
-    python, _ = swapped
+def test_the_report_has_the_cause(page: Page, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
-    done = compare(sys.executable, str(python), "--markdown", "--html", str(report))
-    assert done.returncode == DIFFERENT, done.stderr
-    assert "**identical: 1 of 2 cells; 1 newly wrong**" in done.stdout
-    assert "<summary>newly wrong: 1 cell</summary>" in done.stdout
-    assert "1 corrupt, 1 stable; 1 release, 1 cause" in done.stderr
+    written, said = reporting.write(report, page.comparison.folder / RESULTS, page.comparison.artifacts)
+    assert written, said
+    assert "1 corrupt, 1 stable; 1 release, 1 cause" in said
     pages = [page for name, page in pages_of(report.read_text()) if name.startswith(("cause/", "cell/"))]
     # A comparison has no goldens: its pages name the two sides, and no command accepts what it found.
     assert len(pages) == 2
@@ -174,6 +206,18 @@ def pages_of(report: str) -> Iterator[tuple[str, str]]:
     yield from zip(json.loads(data)["pages"], pages, strict=True)
 
 
+def test_what_one_side_lacks_is_used_on_neither_and_named() -> None:
+    wanted = {"base": ("kept", "unfit", "alone"), "head": ("kept", "unfit")}
+    left_out: list[str] = []
+    used = sides.fitting("patch", wanted, {"base": {}, "head": {"unfit": "f differs"}}, left_out)
+    assert list(used) == ["kept"]
+    assert left_out == [
+        "left out on both sides: patch unfit: f differs (head)",
+        "left out on both sides: patch alone: the release of the head does not need it",
+    ]
+
+
+@pytest.mark.slow
 def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
     release: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -189,7 +233,7 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
         environments = Environments(place, lambda line: None)
         python = python_of(laid_over(environments, Path(sys.prefix), Sources(checkout)))
         repository = config.load(REPOSITORY)
-        sides = Sides.of(
+        both = Sides.of(
             *(Toolchain.of(str(each), repository) for each in (sys.executable, python)),
             Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=("lazy-code",)),
             (),
@@ -197,10 +241,10 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
         )
     finally:
         shutil.rmtree(place)
-    assert sides.left_out == (
+    assert both.left_out == (
         f"left out on both sides: patch folded-scales: {function} is not the function that it was written for (head)",
     )
-    for side in (sides.base, sides.head):
+    for side in (both.base, both.head):
         assert "folded-scales" not in side.settings.patches
         assert "partition-order" in side.settings.patches
         assert side.settings.shortcuts == ("lazy-code",)
@@ -248,15 +292,19 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
         ((sys.executable, sys.executable, "--allow", "names"), ("'names'", "renames, order")),
         ((sys.executable, sys.executable, "--variations", "1"), ("--variations quick",)),
         ((sys.executable, sys.executable, "--patches", "no-such"), ("'no-such'", "partition-order")),
-        ((sys.executable, sys.executable, "--cell", "tosa-fp/no-such"), ("'no-such'",)),
+        pytest.param(
+            (sys.executable, sys.executable, "--cell", "tosa-fp/no-such"),
+            ("'no-such'",),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, tuple) else None,
 )
 def test_what_cannot_be_compared_is_one_error(
-    compare: Compare, words: tuple[str, ...], facts: tuple[str, ...]
+    words: tuple[str, ...], facts: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = compare(*words)
-    assert done.returncode == ERROR, done.stdout + done.stderr
+    assert main(["compare", *words]) == ERROR
+    message = capsys.readouterr().err
     for fact in facts:
-        assert fact in done.stderr
-    assert "Traceback" not in done.stderr
+        assert fact in message
+    assert "Traceback" not in message

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.artifact import Artifact, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import accuracy, equality, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.golden import FAILURE, Texts
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
-from executorch_goldens.goldens.quantities import measured, sqnr
+from executorch_goldens.goldens.quantities import may_be_better, measured, sqnr
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging import comparison, likeness
 from executorch_goldens.judging.verdict import DISAGREEING, Verdict
@@ -28,6 +28,7 @@ KINDS: Mapping[str, str] = {
     "memory": "more memory",
     "bytes": "more bytes",
     "inexact": "less exact",
+    "as-wrong": "as wrong as before, with another program",
     "different": "different, and no worse",
     "renamed": "renamed only",
     "order": "reordered only",
@@ -98,6 +99,11 @@ class Made:
         return self.accuracy.sqnr if self.accuracy is not None else None
 
     @property
+    def result(self) -> str:
+        """The verdict, with its reason."""
+        return f"{self.verdict.name}: {_reason(self)}"
+
+    @property
     def state(self) -> int:
         """Return how bad it is."""
         if self.verdict.name in DISAGREEING:
@@ -108,14 +114,18 @@ class Made:
 
 
 def _comparable(outcome: Outcome, release: Release) -> object:
-    """Return an unsuccessful export in a form that can be compared with another."""
+    """Return an unsuccessful export in a form that can be compared with another: its failure, and its program."""
     if not isinstance(outcome.result, Artifact):
         return outcome.result.verdict, outcome.result.reason.partition("\n")[0]
+    result = outcome.result.result
+    program = result.made if isinstance(result, Failure) else result
     try:
         made_with = comparison.made_with(outcome.result, [outcome.variation], release)
-        return equality.compared(rendering.render(outcome.result, made_with))
+        compared = equality.compared(rendering.render(outcome.result, made_with))
     except DecodeError as error:
-        return str(error)
+        compared = {"error": str(error)}
+    made = program and (program.graph, program.delegates, program.pte_sha256, program.data)
+    return compared, made
 
 
 def kind_of(base: Made, head: Made) -> str:
@@ -126,8 +136,7 @@ def kind_of(base: Made, head: Made) -> str:
         # Both are wrong, or do not repeat: texts are there of what each variation made.
         if base.every == head.every:
             return SAME
-        wrong_alike = base.verdict.name == head.verdict.name and base.verdict.reason == head.verdict.reason
-        return "different" if wrong_alike else "differently"
+        return "as-wrong" if base.result == head.result and head.state != FAILING else "differently"
     alike = likeness.likeness(base.texts, head.texts)
     if head.state == FAILING:
         return SAME if alike == likeness.SAME else "differently"
@@ -145,21 +154,22 @@ def _of_programs(base: Made, head: Made, alike: str) -> str:
     for quantity, kind in _QUANTITIES.items():
         if after.get(quantity, 0) > before.get(quantity, 0):
             return kind
-    if is_less_exact(base, head, old, new):
+    if any(_losses(base, head, old, new)):
         return "inexact"
     if alike in (likeness.RENAMED, likeness.REORDERED):
         return "renamed" if alike == likeness.RENAMED else "order"
     is_less = any(after.get(name, 0) < before.get(name, 0) for name in _QUANTITIES)
-    return "better" if is_less else "different"
+    return "better" if is_less and may_be_better(old, new) else "different"
 
 
-def is_less_exact(base: Made, head: Made, old: Reading, new: Reading) -> bool:
-    """Return whether a program is further from eager, by a share of its tolerance or by its SQNR."""
+def _losses(base: Made, head: Made, old: Reading, new: Reading) -> Iterator[str]:
+    """Yield the error and the SQNR before and after, each if it is worse by more than a machine may change it."""
     had, has = base.used, head.used
     if had is not None and has is not None and has > had * TIMES and has - had > PART:
-        return True
+        yield f"error {had:.3g} -> {against(has)}"
     ratios = sqnr(old), sqnr(new)
-    return ratios[0] is not None and ratios[1] is not None and ratios[0] - ratios[1] > accuracy.STEP
+    if ratios[0] is not None and ratios[1] is not None and accuracy.fell(ratios[0], ratios[1]):
+        yield f"SQNR {ratios[0]:.1f} -> {ratios[1]:.1f} dB"
 
 
 def extent(base: Made, head: Made) -> float:
@@ -173,33 +183,35 @@ def extent(base: Made, head: Made) -> float:
     return max([*parts, (head.used or 0.0) - (base.used or 0.0)])
 
 
-def shown(kind: str, base: Made, head: Made) -> str:
-    """Return the message for a cell of a kind."""
-    if head.state != base.state and head.state != RIGHT:
-        return f"{head.verdict.name}: {_reason(head)}"
-    if head.state != base.state:
-        return f"was {base.verdict.name}: {_reason(base)}"
-    if _reason(base) == _reason(head) and head.state != RIGHT:
-        return f"{head.verdict.name} on both sides: {_reason(head)}"
-    if base.texts is None or head.texts is None or head.state == FAILING:
-        return f"{base.verdict.name}: {_reason(base)} -> {head.verdict.name}: {_reason(head)}"
-    return "; ".join(_figures(kind, base, head))
+def shown(base: Made, head: Made) -> str:
+    """Return the message for a cell: what it is on both sides, or the figures of its programs."""
+    if base.state == RIGHT and head.state != RIGHT:
+        return head.result
+    if head.state == RIGHT and base.state != RIGHT:
+        return f"was {base.result}"
+    if head.state != RIGHT:
+        if base.result == head.result:
+            return f"{head.verdict.name} on both sides: {_reason(head)}"
+        return f"{base.result} -> {head.result}"
+    return "; ".join(_figures(base, head))
 
 
-def _figures(kind: str, base: Made, head: Made) -> list[str]:
-    """Return figures of the difference between two right programs."""
-    old, new = measured(reading(base.texts or {})), measured(reading(head.texts or {}))
-    names = {"outside": "operators outside", "memory": "bytes of memory", "program": "bytes"}
+def _figures(base: Made, head: Made) -> list[str]:
+    """Return figures of the difference between two right programs: those by which `kind_of` decides."""
+    before, after = reading(base.texts or {}), reading(head.texts or {})
+    old, new = measured(before), measured(after)
+    names = {
+        "outside": "operators outside",
+        "memory": "bytes of memory",
+        "constants": "bytes of constants",
+        "program": "bytes",
+    }
     lines = [
         f"{old[name]:,} -> {new[name]:,} {word}"
         for name, word in names.items()
         if name in old and name in new and old[name] != new[name]
     ]
-    if kind == "inexact" and base.used is not None and head.used is not None:
-        lines.append(f"error {base.used:.3g} -> {against(head.used)}")
-        if base.sqnr is not None and head.sqnr is not None:
-            lines.append(f"SQNR {base.sqnr:.1f} -> {head.sqnr:.1f} dB")
-    return lines
+    return [*lines, *_losses(base, head, before, after)]
 
 
 def _reason(made: Made) -> str:

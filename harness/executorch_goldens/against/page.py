@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from executorch_goldens.against.making import Compared, Comparison
@@ -25,6 +25,8 @@ SHOWN_DETAILS, DETAIL = 3, 200
 WITHOUT_CAUSE = ("better",)
 #: Quantities of the table of an upgrade, and their columns.
 TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
+#: Cells that are right on neither side, in whichever class.
+BAD_ON_BOTH = "wrong, unstable or failing on both sides"
 #: Marks a comment, so that the next one replaces it.
 MARK = "<!-- executorch-goldens: compare -->"
 
@@ -59,15 +61,14 @@ class Page:
         same = number.pop(SAME, 0)
         if not found:
             return "nothing was compared: no cell that was chosen is in both"
-        if not number:
-            return f"identical: all {count(len(found), 'cell')}{self._bad_on_both()}"
         ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
-        return f"identical: {same} of {count(len(found), 'cell')}{self._bad_on_both()}; {ways}"
+        part = f"{same} of" if number else "all"
+        bad = f"{len(self.bad_on_both())} {BAD_ON_BOTH}" if self.bad_on_both() else ""
+        return "; ".join(filter(None, (f"identical: {part} {count(len(found), 'cell')}", ways, bad)))
 
-    def _bad_on_both(self) -> str:
-        found = self.comparison.found
-        wrong = sum(each.kind == SAME and each.head.state != RIGHT for each in found)
-        return f" ({wrong} of them wrong, unstable or failing on both sides)" if wrong else ""
+    def bad_on_both(self) -> list[Compared]:
+        """Return the cells that are not right on either side, whichever class they are in."""
+        return [each for each in self.comparison.found if RIGHT not in (each.base.state, each.head.state)]
 
     def facts(self) -> Iterator[str]:
         """Yield the two sides and their settings."""
@@ -89,7 +90,8 @@ class Page:
     def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
         """Yield the kinds of difference that there are, worst first: a heading, and what is under it.
 
-        A cause is listed under the worst of its kinds, with all its cells, and named again under the others.
+        A cause is listed under each of its kinds, with the cells and amounts of that kind. Cells that are not right on
+        either side come last, all by name.
         """
         by_cell = {each.cell: each for each in self.comparison.differing()}
         causes = [
@@ -115,23 +117,22 @@ class Page:
             others = [each for each in cells if each.cell not in caused]
             items += ((0, line) for line in of_cells(largest_first(others)))
             yield f"{words}: {count(len(cells), 'cell')}", items
+        if bad := self.bad_on_both():
+            lines = of_cells(bad, most=len(bad))
+            yield f"{BAD_ON_BOTH}: {count(len(bad), 'cell')}", [(0, line) for line in lines]
 
     def _cause(self, group: Group, members: Sequence[Compared], kind: str, again: bool) -> Iterator[Item]:
-        """Yield a cause under one of its kinds; `again` where a worse one has listed the rest."""
-        if again:
-            yield 0, f"{group.title}, as above"
-            here = [each for each in members if each.kind == kind]
-            yield from ((1, line) for line in of_cells(largest_first(here)))
-            return
+        """Yield a cause under one of its kinds, with the cells of that kind; `again` where a worse one has named it."""
         number = Counter(each.kind for each in members)
         ways = ", ".join(f"{number[each]} {word}" for each, word in KINDS.items() if each in number)
-        yield 0, f"{group.title} ({ways})"
-        yield from ((1, line) for line in group.amounts())
-        yield from ((1, line) for line in _details(group))
-        first, rest = (
-            [each for each in members if (each.kind == kind) == wanted] for wanted in (True, False)
-        )
-        yield from ((1, line) for line in of_cells([*largest_first(first), *largest_first(rest)]))
+        yield 0, f"{group.title}, as above" if again else f"{group.title} ({ways})"
+        here = [each for each in members if each.kind == kind]
+        of_kind = {each.cell for each in here}
+        counted = replace(group, members=tuple(m for m in group.members if m.proposal.cell in of_kind))
+        yield from ((1, line) for line in counted.amounts())
+        if not again:
+            yield from ((1, line) for line in _details(counted))
+        yield from ((1, line) for line in of_cells(largest_first(here)))
 
     def lines(self) -> Iterator[str]:
         """Yield it for a terminal."""
@@ -205,12 +206,15 @@ class Page:
                     "kind": each.kind,
                     "base": each.base.verdict.name,
                     "head": each.head.verdict.name,
-                    "what": shown(each.kind, each.base, each.head) if each.kind != SAME else "",
+                    "what": shown(each.base, each.head)
+                    if (each.kind, each.head.state) != (SAME, RIGHT)
+                    else "",
                     "cause": causes.get(each.cell),
                     "quantities": quantities(each),
                 }
                 for each in self.comparison.found
             },
+            "bad_on_both": [str(each.cell) for each in self.bad_on_both()],
             "programs": {str(cell): word for cell, word in self.programs.words.items()}
             if self.programs is not None
             else None,
@@ -236,12 +240,12 @@ def _details(group: Group) -> Iterator[str]:
             yield f"  … {count(len(details) - SHOWN_DETAILS, 'more difference')}"
 
 
-def of_cells(cells: Sequence[Compared]) -> Iterator[str]:
+def of_cells(cells: Sequence[Compared], most: int = SHOWN_CELLS) -> Iterator[str]:
     """Yield a line for each of the first of some cells, and how many more there are."""
-    for each in cells[:SHOWN_CELLS]:
-        yield f"{each.cell}: {shown(each.kind, each.base, each.head)}".rstrip(": ")
-    if len(cells) > SHOWN_CELLS:
-        yield f"… {len(cells) - SHOWN_CELLS} more"
+    for each in cells[:most]:
+        yield f"{each.cell}: {shown(each.base, each.head)}".rstrip(": ")
+    if len(cells) > most:
+        yield f"… {len(cells) - most} more"
 
 
 def _change(old: float | None, new: float | None, form: str) -> str:

@@ -84,11 +84,9 @@ class Sides:
             for word, each in both.items()
         }
         left_out: list[str] = []
-        of_both = tuple(
-            _fitting("patch", wanted, {word: fit.patches for word, fit in fits.items()}, left_out)
-        )
+        of_both = tuple(fitting("patch", wanted, {word: fit.patches for word, fit in fits.items()}, left_out))
         spared = tuple(
-            _fitting(
+            fitting(
                 "shortcut",
                 dict.fromkeys(both, how.shortcuts),
                 {word: fit.shortcuts for word, fit in fits.items()},
@@ -106,7 +104,7 @@ class Sides:
         return cls(of["base"], of["head"], common, alone, tuple(left_out))
 
 
-def _fitting(
+def fitting(
     kind: str,
     wanted: Mapping[str, Sequence[str]],
     unfit: Mapping[str, Mapping[str, str]],

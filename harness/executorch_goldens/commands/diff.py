@@ -15,12 +15,14 @@ from executorch_goldens.commands.payload_files import STANDARD, add_schemas, dec
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.errors import CommandError
+from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.golden import MANIFEST
 from executorch_goldens.registry import RELEASE
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share, with_short
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from executorch_goldens.structure import OutlineError, compare
+from executorch_goldens.structure.facts import ABSENT
 
 EXAMPLES = """\
 examples:
@@ -36,6 +38,8 @@ exit code: 0 the same, 1 different, 2 error
 
 #: Beginning of the text of a decoded payload.
 _GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
+#: Ends a line of a trace.
+_FINGERPRINT = re.compile(rb" [0-9a-f]+$", re.MULTILINE)
 #: The forms of the command, and the options of each.
 RELEASES, FOLDERS, FILES, PROGRAM = "two releases", "two folders", "two files", "a program and a cell"
 OPTIONS = {
@@ -171,13 +175,35 @@ def _folders(arguments: argparse.Namespace) -> Iterator[_Difference]:
     names = {path.relative_to(folder) for folder in (before, after) for path in folder.rglob("*.txt")}
     if not names:
         raise CommandError(f"neither {before} nor {after} holds a golden (*.txt)")
-    for name in sorted(names):
+    differing: set[Path] = set()
+    # A manifest comes after the files that explain its digests.
+    for name in sorted(names, key=lambda name: (name.parent, name.name == MANIFEST, name)):
         present = [(folder / name).is_file() for folder in (before, after)]
-        if all(present):
-            for _, lines in _files(str(before / name), str(after / name), arguments):
-                yield str(name), lines
-        else:
+        if not all(present):
             yield f"{name}: only in {before if present[0] else after}", iter(())
+        elif name.name == MANIFEST:
+            if found := list(_manifests(before / name, after / name, name.parent in differing)):
+                yield str(name), iter(found)
+            continue
+        else:
+            for _, lines in _files(str(before / name), str(after / name), arguments):
+                differing.add(name.parent)
+                yield str(name), lines
+
+
+def _manifests(before: Path, after: Path, explained: bool) -> Iterator[str]:
+    """Yield the compared fields of two manifests that differ; digests alone only if no other file explains them."""
+    ours, theirs = ({MANIFEST: read(str(file)).decode(errors="replace")} for file in (before, after))
+    sides = [equality.compared(*pair) for pair in ((ours, theirs), (theirs, ours))]
+    exact, shown = (
+        [golden.fields(each) for each in form] for form in (sides, map(equality.without_digests, sides))
+    )
+    for name in dict.fromkeys([*exact[0], *exact[1]]):
+        one, other = (each.get(name, ABSENT) for each in shown)
+        if one != other:
+            yield f"  {name}: {one} -> {other}"
+        elif not explained and exact[0].get(name) != exact[1].get(name):
+            yield f"  {name}: different bytes"
 
 
 def _goldens(*folders: Path) -> list[Path]:
@@ -208,8 +234,10 @@ def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_
 
 
 def _load(name: str, schemas: str | None) -> Decoded | str | bytes:
-    """Return a payload decoded, a golden's text, or the bytes of any other text file."""
+    """Return a payload decoded, a golden's text, or the bytes of any other text file; of a trace, the passes alone."""
     data = read(name)
+    if Path(name).name == golden.TRACE:
+        return _FINGERPRINT.sub(b"", data)
     if _GOLDEN.match(data):
         return data.decode()
     if name.endswith(".txt"):

@@ -7,9 +7,18 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from typing import TypeGuard
 
-from executorch_goldens.goldens.reading import Held, Reading, Use
-from executorch_goldens.structure import AttributeChanged, BoundaryChanged, Change, EdgeRewired, compare
+from executorch_goldens.goldens.reading import Held, Reading, Use, constants
+from executorch_goldens.structure import (
+    AttributeChanged,
+    BoundaryChanged,
+    Change,
+    EdgeRewired,
+    compare,
+    outline,
+)
+from executorch_goldens.structure.comparison import graph_pairs
 from executorch_goldens.structure.facts import ABSENT
+from executorch_goldens.structure.graphs import paired
 
 #: Kind (`report.KINDS`), what changed, and the detail that this cell adds.
 Difference = tuple[str, str, str]
@@ -41,10 +50,15 @@ def _contents(old: Reading, new: Reading) -> Iterator[Difference]:
         yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
     # Where operators were gained or lost, that is reported, and not their attributes as well.
     yield from _attributes(old, new, changes)
-    for use in sorted(old.constants.keys() | new.constants.keys()):
-        held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
+    differing = {
+        use: (old.constants.get(use, Counter()), new.constants.get(use, Counter()))
+        for use in sorted(old.constants.keys() | new.constants.keys())
+        if old.constants.get(use) != new.constants.get(use)
+    }
+    places = _places(old, new) if differing else {}
+    for use, (held, holds) in differing.items():
         if held.total() == holds.total():
-            yield from _constants(use, sorted((held - holds).elements()), sorted((holds - held).elements()))
+            yield from _constants(use, held - holds, holds - held, places.get(use, ()))
         elif use[0] not in changes:
             yield "attributes", " ".join(use), f"{held.total()} -> {holds.total()} constants"
 
@@ -68,22 +82,57 @@ def _attributes(old: Reading, new: Reading, but: Container[str]) -> Iterator[Dif
             yield "attributes", f"{key[0]}.{key[1]}: {_values(gone)} -> {_values(come)}", ""
 
 
-def _constants(use: Use, old: Sequence[Held], new: Sequence[Held]) -> Iterator[Difference]:
-    """Yield how constants for one use, as many before as after, differ: in type, and in values of one shared type."""
-    types, others = (Counter(type_ for type_, _, _ in held) for held in (old, new))
+def _places(old: Reading, new: Reading) -> dict[Use, list[tuple[Held, Held]]]:
+    """Return the constants that differ before and after in one place of a payload, in the order of its operators."""
+    found: dict[Use, list[tuple[Held, Held]]] = {}
+    for name in sorted(old.payloads.keys() & new.payloads.keys()):
+        for one, other in graph_pairs(outline(old.payloads[name]).graphs, outline(new.payloads[name]).graphs):
+            before, after = ({at: (use, held) for at, use, held in constants(each)} for each in (one, other))
+            matching = paired(one, other).matching.forth
+            for (operator, operand), (use, held) in before.items():
+                its_use, its = after.get((matching.get(operator, -1), operand), (None, held))
+                if its_use == use and its != held:
+                    found.setdefault(use, []).append((held, its))
+    return found
+
+
+def _constants(
+    use: Use, gone: Counter[Held], come: Counter[Held], places: Sequence[tuple[Held, Held]]
+) -> Iterator[Difference]:
+    """Yield how constants for one use, as many before as after, differ: in type, and in values of one shared type.
+
+    Parameters
+    ----------
+    places
+        Those that differ in one place of the graph: no others are shown as before and after.
+    """
+    types, others = (Counter(type_ for type_, _, _ in held.elements()) for held in (gone, come))
+    what = " ".join(use)
     if types != others:
-        yield "attributes", " ".join(use), f"{min(types - others)} -> {min(others - types)}"
-    for kept in sorted(types & others)[:1]:
-        before, after = _first_values(old, kept), _first_values(new, kept)
-        changed = (f" {one} -> {other}" for one, other in zip(before, after, strict=False) if one != other)
+        moved = ((one[0], other[0]) for one, other in places if one[0] != other[0])
+        yield "attributes", what, " -> ".join(next(moved, (_values(types - others), _values(others - types))))
+    if kept := sorted(types & others):
+        changed = [(one, other) for one, other in places if one[0] == other[0]]
         # TOSA writes as constants of this type what other formats write as attributes: no weight has changed.
         kind = "attributes" if use[2] == "SHAPE" else "constants"
-        yield kind, " ".join(use), f"{kept}{next(changed, '')}"
+        yield kind, what, _changed(changed) or kept[0]
 
 
-def _first_values(held: Sequence[Held], type_: str) -> list[str]:
-    """Return the first values of the first constant of a type."""
-    return next(first.split() for its_type, _, first in held if its_type == type_)
+def _changed(places: Sequence[tuple[Held, Held]]) -> str:
+    """Return the type of constants and their first values that differ, before and after, each pair once.
+
+    >>> _changed([(("INT8[1]", "a", "11"), ("INT8[1]", "b", "8")), (("INT8[2]", "c", "1 2"), ("INT8[2]", "d", "1 3"))])
+    'INT8[1] 11 -> 8, INT8[2] 2 -> 3'
+    """
+    shown: dict[str, None] = {}
+    type_ = ""
+    for (its_type, _, one), (_, _, other) in places:
+        pairs = zip(one.split(), other.split(), strict=False)
+        values = next((f" {before} -> {after}" for before, after in pairs if before != after), "")
+        shown[f"{its_type}{values}" if its_type != type_ else values.strip() or its_type] = None
+        type_ = its_type
+    words = [*shown]
+    return ", ".join(words[:SHOWN_VALUES]) + (", …" if len(words) > SHOWN_VALUES else "")
 
 
 def _wiring(old: Reading, new: Reading) -> Iterator[Difference]:

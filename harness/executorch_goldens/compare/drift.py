@@ -26,7 +26,7 @@ KINDS = {
     "gone": "No longer delegated",
     "delegates": "Delegates merged or split",
     "outside": "Left to portable kernels",
-    "taken": "Newly taken into delegates",
+    "taken": "No longer left to portable kernels",
     "constants": "Constants with different values",
     "operators": "Operators gained or lost",
     "attributes": "Attributes and shapes",
@@ -253,19 +253,23 @@ def _ratios(sqnr: Mapping[Cell, tuple[float, float]]) -> str:
     """Say in how many cells a ratio in dB fell or rose by more than a machine may change it, and where most.
 
     >>> _ratios({Cell("tosa-int", "a"): (41.3, 20.0), Cell("tosa-int", "b"): (30.0, 30.4)})
-    'lower in 1 cell of 2, most in tosa-int/a (41.3 -> 20.0 dB)'
+    'lower by more than 0.5 dB in 1 cell of 2, most in tosa-int/a (41.3 -> 20.0 dB)'
     """
     ways = []
     for way, sign in (("lower", -1), ("higher", 1)):
-        moved = {cell: sign * (new - old) for cell, (old, new) in sqnr.items() if old != new}
-        moved = {cell: by for cell, by in moved.items() if by > accuracy.STEP}
+        moved = {
+            cell: sign * (new - old)
+            for cell, (old, new) in sqnr.items()
+            if accuracy.fell(*((old, new) if sign < 0 else (new, old)))
+        }
         if moved:
             furthest = max(moved, key=lambda cell: (moved[cell], str(cell)))
             old, new = sqnr[furthest]
             ways.append(
-                f"{way} in {count(len(moved), 'cell')} of {len(sqnr)}, most in {furthest} ({old:.1f} -> {new:.1f} dB)"
+                f"{way} by more than {accuracy.STEP:g} dB in {count(len(moved), 'cell')} of {len(sqnr)}, most in "
+                f"{furthest} ({old:.1f} -> {new:.1f} dB)"
             )
-    return "; ".join(ways) or f"the same in {count(len(sqnr), 'cell')}"
+    return "; ".join(ways) or f"within {accuracy.STEP:g} dB in {count(len(sqnr), 'cell')}"
 
 
 def _cells(entry: Entry) -> str:

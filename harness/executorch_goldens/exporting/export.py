@@ -198,13 +198,13 @@ class Export:
             self.unset = beginning.unset(self.program, emitted.exported_program())
         pte = bytes(emitted.buffer)
         self.watch.stage("pte", pte)
+        self.made = dataclasses.replace(self.made, pte=pte)
         self.stage, self.log = "run", logged.end()
         if self.target.runs == RUNTIME and self.executing:
             not_run = numerics.beyond_runtime(emitted.executorch_program)
         ran = self.ran(pte, emitted.executorch_program, not_run or self.left_out, elsewhere)
         return dataclasses.replace(
             self.made,
-            pte=pte,
             samples=tuple(self.sample(name, given) for name, given in ran.outputs.items()),
             not_run=ran.not_run,
             in_eager=ran.in_eager,

@@ -267,6 +267,16 @@ def is_worse(before: str, after: str) -> bool:
     return (others, has, -odd) < (ratios, had, 0)
 
 
+def fell(before: float, after: float) -> bool:
+    """Return whether a ratio in dB fell by more than `STEP`, in the one decimal that goldens record.
+
+    >>> fell(40.4, 40.2), fell(40.4, 39.9), fell(40.44, 39.76)
+    (False, False, True)
+    """
+    # A difference of decimals is not exact.
+    return round(before, 1) - round(after, 1) > STEP + 0.01
+
+
 def _near(one: str, other: str) -> bool:
     """Return whether two numbers differ by at most a small part of the larger, or of 1."""
     value, also = float(one), float(other)

@@ -40,15 +40,32 @@ def sqnr(found: Reading) -> float | None:
     return min(accuracy.sqnrs(found.accuracies.values()), default=None)
 
 
+def may_be_better(before: Reading, after: Reading) -> bool:
+    """Return whether less of a quantity is better: both have the same operators outside of delegates.
+
+    Otherwise it may be less because a copy is gone that a correct program needs.
+    """
+    if before.outside != after.outside:
+        return False
+    return None in (before.instructions, after.instructions) or before.instructions == after.instructions
+
+
+def direction(old: float, new: float, before: Reading, after: Reading) -> str:
+    """Return the direction of a quantity that should be small and changed, of two programs."""
+    if new > old:
+        return WORSE
+    return BETTER if may_be_better(before, after) else OTHER
+
+
 def directions(before: Reading, after: Reading) -> Iterator[str]:
-    """Yield a line for each quantity that became worse, then for each better; none where one has no program."""
+    """Yield a line for each quantity that became worse, then for others; none where one has no program."""
     lines = [*_sizes(before, after), *_accuracies(before, after)]
-    for word in (WORSE, BETTER):
+    for word in (WORSE, BETTER, OTHER):
         yield from (f"{word}: {line}" for direction, line in lines if direction == word)
 
 
-#: The directions in which a quantity changes.
-WORSE, BETTER = "worse", "better"
+#: The directions in which a quantity changes; `OTHER` for less of it where that may be wrong, see `may_be_better`.
+WORSE, BETTER, OTHER = "worse", "better", "different"
 
 
 def _sizes(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:
@@ -56,7 +73,7 @@ def _sizes(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:
     for key in old:
         if key in new and old[key] != new[key]:
             line = _line(key, old[key], new[key], before, after)
-            yield WORSE if new[key] > old[key] else BETTER, line
+            yield direction(old[key], new[key], before, after), line
 
 
 def _accuracies(before: Reading, after: Reading) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,8 @@ from executorch_goldens.structure.side import NUMBERING
 _CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
 #: Operators that every graph has around its delegates.
 _GLUE = ("executorch_call_delegate", "operator.getitem")
+#: The instruction of a program that runs a delegate.
+_CALL = "DelegateCall"
 _PTE = re.compile(r"pte: (\d+) bytes")
 #: Sizes of the arenas that memory is planned in; the first entry is the constants'.
 _MEMORY = re.compile(r"^  non_const_buffer_sizes = \[(.*)\]$", re.MULTILINE)
@@ -56,6 +58,9 @@ class Reading:
         Each use of constants to the constants used, with their number.
     outside
         Operators of the lowered graph that are outside of all delegates, with their number.
+    instructions
+        Operators that the emitted program runs outside of its delegates, with their number: emission adds copies to the
+        graph's, and takes views. None where a compact golden has not recorded them.
     size
         Size of the ``.pte``, in bytes.
     constant_bytes
@@ -79,6 +84,7 @@ class Reading:
     attributes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     constants: dict[Use, Counter[Held]] = field(default_factory=dict)
     outside: Counter[str] = field(default_factory=Counter)
+    instructions: Counter[str] | None = None
     size: int = 0
     constant_bytes: int = 0
     duplicated: int | None = 0
@@ -126,6 +132,7 @@ def _facts(texts: golden.Texts) -> Reading:
     found = Reading(
         None,
         outside=Counter({_short(name): count for name, count in called.items() if not name.endswith(_GLUE)}),
+        instructions=_instructions(outlines["pte.txt"]) if "pte.txt" in outlines else None,
         size=int(size[1]) if size else 0,
         constant_bytes=sum(map(_constant_bytes, outlines.values())),
         duplicated=_duplicated(outlines),
@@ -177,6 +184,12 @@ def _memory(program: str) -> tuple[int, ...]:
     """
     methods = [[int(size) for size in found[1].split(",")][1:] for found in _MEMORY.finditer(program)]
     return tuple(sum(sizes) for sizes in itertools.zip_longest(*methods, fillvalue=0))
+
+
+def _instructions(program: Outline) -> Counter[str]:
+    """Return the operators that a program runs outside of its delegates."""
+    names = (operator.type for graph in program.graphs for operator in graph.operators)
+    return Counter(name for name in names if name != _CALL)
 
 
 def _constant_bytes(payload: Outline) -> int:
@@ -254,19 +267,20 @@ def _add(found: Reading, delegate: Outline) -> None:
             for name, value in operator.attributes.items():
                 if name not in NUMBERING:
                     found.attributes.setdefault((operator.type, name), Counter())[value] += 1
-        for use, held in _constants(graph):
+        for _, use, held in constants(graph):
             found.constants.setdefault(use, Counter())[held] += 1
 
 
-def _constants(graph: OutlineGraph) -> Iterator[tuple[Use, Held]]:
-    """Yield each constant of a graph with its use, once for each operand that reads it."""
-    for operator in graph.operators:
+def constants(graph: OutlineGraph) -> Iterator[tuple[tuple[int, int], Use, Held]]:
+    """Yield each constant of a graph with its place, operator and operand, and its use: once for each place."""
+    for at, operator in enumerate(graph.operators):
         for place, (role, name) in enumerate(operator.inputs):
             value = graph.values.get(name)
             if value is not None and value.contents is not None:
                 facts = value.contents.facts
                 operand = role if role != "input" else f"input {place}"
                 yield (
+                    (at, place),
                     (operator.type, operand, value.type.partition("[")[0]),
                     (value.type, value.contents.sha256, facts.get("values", facts.get("first", ""))),
                 )

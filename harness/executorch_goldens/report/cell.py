@@ -9,7 +9,7 @@ from executorch_goldens.artifact import DELEGATE
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.labels import OF_RUN
-from executorch_goldens.goldens.quantities import measured, sqnr
+from executorch_goldens.goldens.quantities import BETTER, OTHER, WORSE, may_be_better, measured, sqnr
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.report import drawing, operators, passes, tensors
 from executorch_goldens.report.drawing import Drawing
@@ -32,19 +32,26 @@ MOST_HUNKS = 40
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity with a better direction, in the artifact before and after; None where one has none."""
+    """A quantity with a better direction, in the artifact before and after; None where one has none.
+
+    Attributes
+    ----------
+    less
+        The direction where it is not worse, see `executorch_goldens.goldens.quantities.may_be_better`.
+    """
 
     what: str
     before: float | None
     after: float | None
     more_is_better: bool = False
+    less: str = BETTER
 
     @property
     def direction(self) -> str:
-        """``worse``, ``better``, or empty where it stays or there is nothing to compare."""
+        """``worse``, ``better``, ``different``, or empty where it stays or there is nothing to compare."""
         if self.before is None or self.after is None or self.before == self.after:
             return ""
-        return "worse" if (self.after > self.before) is not self.more_is_better else "better"
+        return WORSE if (self.after > self.before) is not self.more_is_better else self.less
 
 
 @dataclass(frozen=True)
@@ -215,7 +222,12 @@ def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:
     read = reading(before) if before is not None else Reading("no golden")
     now = reading(after)
     old, new = measured(read), measured(now)
-    found = [Quantity(words, old.get(key), new.get(key)) for key, words in QUANTITIES.items() if old or new]
+    less = BETTER if may_be_better(read, now) else OTHER
+    found = [
+        Quantity(words, old.get(key), new.get(key), less=less)
+        for key, words in QUANTITIES.items()
+        if old or new
+    ]
     ratios = Quantity(
         "dB of SQNR of the worst output: more is better", sqnr(read), sqnr(now), more_is_better=True
     )

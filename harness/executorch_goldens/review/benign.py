@@ -139,10 +139,11 @@ def _sqnr(cells: Sequence[Compared]) -> Iterator[str]:
     """Yield in how many cells the SQNR against the float model fell by more than a machine may change it."""
     found = ((proposal.cell, ratios(proposal, before)) for proposal, before, _ in cells)
     pairs = {cell: (had, now) for cell, (had, now) in found if had is not None and now is not None}
-    fallen = {cell: had - now for cell, (had, now) in pairs.items() if had - now > accuracy.STEP}
+    fallen = {cell: had - now for cell, (had, now) in pairs.items() if accuracy.fell(had, now)}
+    lower = f"SQNR: lower by more than {accuracy.STEP:g} dB in"
     if fallen:
         cell = max(fallen, key=lambda each: fallen[each])
         had, now = pairs[cell]
-        yield f"SQNR: lower in {len(fallen)} of {len(pairs)}, most in {cell}: {had:.1f} -> {now:.1f} dB"
+        yield f"{lower} {len(fallen)} of {len(pairs)}, most in {cell}: {had:.1f} -> {now:.1f} dB"
     elif pairs:
-        yield f"SQNR: lower in none of {len(pairs)}"
+        yield f"{lower} none of {len(pairs)}"

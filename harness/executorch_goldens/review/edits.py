@@ -29,7 +29,7 @@ WORDS = {
     "differently": "fails differently: ",
     "lowers": "no longer fails: ",
     "outside": "left to portable kernels: ",
-    "taken": "taken into delegates: ",
+    "taken": "no longer left to portable kernels: ",
     "constants": "constants with different values, ",
 }
 #: Fields of a manifest that follow from what is compared elsewhere.

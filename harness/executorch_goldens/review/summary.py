@@ -12,7 +12,7 @@ from typing import Any
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.quantities import measured
+from executorch_goldens.goldens.quantities import BETTER, OTHER, WORSE, direction, measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
 from executorch_goldens.review.decisions import (
@@ -144,10 +144,9 @@ class Summary:
     def directed(self) -> Iterator[str]:
         """Yield quantities that grew, then those that shrank, over all cells that differ from their golden."""
         moved = _moved(member for group in self.groups for member in group.members)
-        for word, sign in (("worse", 1), ("better", -1)):
-            for key, of_cells in moved.items():
-                by = [each for each in of_cells if sign * each > 0]
-                if by:
+        for word in (WORSE, BETTER, OTHER):
+            for key in QUANTITIES:
+                if by := moved[word, key]:
                     yield f"{word}: {sum(by):+,} {QUANTITIES[key]} ({count(len(by), 'cell')})"
 
     def against(self) -> Iterator[str]:
@@ -182,14 +181,16 @@ def linked(words: str) -> str:
     return re.sub(r"\\#(\d{3,6})\b", rf"[#\1]({TRACKER}/\1)", words)
 
 
-def _moved(members: Iterable[Member]) -> dict[str, list[int]]:
-    """Return, per quantity, by how much it differs from the golden in each cell that has it on both sides."""
-    moved: dict[str, list[int]] = {key: [] for key in QUANTITIES}
+def _moved(members: Iterable[Member]) -> Mapping[tuple[str, str], list[int]]:
+    """Return, by direction and quantity, how much it differs from the golden in each cell with it on both sides."""
+    moved: dict[tuple[str, str], list[int]] = defaultdict(list)
     for member in members:
         if member.before is not None and member.after is not None:
-            old, new = measured(reading(member.before)), measured(reading(member.after))
+            before, after = reading(member.before), reading(member.after)
+            old, new = measured(before), measured(after)
             for key in old.keys() & new.keys():
-                moved[key].append(new[key] - old[key])
+                if old[key] != new[key]:
+                    moved[direction(old[key], new[key], before, after), key].append(new[key] - old[key])
     return moved
 
 

@@ -2,7 +2,9 @@
 
 The steps go from the surest to the vaguest, and none takes back what an earlier one has matched:
 
-1. Operators that compute the same from the same inputs and are used in the same way.
+1. Operators that compute the same from the same inputs and are used in the same way. Then those that stand in the same
+   place of the graph, whatever their attributes and constants: equal numbers in two places have nothing to do with each
+   other. Of several alike, a constant that they share says which is which.
 2. Operators that are alone, in either graph, in what they compute, or in how they are used. Two constants that change
    places have not both changed.
 3. What feeds, and what uses, operators that are matched, and so on through the graph; in between, operators with equal
@@ -55,10 +57,14 @@ def match(before: Side, after: Side) -> Matching:
         by_inputs(before, after, detailed=False),
         by_uses(before, after, detailed=False),
     )
+    places = by_both(plain_inputs, plain_uses)
     matcher.match_equal(by_both(inputs, uses))
+    matcher.match_unique(by_both(inputs, places))
+    matcher.match_neighbours(feeding=False)
+    matcher.match_equal(places, constants=False)
     matcher.match_unique(inputs)
     matcher.match_unique(uses)
-    for keys in (by_both(plain_inputs, plain_uses), inputs, uses, plain_inputs, plain_uses):
+    for keys in (places, inputs, uses, plain_inputs, plain_uses):
         matcher.match_neighbours()
         matcher.match_equal(keys)
     matcher.match_neighbours()
@@ -74,10 +80,13 @@ class _Matcher:
         self.before, self.after = before, after
         self.matching = Matching()
 
-    def match_equal(self, keys: Keys) -> None:
-        """Match operators with equal keys, in order, where both graphs have equally many of them left."""
+    def match_equal(self, keys: Keys, constants: bool = True) -> None:
+        """Match operators with equal keys, in order, where both graphs have equally many of them left.
+
+        Without `constants`, operators without inputs are left out.
+        """
         for ours, theirs in self._groups(keys):
-            if len(ours) == len(theirs):
+            if len(ours) == len(theirs) and (constants or self.before.operators[ours[0]].inputs):
                 self._match_all(ours, theirs)
 
     def match_unique(self, keys: Keys) -> None:
@@ -86,12 +95,12 @@ class _Matcher:
             if len(ours) == len(theirs) == 1:
                 self._match_all(ours, theirs)
 
-    def match_neighbours(self) -> None:
-        """Match producers and users of matched operators; then the neighbours of those."""
+    def match_neighbours(self, feeding: bool = True) -> None:
+        """Match users, and with `feeding` producers, of matched operators; then the neighbours of those."""
         pending = list(self.matching.forth.items())
         while pending:
             one, other = pending.pop()
-            for pair in self._feeding(one, other) + self._using(one, other):
+            for pair in (self._feeding(one, other) if feeding else []) + self._using(one, other):
                 if self._may_match(pair):
                     self.matching.add(*pair)
                     pending.append(pair)

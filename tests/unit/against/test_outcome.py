@@ -77,7 +77,7 @@ OLDER = golden.sealed(
         (FAILING, FAILING, SAME),
         (FAILING, OTHER_FAILURE, "differently"),
         (wrong("corrupt"), wrong("corrupt"), SAME),
-        (wrong("corrupt"), wrong("corrupt", every=("another",)), "different"),
+        (wrong("corrupt"), wrong("corrupt", every=("another",)), "as-wrong"),
         (wrong("corrupt"), wrong("corrupt", "in another way", ("another",)), "differently"),
         (wrong("corrupt"), wrong("crashed", every=("another",)), "differently"),
         (wrong("unstable"), wrong("unstable"), SAME),
@@ -103,11 +103,11 @@ def test_a_cell_is_of_the_worst_kind_that_fits(base: Made, head: Made, kind: str
 
 
 def test_a_line_says_what_it_was_and_what_it_is() -> None:
-    assert shown("wrong", PLAIN, wrong("corrupt", "output 0 differs")) == "corrupt: output 0 differs"
-    assert shown("better", wrong("unstable", "two digests"), PLAIN) == "was unstable: two digests"
-    assert shown("memory", PLAIN, right(MEMORY)) == "240 -> 241 bytes of memory"
-    assert shown("inexact", PLAIN, right(ELSEWHERE, used=0.5)) == "error 0 -> 0.5 of the tolerance"
-    same = shown("different", wrong("corrupt"), wrong("corrupt", every=("another",)))
+    assert shown(PLAIN, wrong("corrupt", "output 0 differs")) == "corrupt: output 0 differs"
+    assert shown(wrong("unstable", "two digests"), PLAIN) == "was unstable: two digests"
+    assert shown(PLAIN, right(MEMORY)) == "240 -> 241 bytes of memory"
+    assert shown(PLAIN, right(ELSEWHERE, used=0.5)) == "error 0 -> 0.5 of the tolerance"
+    same = shown(wrong("corrupt"), wrong("corrupt", every=("another",)))
     assert same == "corrupt on both sides: it is"
 
 

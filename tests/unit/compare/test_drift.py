@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections import Counter
+import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from executorch_goldens.cli import DIFFERENT, ERROR, main
 from executorch_goldens.compare.differences import differences
 from executorch_goldens.compare.drift import Drift
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.reading import Reading, read
+from executorch_goldens.goldens.reading import Reading, read, reading
 from executorch_goldens.judging import known
 from tests import GOLDENS
 
@@ -140,14 +141,55 @@ def test_a_constant_of_another_shape_is_no_constant_of_another_value(root: Path)
     assert "- ADD input 1 INT8 (tosa-fp/a: INT8[2] -> INT8[1,2])" in Drift.between(root, OLD, NEW).markdown()
 
 
-def test_a_value_is_reported_beside_a_shape() -> None:
-    use, kept = ("CONV2D", "input 1", "INT8"), ("INT8[2]", "0", "1 2")
-    old = Reading(None, constants={use: Counter([kept, ("INT8[4]", "1", "7")])})
-    new = Reading(None, constants={use: Counter([("INT8[2]", "2", "1 5"), ("INT8[2,2]", "3", "7")])})
+def test_a_value_is_reported_beside_a_shape(root: Path) -> None:
+    one, other = tosa("ADD", weight="1 2"), tosa("ADD", weight="1 5")
+    write(root, OLD, "tosa-fp/a", delegate_0_tosa=one, delegate_1_tosa=tosa("ADD", weight="7"))
+    shaped = tosa("ADD", weight="7").replace(": INT8[2]\n    sha", ": INT8[2,2]\n    sha")
+    write(root, NEW, "tosa-fp/a", delegate_0_tosa=other, delegate_1_tosa=shaped)
+    old, new = (read(root / version, {})[Cell("tosa-fp", "a")] for version in (OLD, NEW))
     assert list(differences(old, new)) == [
-        ("attributes", "CONV2D input 1 INT8", "INT8[4] -> INT8[2,2]"),
-        ("constants", "CONV2D input 1 INT8", "INT8[2] 2 -> 5"),
+        ("attributes", "ADD input 1 INT8", "INT8[2] -> INT8[2,2]"),
+        ("constants", "ADD input 1 INT8", "INT8[2] 2 -> 5"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ((11, 12, 50), (8, 9, 53), "11 -> 8, 12 -> 9, 50 -> 53"),
+        # A number that another place had before, or has now.
+        ((9, 12, 50), (6, 9, 12), "9 -> 6, 12 -> 9, 50 -> 12"),
+        ((-5, 12, 50), (50, -5, 9), "-5 -> 50, 12 -> -5, 50 -> 9"),
+    ],
+)
+@pytest.mark.parametrize("rename", [False, True])
+def test_constants_are_paired_by_their_place_in_the_graph(
+    before: tuple[int, ...], after: tuple[int, ...], shown: str, rename: bool
+) -> None:
+    texts = golden.read(GOLDENS / "1.5.1" / "tosa-int" / "matrix-products")
+    assert texts is not None
+    name, places = "delegate_0.tosa.txt", ("_1", "_4", "_9")
+
+    def of(values: tuple[int, ...]) -> str:
+        text = texts[name]
+        for place, value in zip(places, values, strict=True):
+            held = rf"(value tosa_rescale_default{place}_output_zp: INT8\[1\]\n    sha256 )\w+(\n    values )-?\d+"
+            text, found = re.subn(held, rf"\g<1>{hash_of(value)}\g<2>{value}", text)
+            assert found == 1
+        return text
+
+    def hash_of(value: int) -> str:
+        return hashlib.sha256(value.to_bytes(1, signed=True)).hexdigest()
+
+    changed = of(after)
+    if rename:
+        changed = re.sub(
+            r"tosa_rescale_default_(\d)_",
+            lambda found: f"tosa_rescale_default_{90 - int(found[1])}_",
+            changed,
+        )
+    old, new = (reading({**texts, name: text}) for text in (of(before), changed))
+    assert list(differences(old, new)) == [("constants", "RESCALE input 4 INT8", f"INT8[1] {shown}")]
 
 
 def test_a_constant_that_is_computed_now_is_reported(root: Path) -> None:

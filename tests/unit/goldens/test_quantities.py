@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -132,7 +134,7 @@ def test_drift_says_where_accuracy_fell_most(texts: dict[str, str]) -> None:
 
     drift = Drift.of(("1", readings(41.3, 30.0)), ("2", readings(20.0, 30.4)))
     assert (
-        "- SQNR of the worst output: lower in 1 cell of 2, most in tosa-int/one (41.3 -> 20.0 dB)"
+        "- SQNR of the worst output: lower by more than 0.5 dB in 1 cell of 2, most in tosa-int/one (41.3 -> 20.0 dB)"
         in drift.markdown()
     )
     assert drift.as_json()["sqnr"]["tosa-int/one"] == (41.3, 20.0)
@@ -159,11 +161,24 @@ def test_what_became_worse_comes_before_what_became_better() -> None:
         "worse: 0 -> 2 operators outside delegates: aten.relu.default +2",
         "worse: 400 -> 1,200 bytes of planned memory (3.00 times)",
         "worse: 0 -> 2 operators, in delegates and outside",
-        "better: 1,000 -> 900 bytes of the program (0.90 times)",
-        "better: 2 -> 1 delegates (0.50 times)",
+        "different: 1,000 -> 900 bytes of the program (0.90 times)",
+        "different: 2 -> 1 delegates (0.50 times)",
     ]
     assert not list(directions(before, before))
     assert not list(directions(before, Reading("lower: no")))
+
+
+@pytest.mark.parametrize(
+    "change", [{"outside": Counter({"aten.clone.default": 1})}, {"instructions": Counter()}]
+)
+def test_less_is_better_only_where_the_same_operators_are_outside(change: dict[str, Counter[str]]) -> None:
+    """A copy that correctness needs takes memory as well."""
+    before = Reading(None, memory=(320,), instructions=Counter({"aten::copy_": 1}))
+    after = replace(before, memory=(288,))
+    assert list(directions(before, after)) == ["better: 320 -> 288 bytes of planned memory (0.90 times)"]
+    lines = list(directions(before, replace(after, **change)))
+    assert "different: 320 -> 288 bytes of planned memory (0.90 times)" in lines
+    assert not any(line.startswith("better") for line in lines)
 
 
 def test_planned_memory_is_told_by_arena_where_there_are_several() -> None:
