@@ -9,6 +9,7 @@ is done by the kernels that a device has, and a state begins as it does there.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -230,7 +231,7 @@ class Walker:
         own = [each for each in tensors if math.prod(self.values[each].sizes)]
         found = _run(self._load((), (), own, {}), ()) if own else []
         empty = {each: torch.empty(self.values[each].sizes) for each in tensors if each not in own}
-        return {**dict(zip(own, found, strict=True)), **empty}
+        return {**dict(zip(own, map(self._as_sized, own, found), strict=True)), **empty}
 
     def get(self, held: Held, number: int) -> Any:
         """Return a value; a tensor in the order of dimensions that the program declares."""
@@ -308,9 +309,16 @@ class Walker:
             loaded = self._load(range(part.start, part.end), inputs, outputs, baked)
             self._modules[key] = inputs, outputs, loaded
         inputs, outputs, loaded = self._modules[key]
-        made = _run(loaded, [self.get(held, each) for each in inputs])
+        given = ((self.values[each], self.get(held, each)) for each in inputs)
+        made = _run(loaded, [each.reshape(1) if _goes_by_another(value) else each for value, each in given])
         for number, content in zip(outputs, made, strict=True):
-            self.put(held, number, content)
+            self.put(held, number, self._as_sized(number, content))
+
+    def _as_sized(self, number: int, content: Any) -> Any:
+        """Return what the runtime gives for a value; a tensor without dimensions as that."""
+        value = self.values[number]
+        is_single = isinstance(value, schema.Tensor) and not value.sizes
+        return content.reshape(()) if is_single else content
 
     def _in_eager(self, held: Held, call: Any) -> None:
         """Run an operator in eager, as the variant that the program calls: it makes its own outputs."""
@@ -355,11 +363,12 @@ class Walker:
                 delegates.append(self.plan.delegates[call.delegate_index])
                 call.delegate_index = len(delegates) - 1
             used |= {*_numbers(call), *self._elements(_numbers(call))}
-        plan.values = [
-            schema.EValue(_as_declared(value, baked.get(at)) if at in used else schema.Null())
+        values = [
+            _as_declared(value, baked.get(at)) if at in used else schema.Null()
             for at, value in enumerate(self.values)
         ]
-        plan.inputs, plan.outputs, plan.delegates = list(inputs), list(outputs), delegates
+        plan.inputs, plan.outputs = ([_crossing(values, each) for each in side] for side in (inputs, outputs))
+        plan.values, plan.delegates = [schema.EValue(value) for value in values], delegates
         plan.chains = [schema.Chain([], [], [schema.Instruction(call) for call in calls], None)]
         return _loaded(compat.serialized(self.file, plan), self.data)
 
@@ -405,6 +414,25 @@ def _constant(value: Any) -> Any:
 
 def _as_declared(value: Any, baked: Any) -> Any:
     return value if baked is None else KINDS[type(baked)](baked)
+
+
+def _goes_by_another(value: Any) -> bool:
+    """Return whether a value is a tensor without dimensions that has memory, planned or of a constant."""
+    has_memory = isinstance(value, schema.Tensor) and (value.allocation_info or value.data_buffer_idx)
+    return bool(has_memory) and not value.sizes
+
+
+def _crossing(values: list[Any], number: int) -> int:
+    """Return the number by which a value enters or leaves the runtime.
+
+    Before ExecuTorch 1.3.1 the runtime's Python interface dies of a tensor without dimensions. It goes by another value
+    in the same memory, of one element.
+    """
+    value = values[number]
+    if not _goes_by_another(value):
+        return number
+    values.append(dataclasses.replace(value, sizes=[1], dim_order=[0]))
+    return len(values) - 1
 
 
 #: What a program declares of a number, by its type.
