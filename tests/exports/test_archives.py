@@ -80,9 +80,7 @@ def stated(folder: Path, *lines: str) -> list[Case]:
     return list(cases_of(found.root, found.cases))
 
 
-@pytest.mark.parametrize(
-    "target", ["xnnpack-fp32", pytest.param("xnnpack-int8", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("target", ["xnnpack-fp32", pytest.param("xnnpack-int8", marks=pytest.mark.slow)])
 def test_a_program_that_is_a_file_is_lowered_and_right(target: str, saved: Path) -> None:
     (case,) = stated(saved, 'file = "layer.pt2"', 'inputs = "layer.npz"')
     assert case.name == "layer"

@@ -148,6 +148,7 @@ def test_an_environment_without_executorch_is_named(untouched: Runner, tmp_path:
     finished.refused("no ExecuTorch is installed", python)
 
 
+@pytest.mark.slow
 def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path) -> None:
     # The packages of this environment, and a bin that holds nothing but an interpreter.
     python = tmp_path / "bin" / "python"
@@ -163,6 +164,7 @@ def test_an_environment_without_flatc_is_named(untouched: Runner, tmp_path: Path
     finished.refused("no flatc", str(python.parent), "nox")
 
 
+@pytest.mark.slow
 def test_a_patch_that_does_not_fit_ends_the_run_with_one_error(runner: Runner) -> None:
     # unique-outputs knows 1.1.0 and 1.2.0 only.
     arguments = [

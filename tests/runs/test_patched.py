@@ -94,6 +94,7 @@ def test_a_patch_of_the_setting_that_there_is_not_is_one_error(runner: Runner, r
     repository('patches = ["no-such"]')().refused("'no-such'", "partition-order")
 
 
+@pytest.mark.slow
 def test_two_delegates_cannot_be_recorded_as_published_and_can_with_the_line_that_the_message_gives(
     runner: Runner, repository: Settings
 ) -> None:
@@ -111,6 +112,7 @@ def test_two_delegates_cannot_be_recorded_as_published_and_can_with_the_line_tha
     assert f"patches: {' '.join(declared)}\n" in manifest.read_text()
 
 
+@pytest.mark.slow
 def test_the_manifest_of_a_repository_that_sets_nothing_says_that_nothing_was_patched(
     runner: Runner, repository: Settings
 ) -> None:

@@ -169,6 +169,7 @@ def test_an_update_of_what_is_new_leaves_every_golden_as_it_is(
 FULL = ("--models", "zoo_both", "--cell", "tosa-fp/alpha", "--variations")
 
 
+@pytest.mark.slow
 def test_a_golden_of_four_variations_is_replaced_by_one_of_two_only_where_that_is_said(
     recorded: Runner, artifacts: Artifacts
 ) -> None:

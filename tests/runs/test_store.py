@@ -49,6 +49,7 @@ def gate(data):
 """
 
 
+@pytest.mark.slow
 def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_changed(runner: Runner) -> None:
     zoo, other = runner.folder / "firmware.py", runner.folder / "other.py"
     zoo.write_text(FIRMWARE)
@@ -66,6 +67,7 @@ def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_cha
     ]
 
 
+@pytest.mark.slow
 def test_an_edited_case_is_exported_again_and_those_beside_it_are_not(runner: Runner) -> None:
     zoo, root = runner.folder / "firmware.py", runner.folder / "store"
     second = (
@@ -152,6 +154,7 @@ def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artif
     assert said not in runner(*words, CI="1").output
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_name_the_cache_does_without_one_that_cannot_be_written(runner: Runner) -> None:
     finished = runner(
         "--models",

@@ -86,6 +86,7 @@ def test_the_golden_of_a_test_is_new_recorded_and_read_back(suite: Suite, runner
     assert runner.files() == before
 
 
+@pytest.mark.slow
 def test_a_golden_of_a_test_may_have_other_names_where_the_repository_allows_that(
     suite: Suite, runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_test_whose_exports_disagree_without_a_declared_patch_names_it_and_the
     assert way_out not in patched
 
 
+@pytest.mark.slow
 def test_a_failure_of_a_test_is_recorded_only_where_the_file_expects_it(
     suite: Suite, runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_failure_of_a_test_is_recorded_only_where_the_file_expects_it(
     assert suite().returncode == 0
 
 
+@pytest.mark.slow
 def test_a_golden_of_a_test_is_not_written_while_a_run_writes_and_may_be_read(
     suite: Suite, runner: Runner
 ) -> None:
@@ -195,6 +198,7 @@ def test_a_golden_that_cannot_be_written_fails_the_test_with_one_line(suite: Sui
     assert "Traceback" not in finished.stdout
 
 
+@pytest.mark.slow
 def test_more_variations_are_noted_as_for_cells(suite: Suite, runner: Runner) -> None:
     assert suite(UPDATE).returncode == 0
     (runner.folder / "pyproject.toml").write_text('[tool.goldens]\nvariations = "full"\n')

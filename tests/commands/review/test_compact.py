@@ -22,6 +22,9 @@ from tests.conftest import Artifacts
 from tests.support.making import wrong
 from tests.support.runner import Runner
 
+#: Whole runs over compact goldens, which only the lab writes.
+pytestmark = pytest.mark.slow
+
 RUN = ("--variations", "0,4", "--models", "zoo_two", "--tier", "full", "--explain", "off")
 UPDATE = "--snapshot-update"
 
