@@ -105,13 +105,15 @@ def lowered(
 
 #: Digits after the point of what training leaves. No machine differs from another by so much, and a float32 sum may.
 TRAINED_BITS = 5
+#: Where one of these ends and the next begins: weights that stay as they were are dyadic, and on no such border.
+BORDER = 1 / 3
 #: Steps of the training with quantization, and of how many images each.
 STEPS, BATCH = 2, 4
 
 
 def trained(build: Build, quantizer: Any) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     """Train the depthwise network with a quantizer in it; return it, quantized, and inputs."""
-    from torchao.quantization.pt2e import disable_fake_quant, move_exported_model_to_eval
+    from torchao.quantization.pt2e import disable_fake_quant, enable_fake_quant, move_exported_model_to_eval
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 
     module = build.data.fill(depthwise())
@@ -125,7 +127,9 @@ def trained(build: Build, quantizer: Any) -> tuple[nn.Module, tuple[torch.Tensor
     for norm in norms:
         norm.momentum = 0.1
     graph = torch.export.export(module, (images[0],), strict=True).module(check_guards=False)
-    prepared = prepare_qat_pt2e(graph, quantizer)
+    # Ranges are seen and weights are learned. Rounded on the way, either would follow the last bit of a sum, which
+    # another processor gives differently.
+    prepared = prepare_qat_pt2e(graph, quantizer).apply(disable_fake_quant)
     optimizer = torch.optim.SGD(prepared.parameters(), lr=2.0**-4)
     for batch in images:
         optimizer.zero_grad()
@@ -134,8 +138,14 @@ def trained(build: Build, quantizer: Any) -> tuple[nn.Module, tuple[torch.Tensor
     with torch.no_grad():
         for name, value in prepared.state_dict().items():
             if value.is_floating_point() and not name.endswith(("scale", "eps")):
-                value.copy_((value * 2**TRAINED_BITS).round() / 2**TRAINED_BITS)
-    move_exported_model_to_eval(prepared)
+                value.copy_((value * 2**TRAINED_BITS + BORDER).floor() / 2**TRAINED_BITS)
+        for inner in prepared.modules():
+            if hasattr(inner, "fake_quant_enabled"):
+                # Of the ranges that are left.
+                scale, zero_point = inner.calculate_qparams()
+                inner.scale.copy_(scale)
+                inner.zero_point.copy_(zero_point)
+    move_exported_model_to_eval(prepared.apply(enable_fake_quant))
     inputs = (images[0],)
     # Without its roundings it is the float model of what was learned: Arm's quantizer loses the names of weights.
     build.method(copy.deepcopy(prepared).apply(disable_fake_quant), inputs)
@@ -154,8 +164,8 @@ def depthwise_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
 
 @case(
     guards="a depthwise network that was trained with Arm's quantization: batch norms are lowered as that leaves them",
-    # It observes a convolution before its batch norm, which convert_pt2e does not fold then: 14.9 dB are left.
-    sqnr={"built": 12},
+    # It observes a convolution before its batch norm, which convert_pt2e does not fold then: 11.9 dB are left.
+    sqnr={"built": 10},
 )
 def depthwise_qat_tosa(build: Build) -> ExecutorchProgramManager:
     from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config
