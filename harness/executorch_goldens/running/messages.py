@@ -167,7 +167,9 @@ def failure(run: Run, judged: Verdict) -> str:
     elif run.plan.options.updating and judged.name == "damaged-golden":
         lines.append("  not recorded: the existing golden is not overwritten.")
     elif run.plan.options.updating and judged.name != UNEXPECTED:
-        lines.append("  not recorded: that needs agreeing variations and correct output.")
+        lines.append(
+            "  not recorded: that needs agreeing variations, and output that is checked and correct."
+        )
     lines.append(f"  again:  {typed['again']}")
     if judged.name != "crashed" or judged.is_of_harness:
         lines.append(f"  files:  {run.results.folder(judged.cell)}")
