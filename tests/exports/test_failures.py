@@ -17,6 +17,9 @@ from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.judging import verdict
 from executorch_goldens.registry import Case, load
+from executorch_goldens.settings.exports import Settings, default_interpreter
+from executorch_goldens.variations import variations
+from executorch_goldens.workers.sweep import Sweep
 from tests.support.making import outcome
 from tests.support.modules import function
 
@@ -157,3 +160,23 @@ def test_a_delegate_that_is_not_what_it_declares_is_a_program_that_does_not_run(
     artifact = export(ZOO["linear"], "tosa-fp")
     assert isinstance(artifact.result, Failure)
     assert artifact.result.message.startswith("a delegate gives 1 tensors where there are 2")
+
+
+@pytest.mark.slow
+def test_delegates_in_another_order_that_fail_alike_at_different_nodes_are_one_failure() -> None:
+    """Without the patch partition-order; on 1.4.1 and 1.5.1 a pad by less than nothing does not lower."""
+    cell = Cell("tosa-fp", "cropped")
+    settings = Settings(default_interpreter(), ("tests.support.zoo_cropped",), (), 2, 120.0)
+    with Sweep([cell], variations((3, 4)), settings) as sweep:
+        made = sweep.outcomes(cell)
+    failures = [outcome.result.result for outcome in made if isinstance(outcome.result, Artifact)]
+    one, other = (failure for failure in failures if isinstance(failure, Failure))
+    assert one.message != other.message
+    assert ("in crop" in one.message) != ("in crop" in other.message)
+    assert "^" not in one.message
+    for outcomes in (made, made[::-1]):
+        assert verdict.objection(cell, outcomes) is None
+        agreed = verdict.agreed(outcomes).result
+        assert isinstance(agreed, Failure)
+        assert (agreed.stage, agreed.pass_name) == ("lower", "RewritePadPass")
+        assert agreed.message == "Expected padding values to be non-negative, got 1 and -1"
