@@ -152,7 +152,7 @@ def test_a_difference_counts_beyond_the_targets_tolerance(shift: float, right: b
         ([1.0, np.nan], [1.0, np.nan], 0),
         ([1.0, 2.0], [1.0, np.nan], 1),
         ([1.0, np.nan], [1.0, 2.0], 1),
-        ([np.inf, -np.inf], [np.inf, -np.inf], 0),
+        ([np.inf, -np.inf, 1.0], [np.inf, -np.inf, 1.0], 0),
         ([np.inf, 1.0], [-np.inf, 1.0], 1),
         ([1.0, 1.0], [np.inf, 1.0], 1),
         ([np.nan, 1.0], [np.nan, 2.0], 1),

@@ -201,7 +201,9 @@ def test_sizes_that_contradict_what_the_payload_states_are_refused(payload: byte
 def test_the_rules_give_the_sizes_that_goldens_state() -> None:
     """Of every operator of the zoo in TOSA, where the sizes are numbers."""
     checked = set()
-    for path in sorted((GOLDENS / "1.4.1").glob("tosa-*/*/delegate_*.tosa.txt")):
+    # The one argmax of 1.4.1 is a known defect.
+    argmax = (GOLDENS / "1.5.1").glob("tosa-fp/argmax/delegate_*.tosa.txt")
+    for path in sorted((*(GOLDENS / "1.4.1").glob("tosa-*/*/delegate_*.tosa.txt"), *argmax)):
         graphs = outline(path.read_text(encoding="utf-8")).graphs
         # Control flow has several.
         if len(graphs) == 1:

@@ -162,10 +162,11 @@ OF_KNOWN_DEFECTS = {
     },
     "1.2.0": {
         *("tosa: TRANSPOSE_CONV2D out_pad", "tosa: TRANSPOSE_CONV2D stride", "tosa: BITWISE_AND"),
+        "tosa: TRANSPOSE_CONV2D acc_type",
         *(_SHIFTS | _UNITS),
     },
     "1.3.1": _SHIFTS | _UNITS,
-    "1.4.1": {f"{_SHIFT} round"},
+    "1.4.1": {f"{_SHIFT} round", "tosa: ARGMAX", "tosa: ARGMAX axis", "tosa: ARGMAX nan_mode"},
     "1.5.1": {f"{_SHIFT} round"},
 }
 
