@@ -116,6 +116,7 @@ def without_commands(path: Path) -> bytes:
     return json.dumps(json.loads(data) | {"commands": {}}).encode() if path.name == evidence.FILE else data
 
 
+@pytest.mark.slow
 def test_five_shards_merged_are_one_run_byte_for_byte(shards: Shards, tmp_path: Path) -> None:
     assert shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged")) == 1
     one, five = bytes_of(shards.whole), bytes_of(tmp_path / "merged" / shards.runner.release)

@@ -83,6 +83,7 @@ def added(number: float) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     ],
     ids=["tosa-where", "tosa-sum", "xnnpack-sum", "xnnpack-infinity"],
 )
+@pytest.mark.slow
 def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
     target: str, hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], operator: str
 ) -> None:

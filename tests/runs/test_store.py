@@ -11,6 +11,7 @@ from tests.support.runner import Finished, Runner, options_of
 UPDATE = "--snapshot-update"
 
 
+@pytest.mark.slow
 def test_a_run_takes_what_the_one_before_kept_unless_it_is_only_to_keep(runner: Runner) -> None:
     words = (
         "--models",
