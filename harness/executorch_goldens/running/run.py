@@ -171,6 +171,8 @@ class Run:
         self.verdicts = self._in_order(self.verdicts)
         self.accuracies = self._in_order(self.accuracies)
         self.stale = self._in_order(self.stale)
+        self.not_judged = self._in_order(self.not_judged)
+        self.unchecked = self._in_order(self.unchecked)
 
     def _in_order(self, found: Mapping[Cell, T]) -> dict[Cell, T]:
         return {cell: found[cell] for cell in self.plan.zoo if cell in found}

@@ -37,7 +37,7 @@ AFTER = "outside of the delegates: in an operator between them, in the memory pl
 BEFORE_EMISSION = f"{UNDELEGATED}: in the lowered graph, which does not give what eager gives"
 EMITTED = f"{UNDELEGATED}: in a kernel, in the memory plan or in the emitted program"
 
-#: Serializes the initial values of the buffers that it is told of; no default pass does.
+#: Serializes the initial values of the buffers that it is given; no default pass does.
 INITIALIZING = "InitializedMutableBufferPass"
 
 
