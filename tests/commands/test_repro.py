@@ -303,7 +303,7 @@ def test_settings_that_name_a_part_of_the_model_are_refused() -> None:
 
 
 def giving(got: float = 1.0, *delegates: Delegate) -> Lowered:
-    expected, actual = (Tensor.of(np.full((2,), number, np.float32)) for number in (1.0, got))
+    expected, actual = (Tensor.of(np.array([0.5, number], np.float32)) for number in (1.0, got))
     samples = (Sample("example", (expected,), (expected,)), Sample("zeros", (expected,), (actual,)))
     return lowered("graph", *delegates, pte=b"", samples=samples, bound=1e-5)
 
