@@ -14,7 +14,7 @@ from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import may_be_better, measured, sqnr
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging import comparison, likeness
-from executorch_goldens.judging.verdict import DISAGREEING, Verdict
+from executorch_goldens.judging.verdict import DISAGREEING, NOT_RUN, Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.review.benign import against
 
@@ -23,6 +23,7 @@ KINDS: Mapping[str, str] = {
     "wrong": "newly wrong",
     "unstable": "newly unstable",
     "fails": "newly failing",
+    "unjudged": "no longer judged",
     "differently": "wrong, unstable or failing in another way",
     "outside": "more operators outside delegates",
     "memory": "more memory",
@@ -62,12 +63,15 @@ class Made:
         Where there is none: what each variation made, as texts, or why it made nothing.
     accuracy
         The distance of the program from eager; None where none ran.
+    not_run
+        Why the program was not run, so that nothing says that it is right; empty where it was, and where there is none.
     """
 
     verdict: Verdict
     texts: Texts | None
     every: tuple[object, ...]
     accuracy: Accuracy | None
+    not_run: str = ""
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome], release: Release, reviewed: Texts | None = None) -> Made:
@@ -86,6 +90,7 @@ class Made:
             found.texts,
             every,
             Accuracy.of(made) if isinstance(made, Lowered) else None,
+            made.not_run if isinstance(made, Lowered) else "",
         )
 
     @property
@@ -140,6 +145,8 @@ def kind_of(base: Made, head: Made) -> str:
     alike = likeness.likeness(base.texts, head.texts)
     if head.state == FAILING:
         return SAME if alike == likeness.SAME else "differently"
+    if head.not_run and not base.not_run:
+        return "unjudged"
     return _of_programs(base, head, alike)
 
 
@@ -193,6 +200,8 @@ def shown(base: Made, head: Made) -> str:
         if base.result == head.result:
             return f"{head.verdict.name} on both sides: {_reason(head)}"
         return f"{base.result} -> {head.result}"
+    if head.not_run and not base.not_run:
+        return f"{NOT_RUN} {head.not_run}"
     return "; ".join(_figures(base, head))
 
 

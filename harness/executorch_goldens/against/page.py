@@ -10,11 +10,14 @@ from typing import Any
 from executorch_goldens.against.making import Compared, Comparison
 from executorch_goldens.against.outcome import ALLOWED, KINDS, RIGHT, SAME, extent, shown
 from executorch_goldens.against.programs import Programs
+from executorch_goldens.artifact import Cell
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
+from executorch_goldens.judging.verdict import NOT_JUDGED
 from executorch_goldens.review.groups import Group
+from executorch_goldens.running.messages import not_judged
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Cells that are named of a cause, and causes of a kind.
@@ -64,11 +67,18 @@ class Page:
         ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
         part = f"{same} of" if number else "all"
         bad = f"{len(self.bad_on_both())} {BAD_ON_BOTH}" if self.bad_on_both() else ""
-        return "; ".join(filter(None, (f"identical: {part} {count(len(found), 'cell')}", ways, bad)))
+        unjudged = f"of these, {len(self.unjudged())} {NOT_JUDGED}" if self.unjudged() else ""
+        same_cells = f"identical: {part} {count(len(found), 'cell')}"
+        return "; ".join(filter(None, (same_cells, ways, bad, unjudged)))
 
     def bad_on_both(self) -> list[Compared]:
         """Return the cells that are not right on either side, whichever class they are in."""
         return [each for each in self.comparison.found if RIGHT not in (each.base.state, each.head.state)]
+
+    def unjudged(self) -> dict[Cell, str]:
+        """Return the cells whose program was not run on a side, with why: there only what was made is compared."""
+        both = ((each.cell, each.head.not_run or each.base.not_run) for each in self.comparison.found)
+        return {cell: why for cell, why in both if why}
 
     def facts(self) -> Iterator[str]:
         """Yield the two sides and their settings."""
@@ -84,6 +94,7 @@ class Page:
         if self.allowed:
             words = ", ".join(KINDS[kind] for kind in KINDS if kind in self.allowed)
             yield f"allowed: {words}"
+        yield from not_judged(self.unjudged())
         if (reuse := self.comparison.reuse) is not None and reuse.wanted:
             yield f"exports: {reuse.wanted}, {reuse.reused} of them from the cache"
 
@@ -214,6 +225,7 @@ class Page:
                 }
                 for each in self.comparison.found
             },
+            "not_judged": {str(cell): why for cell, why in self.unjudged().items()},
             "bad_on_both": [str(each.cell) for each in self.bad_on_both()],
             "programs": {str(cell): word for cell, word in self.programs.words.items()}
             if self.programs is not None

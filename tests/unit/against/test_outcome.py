@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,7 @@ def wrong(name: str, reason: str = "it is", every: tuple[object, ...] = ("one",)
 
 PLAIN = right(recorded(CELL))
 FAILING = right(recorded(Cell("xnnpack-int8", "constant-in-two-partitions")))
+NOT_RUN = replace(PLAIN, not_run="no rule gives the sizes")
 OTHER_FAILURE = right(recorded(Cell("tosa-fp+int", "inverted-residual")))
 OUTSIDE = edited(
     "graph.txt",
@@ -75,6 +77,10 @@ OLDER = golden.sealed(
         (PLAIN, wrong("failed"), "fails"),
         (FAILING, wrong("corrupt"), "wrong"),
         (FAILING, FAILING, SAME),
+        (PLAIN, NOT_RUN, "unjudged"),
+        (NOT_RUN, PLAIN, SAME),
+        (NOT_RUN, NOT_RUN, SAME),
+        (NOT_RUN, wrong("corrupt"), "wrong"),
         (FAILING, OTHER_FAILURE, "differently"),
         (wrong("corrupt"), wrong("corrupt"), SAME),
         (wrong("corrupt"), wrong("corrupt", every=("another",)), "as-wrong"),
@@ -107,6 +113,7 @@ def test_a_line_says_what_it_was_and_what_it_is() -> None:
     assert shown(wrong("unstable", "two digests"), PLAIN) == "was unstable: two digests"
     assert shown(PLAIN, right(MEMORY)) == "240 -> 241 bytes of memory"
     assert shown(PLAIN, right(ELSEWHERE, used=0.5)) == "error 0 -> 0.5 of the tolerance"
+    assert shown(PLAIN, NOT_RUN) == "not run: no rule gives the sizes"
     same = shown(wrong("corrupt"), wrong("corrupt", every=("another",)))
     assert same == "corrupt on both sides: it is"
 

@@ -93,6 +93,17 @@ def right(sqnr: float, used: float = 0.1, zero_point: int = 49) -> Made:
     return Made(verdict, edited, (), Accuracy(used, 1.0, used, sqnr))
 
 
+def test_what_was_not_run_is_counted_and_named_where_both_are_identical() -> None:
+    not_run = replace(right(44.3), not_run="no rule gives the sizes")
+    found = page([(not_run, not_run), (right(44.3), right(44.3)), (right(44.3), not_run)])
+    assert found.head() == "identical: 2 of 3 cells; 1 no longer judged; of these, 2 not judged"
+    assert found.unjudged() == {
+        Cell("tosa-int", "cell-0"): "no rule gives the sizes",
+        Cell("tosa-int", "cell-2"): "no rule gives the sizes",
+    }
+    assert "no longer judged: 1 cell" in sections(found)
+
+
 def test_a_class_its_lines_and_its_amounts_count_the_same_cells() -> None:
     less_exact = [(right(44.3), right(43.3, zero_point=50))] * 5
     different = [(right(44.3), right(44.1, zero_point=50))] * 3
