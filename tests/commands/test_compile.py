@@ -115,6 +115,7 @@ def test_arguments_and_specification_are_those_of_the_releases_own_compile_spec(
         assert str(spec.tosa_spec) == str(type(spec.tosa_spec).create_from_string(given))
 
 
+@pytest.mark.slow
 def test_the_stream_is_byte_for_byte_what_the_release_makes_of_the_payload(
     vela: Compiler, linear: Compiled, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def vgf() -> Compiler:
     return Compiler.find(CONVERTER, Path(os.environ[kind.variable]), pins, EARLIER_RELEASE)
 
 
+@pytest.mark.slow
 def test_vgf_is_byte_for_byte_what_the_release_makes_of_the_payload(tmp_path: Path) -> None:
     """The release's own `vgf_compile`, in this environment, with the converter on its path."""
     converter = vgf()
@@ -171,6 +173,7 @@ def test_vgf_is_byte_for_byte_what_the_release_makes_of_the_payload(tmp_path: Pa
     assert own.read_bytes() == made.made
 
 
+@pytest.mark.slow
 def test_tables_of_vgf_are_recorded_and_stable_under_every_variation(folder: Path) -> None:
     converter = vgf()
     put(EARLIER_RELEASE, "float", FLOAT, takes="tosa-fp")
@@ -200,6 +203,7 @@ def test_tables_that_lack_something_are_one_clear_error() -> None:
         dict(facts(b"", {"header": {"major": 0, "minor": 4, "patch": 0}}))
 
 
+@pytest.mark.slow
 def test_cells_are_recorded_and_stable_under_every_variation(
     vela: Compiler, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +224,7 @@ def test_cells_are_recorded_and_stable_under_every_variation(
     assert path.read_text() == text
 
 
+@pytest.mark.slow
 def test_an_upgrade_of_vela_is_told_from_a_change_before_it(
     vela: Compiler, earlier: Compiler, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -86,6 +86,7 @@ def run(python: Path, folder: Path, *words: str, **variables: str) -> subprocess
     )
 
 
+@pytest.mark.slow
 def test_a_command_goes_on_in_the_python_of_its_toolchain(bare: Path, theirs: Path) -> None:
     words = ("-t", sys.executable, "--collect-only", "-q", "--cell", "tosa-fp/*")
     done = run(bare, theirs, *words)
@@ -102,6 +103,7 @@ def test_without_uv_a_toolchain_that_is_not_made_is_one_clear_error(
     assert not [path for path in (theirs / "cache").rglob("*") if path.suffix != ".lock" and path.is_file()]
 
 
+@pytest.mark.slow
 def test_a_zoo_that_is_installed_from_a_folder_is_found_by_the_python_that_takes_over(
     bare: Path, theirs: Path, tmp_path: Path
 ) -> None:

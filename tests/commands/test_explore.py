@@ -26,6 +26,9 @@ from executorch_goldens import cli
 from tests import DATA, REPOSITORY
 from tests.support.runner import Runner
 
+#: Each starts a server.
+pytestmark = pytest.mark.slow
+
 PYTHON = "EXECUTORCH_GOLDENS_EXPLORE_PYTHON"
 STOCK = DATA / "report_results" / "stock"
 PAYLOADS = DATA / "payloads"

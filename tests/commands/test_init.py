@@ -194,6 +194,7 @@ def test_an_exported_program_is_a_case_as_it_is(repository: Path, init: Init) ->
     assert (refused.returncode, "runs on the inputs it was exported with" in refused.stderr) == (ERROR, True)
 
 
+@pytest.mark.slow
 def test_answers_go_over_the_defaults_and_what_stands_in_the_settings_stays(
     repository: Path, init: Init, release: str
 ) -> None:

@@ -135,6 +135,7 @@ def test_five_shards_merged_are_one_run_byte_for_byte(shards: Shards, tmp_path: 
     assert len([name for name in recorded_by_one if name.endswith("failure.txt")]) == 11
 
 
+@pytest.mark.slow
 def test_the_tests_of_shards_are_those_of_one_run(shards: Shards, tmp_path: Path) -> None:
     shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged"))
 

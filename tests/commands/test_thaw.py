@@ -45,6 +45,7 @@ def harness(*words: str, folder: Path = REPOSITORY, **environment: str) -> subpr
     )
 
 
+@pytest.mark.slow
 def test_thaw_says_what_became_of_each_program_and_of_all(folder: Path) -> None:
     python = str(default_interpreter())
     right = harness("thaw", str(folder), "--runtime", python, folder=folder)
@@ -86,6 +87,7 @@ def thawed(outputs: Path, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_what_a_runner_of_the_listing_gives_is_judged_sample_by_sample(tmp_path: Path) -> None:
     """The board is ExecuTorch's runtime, in a process that has the corpus and nothing of the harness."""
     board = tmp_path / "board"

@@ -52,6 +52,7 @@ def over(runner: Runner, address: str) -> Finished:
     return runner(*CELLS, "--cluster", address, "--cache-dir", str(runner.folder / "store"))
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_one_clear_error(runner: Runner) -> None:
     over(runner, "tcp://127.0.0.1:1").refused(
         "--cluster tcp://127.0.0.1:1", "no Dask scheduler answers", "dask scheduler"

@@ -160,6 +160,7 @@ def decoded(vulkan: ModuleType, delegate: LoweredBackendModule, payload: bytes |
     return made
 
 
+@pytest.mark.slow
 def test_a_vulkan_payload_is_decoded_with_the_constants_of_the_named_data(
     vulkan: ModuleType, delegate: LoweredBackendModule
 ) -> None:

@@ -34,6 +34,7 @@ BACKENDS = {"tosa": "TOSABackend", "xnnpack": "XnnpackBackend"}
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
 
+@pytest.mark.slow
 def test_a_lowered_case_has_one_delegate_of_the_targets_backend(linear: tuple[str, Lowered]) -> None:
     target, made = linear
     (delegate,) = made.delegates
@@ -101,6 +102,7 @@ def masked(data: Data) -> Example:
 MASKED = Case("masked", "tests", "something", masked)
 
 
+@pytest.mark.slow
 def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -200,6 +202,7 @@ def test_an_output_that_is_neither_is_refused_with_what_can_be() -> None:
     assert "output 1 is a str: let the model return tensors, numbers or None" in judged.reason
 
 
+@pytest.mark.slow
 def test_a_module_that_torch_export_made_stays_as_it_is_given() -> None:
     def build(data: Data, wrap: Callable[[torch.nn.Module], torch.nn.Module]) -> Example:
         module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.ReLU()).eval()

@@ -41,6 +41,7 @@ def test_a_model_that_raises_is_a_failure_of_its_stage() -> None:
     assert "Traceback" in artifact.result.traceback
 
 
+@pytest.mark.slow
 def test_a_real_failure_names_stage_pass_and_function(artifacts: Mapping[str, tuple[Artifact, ...]]) -> None:
     for artifact in artifacts["does-not-lower"]:
         result = artifact.result
@@ -62,6 +63,7 @@ def test_a_real_failure_names_stage_pass_and_function(artifacts: Mapping[str, tu
         ("run", "tosa-fp", "executorch_goldens.exporting.export.numerics.run_model"),
     ],
 )
+@pytest.mark.slow
 def test_what_raises_is_a_failure_of_its_stage(
     monkeypatch: pytest.MonkeyPatch, stage: str, target: str, function: str
 ) -> None:

@@ -224,6 +224,7 @@ def test_operators_are_not_looked_at_where_their_outputs_can_be_off_by_little(
     assert attempt.with_beginning(made) is made
 
 
+@pytest.mark.slow
 def test_an_imprecise_program_whose_operators_are_right_is_judged_by_these(own_flatc: None) -> None:
     attempt = Export(ZOO["linear"], Lowering.named("xnnpack-int8"))
     judged = attempt.with_beginning(imprecise(attempt.run()))
@@ -295,6 +296,7 @@ def test_a_sum_that_is_not_rounded_to_codes_is_no_departure(own_flatc: None) -> 
     assert attempt.with_beginning(imprecise(made)).begins is None
 
 
+@pytest.mark.slow
 def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
     own_flatc: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +320,7 @@ def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
     assert judged.inside is not None
 
 
+@pytest.mark.slow
 def test_a_delegate_is_given_its_inputs_as_they_lie_in_memory(own_flatc: None) -> None:
     attempt = Export(ZOO["conv2d-grouped-dilated"], Lowering.named("xnnpack-int8"))
     judged = attempt.with_beginning(imprecise(attempt.run()))

@@ -30,6 +30,7 @@ RELEASE = releases.load().release(version("executorch"))
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
 
+@pytest.mark.slow
 def test_a_program_that_gives_something_else_from_a_file_is_corrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """For example a runtime that unmaps memory it still reads."""
     assert lowered_by(export(ZOO["linear"], "xnnpack-fp32")).loads == ()
@@ -76,6 +77,7 @@ def test_the_runtime_maps_a_file_in_both_of_its_interfaces(tmp_path: Path, load:
     assert str(file) in Path("/proc/self/maps").read_text()
 
 
+@pytest.mark.slow
 def test_every_process_has_the_kernels_of_the_release() -> None:
     names = set(kernels.load())
     assert {"quantized_decomposed::quantize_per_tensor.out", "llama::update_cache.out"} <= names

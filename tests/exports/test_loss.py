@@ -96,6 +96,7 @@ def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
     assert re.search(rf"quantizing {operator}: scale \S+, zero point \S+, range ", named), named
 
 
+@pytest.mark.slow
 def test_a_quantization_whose_values_are_compared_is_not_named_for_what_it_costs_alone() -> None:
     """2.997 is not 3, and both are equal once the value compared with 3 is quantized as well."""
     case, cell = replace(load(("models",))["scaled-attention"], sqnr={}), Cell("tosa-int", "scaled-attention")
@@ -107,12 +108,14 @@ def test_a_quantization_whose_values_are_compared_is_not_named_for_what_it_costs
     assert "arange" not in named, named
 
 
+@pytest.mark.slow
 def test_a_case_that_accepts_so_little_is_not_refused() -> None:
     build = attending(added(LOWEST))
     found = judged(build, "xnnpack-int8", sqnr={"xnnpack-int8": -math.inf})
     assert found is None or "useless" not in found.reason
 
 
+@pytest.mark.slow
 def test_a_mask_of_a_sensible_size_is_no_useless_quantization() -> None:
     found = judged(attending(added(-8.0)), "xnnpack-int8")
     assert found is None or "useless" not in found.reason

@@ -100,6 +100,7 @@ CASE = Case("nested", "tests", "something", nested)
 
 
 @pytest.mark.parametrize("target", ["tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8"])
+@pytest.mark.slow
 def test_a_model_with_nested_inputs_is_lowered_and_right(target: str) -> None:
     artifact = export(CASE, target)
     made = artifact.result

@@ -52,6 +52,7 @@ def origins_of(artifact: Artifact) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_pass_made_the_operators_of_a_softmax_and_the_edge_dialect_those_of_a_glu() -> None:
     made = origins_of(exported("tosa-fp", "softmax-glu"))
     assert made["REDUCE_MAX"] == made["REDUCE_SUM"] == {"DecomposeSoftmaxPass"}
@@ -61,6 +62,7 @@ def test_a_pass_made_the_operators_of_a_softmax_and_the_edge_dialect_those_of_a_
     assert made["SLICE"] == {"RewriteSlicePass"}
 
 
+@pytest.mark.slow
 def test_what_a_pass_made_before_quantization_is_still_known_in_the_payload() -> None:
     made = origins_of(exported("tosa-int", "softmax-glu"))
     assert made["REDUCE_MAX"] == {"DecomposeSoftmaxPass"}

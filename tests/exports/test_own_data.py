@@ -67,6 +67,7 @@ def photos(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("target", ["xnnpack-fp32", "tosa-int"])
+@pytest.mark.slow
 def test_a_program_is_judged_on_what_was_recorded(target: str, photos: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "one.npz", image(3))
     artifact = export(case(recorded=(photos, tmp_path / "one.npz")), target)
@@ -207,6 +208,7 @@ def scale_of_input(made: Lowered) -> float:
     return float(line.partition("(%x, ")[2].partition(",")[0])
 
 
+@pytest.mark.slow
 def test_a_case_calibrates_with_its_own_data(tmp_path: Path) -> None:
     plain = scale_of_input(lowered(case(), "tosa-int"))
     wide = [(torch.from_numpy(image(1)),), (torch.from_numpy(image(2, scale=8.0)),)]
@@ -256,6 +258,7 @@ def int8_per_tensor(target: Target) -> Any:
     return XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=False))
 
 
+@pytest.mark.slow
 def test_a_case_has_a_quantizer_of_its_own_for_some_targets() -> None:
     own, plain = case(quantizer=int8_per_tensor), case()
     made = {target: (lowered(own, target), lowered(plain, target)) for target in ("xnnpack-int8", "tosa-int")}
@@ -313,6 +316,7 @@ def seen(outputs: Any) -> float:
     return 1.0
 
 
+@pytest.mark.slow
 def test_a_metric_measures_what_is_recorded_or_else_the_example(photos: Path) -> None:
     lowered(case(metric=seen, recorded=photos), "xnnpack-fp32")
     assert seen.names == ["photos/day", "photos/night"]  # type: ignore[attr-defined]
@@ -321,6 +325,7 @@ def test_a_metric_measures_what_is_recorded_or_else_the_example(photos: Path) ->
 
 
 @pytest.mark.parametrize("target", ["xnnpack-fp32", "tosa-int"])
+@pytest.mark.slow
 def test_a_metric_below_its_bound_is_wrong_beside_the_numbers(target: str, photos: Path) -> None:
     within = export(case(metric=right_answers, bound=0.0, recorded=photos), target)
     assert said(within, target) is None

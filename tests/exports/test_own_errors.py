@@ -21,6 +21,7 @@ STEADY = ("tosa-fp/a-steady-one", "tosa-fp/one-more-steady-one")
 
 
 @pytest.mark.parametrize("compact", [False, True], ids=["full goldens", "compact goldens"])
+@pytest.mark.slow
 def test_an_error_of_the_harness_costs_its_cell_and_the_run_goes_on(
     tmp_path: Path, release: str, compact: bool
 ) -> None:

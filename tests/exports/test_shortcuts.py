@@ -160,6 +160,7 @@ def test_every_shortcut_guards_functions_of_every_release_or_says_why_it_need_no
         assert frozenset() not in guarded, shortcut.name
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_digest_of_shortcuts_as_recorded_for_the_installed_release(
     release: str,
 ) -> None:

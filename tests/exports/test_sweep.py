@@ -276,6 +276,7 @@ def refusal(settings: Settings) -> str:
     return str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> None:
     shortcuts = ("no-such-shortcut",)
     settings = Settings(default_interpreter(), ("tests.support.zoo",), (), 1, 60.0, shortcuts=shortcuts)
@@ -284,6 +285,7 @@ def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> Non
     assert "no-such-shortcut" in said
 
 
+@pytest.mark.slow
 def test_a_zoo_that_cannot_be_imported_is_an_error_and_no_casualty() -> None:
     """A template imports none: each export imports the one of its case."""
     said = refusal(Settings(default_interpreter(), ("tests.no_such_zoo",), (), 1, 60.0))
@@ -312,6 +314,7 @@ def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
 # Templates that nothing is wanted of, results that nobody has asked for
 
 
+@pytest.mark.slow
 def test_a_template_ends_when_its_last_export_has_and_what_waits_to_be_judged_is_on_disk() -> None:
     settings = Settings(
         default_interpreter(), ("tests.support.zoo",), (), jobs=1, limit=5.0, isolation="fresh", execute=False

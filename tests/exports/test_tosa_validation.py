@@ -26,6 +26,7 @@ TOSA = DATA / "decode" / "1.5.1" / "tosa-int-0.tosa"
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
 
+@pytest.mark.slow
 def test_every_tosa_payload_is_checked_against_its_specification(linear: tuple[str, Lowered]) -> None:
     target, made = linear
     if not target.startswith("tosa"):

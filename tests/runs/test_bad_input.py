@@ -307,6 +307,7 @@ def test_a_run_that_reads_leaves_alone_what_a_run_that_writes_has_half_written(s
     assert spoilt.files() == before
 
 
+@pytest.mark.slow
 def test_xdist_is_refused_with_the_option_that_does_the_same(untouched: Runner) -> None:
     finished = untouched("--models", "zoo_alpha", "-n", "2", UPDATE)
     finished.refused("--jobs")

@@ -269,6 +269,7 @@ def test_what_is_deleted_counts_for_the_cells_that_read_it(clone: Clone) -> None
     assert clone.chosen() == OF_ONE
 
 
+@pytest.mark.slow
 def test_of_the_harness_what_a_run_imports_reaches_every_cell_and_a_patch_those_it_is_applied_to(
     clone: Clone, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from tests.conftest import Artifacts
 from tests.runs.conftest import UPDATE, WHOLE
 from tests.support.making import with_graph
 from tests.support.runner import Runner
 
 
+@pytest.mark.slow
 def test_the_commands_printed_are_the_ones_that_were_called(recorded: Runner, artifacts: Artifacts) -> None:
     recorded.answers({"alpha": with_graph(artifacts["steady"][0], "another graph\n")})
     given = (*WHOLE, "--jobs", "1", "--toolchain", sys.executable)

@@ -23,6 +23,7 @@ def undelegated(made: Artifact) -> Artifact:
     return replace(made, result=replace(made.result, delegates=()))
 
 
+@pytest.mark.slow
 def test_new_cells_that_fail_or_delegate_nothing_are_refused_with_the_line_to_write(
     runner: Runner, artifacts: Artifacts
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_golden_that_begins_to_fail_is_no_golden_before_that_is_expected(
     assert recorded(*words).code == 0
 
 
+@pytest.mark.slow
 def test_a_golden_that_nothing_expects_is_red_until_a_review_writes_its_expectation(recorded: Runner) -> None:
     (recorded.goldens / expectations.FILE).unlink()
     for asked in ((), (UPDATE,)):
@@ -97,6 +99,7 @@ def test_a_golden_that_nothing_expects_is_red_until_a_review_writes_its_expectat
     assert set(finished.verdicts().values()) == {"stable"}
 
 
+@pytest.mark.slow
 def test_a_failure_that_lowers_now_is_changed_and_says_that_its_expectation_can_go(
     recorded: Runner, artifacts: Artifacts
 ) -> None:
@@ -121,6 +124,7 @@ def test_an_expectation_of_no_cell_is_reported(recorded: Runner) -> None:
     assert "\nstale expectation: xnnpack-fp32/gone: " in finished.output
 
 
+@pytest.mark.slow
 def test_new_failures_of_a_compact_root_are_expected_by_cause(runner: Runner, artifacts: Artifacts) -> None:
     runner.zoo("zoo_many", "alpha", "beta", "gamma")
     runner.goldens.mkdir()

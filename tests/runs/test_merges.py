@@ -6,6 +6,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Artifacts
 from tests.runs.conftest import UPDATE, WHOLE
 from tests.support.making import with_graph, wrong
@@ -37,6 +39,7 @@ def typed(output: str, what: str) -> list[str]:
     return shlex.split(line.partition(":")[2])
 
 
+@pytest.mark.slow
 def test_what_a_merge_leaves_of_a_golden_is_recorded_by_the_command_that_is_printed(
     recorded: Runner, artifacts: Artifacts
 ) -> None:
@@ -59,6 +62,7 @@ def test_what_a_merge_leaves_of_a_golden_is_recorded_by_the_command_that_is_prin
     assert git(recorded.folder, "status", "--porcelain", "goldens").stdout == ""
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_not_recorded_in_place_of_what_a_merge_left(
     recorded: Runner, artifacts: Artifacts
 ) -> None:
@@ -70,6 +74,7 @@ def test_what_is_wrong_is_not_recorded_in_place_of_what_a_merge_left(
     assert recorded.files() == before
 
 
+@pytest.mark.slow
 def test_a_golden_that_one_branch_deleted_is_known_as_left_by_a_merge(
     recorded: Runner, artifacts: Artifacts
 ) -> None:

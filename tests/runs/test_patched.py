@@ -57,6 +57,7 @@ def applied(output: str) -> str:
     return output.partition("\npatches: ")[2].partition(";")[0]
 
 
+@pytest.mark.slow
 def test_cells_that_disagree_without_a_declared_patch_name_it_and_the_setting(
     runner: Runner, repository: Settings
 ) -> None:

@@ -24,6 +24,7 @@ from tests.support.runner import RUN_LIMIT, Runner
 UPDATE = "--snapshot-update"
 
 
+@pytest.mark.slow
 def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, artifacts: Artifacts) -> None:
     own = replace(runner, directory=runner.folder)
     own.zoo("own_zoo", "alpha")

@@ -45,6 +45,7 @@ def counted(finished: Finished) -> str:
     return finished.output.partition("goldens of ExecuTorch")[2].splitlines()[1]
 
 
+@pytest.mark.slow
 def test_a_renamed_cell_is_red_and_one_cause_whatever_the_pass(
     repository: Settings, artifacts: Artifacts
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_renamed_cell_is_red_and_one_cause_whatever_the_pass(
     assert set(own().verdicts().values()) == {"stable"}
 
 
+@pytest.mark.slow
 def test_a_repository_may_allow_renames_and_its_goldens_stay(
     repository: Settings, artifacts: Artifacts
 ) -> None:

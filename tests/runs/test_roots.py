@@ -10,6 +10,7 @@ from tests.runs.conftest import SEEDS, UPDATE, WHOLE
 from tests.support.runner import Runner
 
 
+@pytest.mark.slow
 def test_another_zoo_in_a_root_is_refused_before_anything_is_written_or_deleted(
     recorded: Runner, artifacts: Artifacts
 ) -> None:

@@ -272,6 +272,7 @@ def test_a_test_that_raises_while_updating_loses_no_golden(recorded: Runner, art
     assert recorded.files() == before
 
 
+@pytest.mark.slow
 def test_what_was_kept_of_a_cell_is_cleared_when_it_is_kept_again_and_when_it_is_stable(
     recorded: Runner, artifacts: Artifacts
 ) -> None:

@@ -73,6 +73,7 @@ def place(runner: Runner) -> Path:
     return runner.goldens / "tests" / runner.release / "xnnpack-fp32" / "spotter"
 
 
+@pytest.mark.slow
 def test_the_golden_of_a_test_is_new_recorded_and_read_back(suite: Suite, runner: Runner) -> None:
     first = suite()
     assert "new: xnnpack-fp32/spotter" in first.stdout
@@ -102,6 +103,7 @@ def test_a_golden_of_a_test_may_have_other_names_where_the_repository_allows_tha
         assert runner.files() == before
 
 
+@pytest.mark.slow
 def test_a_test_whose_exports_disagree_without_a_declared_patch_names_it_and_the_setting(
     suite: Suite, runner: Runner
 ) -> None:
@@ -159,6 +161,7 @@ def test_a_golden_of_a_test_is_not_written_while_a_run_writes_and_may_be_read(
         assert suite().returncode == 0
 
 
+@pytest.mark.slow
 def test_what_an_interrupted_update_left_is_finished_by_the_next(suite: Suite, runner: Runner) -> None:
     assert suite(UPDATE).returncode == 0
     before = runner.files()

@@ -29,6 +29,7 @@ def test_a_run_of_the_core_says_how_many_cells_it_left_out(with_core: Runner) ->
     assert re.search(r"^tier: full; \d variations: ", whole.output, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_core_takes_two_variations_by_default_and_all_cells_four(with_core: Runner) -> None:
     models = WHOLE[WHOLE.index("--models") :][:2]
     assert "; 2 variations: seed0-heap0, seed4-heap1\n" in with_core(*models).output
@@ -36,6 +37,7 @@ def test_the_core_takes_two_variations_by_default_and_all_cells_four(with_core: 
     assert "4 variations: " in with_core(*models, "--variations", "full").output
 
 
+@pytest.mark.slow
 def test_only_a_full_run_knows_stale_goldens_and_prunes_them(with_core: Runner) -> None:
     stale = with_core.root / "tosa-fp" / "gone"
     shutil.copytree(with_core.root / "tosa-fp" / "alpha", stale)

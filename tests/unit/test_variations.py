@@ -138,6 +138,7 @@ def test_heap_perturbations_give_sets_of_objects_different_orders() -> None:
     assert len({untouched, first, *others}) == 4
 
 
+@pytest.mark.slow
 def test_sets_of_nodes_and_of_operator_overloads_come_in_other_orders() -> None:
     overloads, nodes = zip(*(printed(TORCH_ORDERS, str(seed)) for seed in (0, 1, 2, 3, 1)), strict=True)
     pairs = list(itertools.combinations(range(16), 2))

@@ -32,6 +32,7 @@ def renaming(proposed: Runner, artifacts: Artifacts) -> Runner:
     return proposed
 
 
+@pytest.mark.slow
 def test_names_alone_are_one_cause_and_one_accept_whichever_pass_gave_them(
     renaming: Runner, review: Review
 ) -> None:

@@ -656,6 +656,7 @@ def test_goldens_may_be_committed_between_two_reviews_and_nothing_else(
     assert "made at commit 000000000000" in clone.objection(elsewhere)
 
 
+@pytest.mark.slow
 def test_an_update_records_nothing_of_a_cause_that_makes_other_cells_wrong(
     proposed: Runner, artifacts: Artifacts
 ) -> None:

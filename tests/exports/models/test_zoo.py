@@ -160,6 +160,7 @@ def test_activations_neither_saturate_nor_fade(case: Case) -> None:
 
 
 @each_case
+@pytest.mark.slow
 def test_a_case_exports_strictly(case: Case) -> None:
     example = example_of(case)
     exported = torch.export.export(

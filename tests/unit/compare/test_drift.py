@@ -315,6 +315,7 @@ def test_defects_of_the_repository_s_zoo_say_nothing_of_a_guest_zoo_that_has_non
     assert {cell.target for entry in found for cell in entry.cells} <= {"xnnpack-fp32", "xnnpack-int8"}
 
 
+@pytest.mark.slow
 def test_json_and_markdown_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", "1.3.1", "1.4.1", "--json"]) == DIFFERENT
     found = json.loads(capsys.readouterr().out)

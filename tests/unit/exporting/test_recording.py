@@ -202,6 +202,7 @@ TALLY = {"same": 0, "reused": 0}
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(drawn=house_and_edit(), how=st.sampled_from(["whole", "forked"]))
+@pytest.mark.slow
 def test_what_would_be_another_is_never_used_again(
     tmp_path_factory: pytest.TempPathFactory,
     drawn: tuple[dict[str, str], dict[str, str | None], dict[str, str]],

@@ -256,6 +256,7 @@ def test_the_reason_of_a_refused_payload_is_the_reference_models_error_not_its_w
     assert said == "ValueError: Invalid; TOSA file created with newer SerLib"
 
 
+@pytest.mark.slow
 def test_what_a_program_gave_before_it_was_refused_is_there_with_the_reason(
     runtime: Runtime, xnnpack: Program
 ) -> None:
