@@ -6,11 +6,13 @@ import copy
 import dataclasses
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
@@ -42,6 +44,10 @@ MODULES = {
         "executorch.kernels.quantized",
     ),
 }
+
+#: A string of JSON, or a number that flatc writes and JSON does not have.
+_STRING_OR_WORD = re.compile(rb'"(?:[^"\\]|\\.)*"|\b(?:inf|nan)\b')
+_NOT_FINITE = {b"inf": b"Infinity", b"nan": b"NaN"}
 
 
 def load_backends(target: Target) -> None:
@@ -113,10 +119,26 @@ def named_data(delegate: LoweredBackendModule) -> tuple[tuple[str, bytes], ...]:
 
 
 def deserialized(pte: bytes) -> Any:
-    """Return a ``.pte`` as a ``PTEFile``: all five releases have one."""
-    from executorch.exir._serialize._program import deserialize_pte_binary
+    """Return a ``.pte`` as a ``PTEFile``: all five releases have one.
 
-    return deserialize_pte_binary(pte)
+    Releases before 1.4.1 read JSON of flatc, which writes an infinity in a list as ``inf``.
+    """
+    from executorch.exir._serialize import _program
+
+    name = "_program_flatbuffer_to_json"
+    if (decompile := getattr(_program, name, None)) is None:
+        return _program.deserialize_pte_binary(pte)
+    with mock.patch.object(_program, name, lambda program: as_json(decompile(program))):
+        return _program.deserialize_pte_binary(pte)
+
+
+def as_json(text: bytes) -> bytes:
+    r"""Return flatc's text with infinities and NaN as ``json.loads`` takes them, and strings as they are.
+
+    >>> as_json(b'{"double_val": -inf, "name": "at: inf, \\" nan", "more": [nan, inf]}')
+    b'{"double_val": -Infinity, "name": "at: inf, \\" nan", "more": [NaN, Infinity]}'
+    """
+    return _STRING_OR_WORD.sub(lambda found: _NOT_FINITE.get(found[0], found[0]), text)
 
 
 def serialized(file: Any, plan: Any) -> bytes:
