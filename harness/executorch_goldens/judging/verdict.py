@@ -284,7 +284,7 @@ def _content(result: Lowered | Failure) -> object:
     """Return all of an artifact except the results of running it; of a failure, what failures alike share."""
     if isinstance(result, Failure):
         made = result.made
-        program = (made.graph, made.delegates) if made is not None else None
+        program = (made.graph, made.delegates, made.pte_sha256, made.data) if made is not None else None
         return (result.stage, result.type, result.pass_name, essence(result.message), program)
     return (result.graph, result.delegates, result.pte_sha256, result.data, result.altered)
 

@@ -22,6 +22,7 @@ from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,
     GRAPH,
+    PROGRAM,
     RENUMBERED,
     WRONG_CAT,
     failure,
@@ -144,12 +145,13 @@ def test_a_program_without_delegates_that_does_not_run_says_so_too() -> None:
 
 
 def test_programs_that_do_not_run_and_differ_are_unstable() -> None:
-    def broken(payload: bytes) -> Failure:
-        return replace(failure(stage="run"), made=lowered(GRAPH, tosa(payload)))
+    def broken(payload: bytes, pte: bytes = PROGRAM) -> Failure:
+        return replace(failure(stage="run"), made=lowered(GRAPH, tosa(payload), pte=pte))
 
     found = judged(broken(DUPLICATE_OUTPUTS), broken(WRONG_CAT))
     assert found.name == "unstable"
     assert "delegate_0: - seed0-heap0, + seed1-heap1" in found.detail
+    assert judged(broken(WRONG_CAT), broken(WRONG_CAT, PROGRAM + b"more")).name == "unstable"
     assert judged(broken(WRONG_CAT), broken(WRONG_CAT)).name == "corrupt"
 
 
