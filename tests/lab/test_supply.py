@@ -108,6 +108,8 @@ def test_the_wheels_of_all_packages_on_every_linux_say_which_pythons_a_lock_is_f
     on_one = package("coremltools-9.0-cp313-none-manylinux1_x86_64.whl")
     assert locks.pythons([executorch, tools, until, on_one]) == ("3.13",)
     assert locks.pythons([torchao]) == ()
+    with pytest.raises(locks.LockError, match=r"no Python from 3\.11 has wheels of all"):
+        locks.pythons([built("pandas-2.0.0", 11, 12), on_one])
 
 
 def test_a_session_without_its_lock_says_how_to_make_it(

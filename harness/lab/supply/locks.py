@@ -263,14 +263,14 @@ def wheels(text: str, name: str) -> list[dict[str, Any]]:
 def pythons(packages: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """Return the Pythons that have wheels of all packages, the oldest first; none where no wheel is for one Python.
 
-    A package that has no wheel for a machine is built there, by any.
+    A package that has no wheel for a machine is built there, by any. Raises `LockError` where no Python has them all.
     """
     named = [
         {tag for wheel in each.get("wheels", ()) for tag in parse_wheel_filename(_file_of(wheel))[-1]}
         for each in packages
     ]
-    own = {tag.interpreter for tags in named for tag in tags if tag.interpreter == tag.abi}
-    versions = sorted({f"{each[2]}.{each[3:]}" for each in own if each.startswith("cp3")}, key=Version)
+    own = {tag.interpreter for tags in named for tag in tags if tag.abi != "abi3"}
+    versions = sorted({f"3.{each[3:]}" for each in own if re.fullmatch(r"cp3\d+", each)}, key=Version)
 
     def has_wheels(python: str, machine: str) -> bool:
         return all(
@@ -281,7 +281,10 @@ def pythons(packages: Sequence[dict[str, Any]]) -> tuple[str, ...]:
         )
 
     new = (python for python in versions if Version(python) >= Version(oldest()))
-    return tuple(python for python in new if all(has_wheels(python, machine) for machine in LINUX))
+    found = tuple(python for python in new if all(has_wheels(python, machine) for machine in LINUX))
+    if versions and not found:
+        raise LockError(f"no Python from {oldest()} has wheels of all that it holds")
+    return found
 
 
 def _file_of(wheel: dict[str, str]) -> str:
@@ -310,7 +313,10 @@ def resolution(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> R
     # The files that uv was handed are gone.
     text = re.sub(r"-[rc] /[^,\n]+(, )?", "", text)
     text = re.sub(r"(, )?$|^    # via *\n", "", text, flags=re.MULTILINE)
-    found = pythons(wheels(text, name))
+    try:
+        found = pythons(wheels(text, name))
+    except LockError as error:
+        sys.exit(f"{name}: {error}")
     kept = [set(ENTRY.findall(interpreters.part_of(text, python))) for python in found or (oldest(),)]
     held = entries(
         "".join(entry for entry in ENTRY.findall(text) if any(entry in each for each in kept)), name
