@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "harness"))
 
 from executorch_goldens import releases  # noqa: E402
-from executorch_goldens.toolchains import locking  # noqa: E402
+from executorch_goldens.toolchains import interpreters, locking  # noqa: E402
 from executorch_goldens.toolchains.environments import torch_backend  # noqa: E402
 
 try:
@@ -34,6 +34,12 @@ nox.options.reuse_venv = "yes"
 PER_RELEASE = [nox.param(version, id=version) for version in reversed(MATRIX.releases)]
 #: The variable that names the Python of what compiles payloads further to `goldens compile`, by its session.
 COMPILERS = {"vela": "EXECUTORCH_GOLDENS_VELA_PYTHON", "vgf": "EXECUTORCH_GOLDENS_VGF_PYTHON"}
+
+
+def python_of(*locks: str) -> str | None:
+    """Return the Python of the sessions that install locks: nox's own, None, or another one that has wheels of them."""
+    python = interpreters.chosen(interpreters.with_wheels(locks))
+    return None if python.request == sys.executable else python.request
 
 
 def versions_of(compiler: str) -> list[str]:
@@ -63,14 +69,16 @@ def goldens_command(session: nox.Session, *words: str, env: Mapping[str, str]) -
     session.run(sys.executable, "-m", "executorch_goldens", *words, env={**here, **env}, external=True)
 
 
-def beside(session: nox.Session, other: str) -> str:
+def beside(session: nox.Session, other: str, *words: str) -> str:
     """Make the environment of another session, and return its Python: the release's environment stays what it is."""
-    session.run(sys.executable, "-m", "nox", "-f", __file__, "--install-only", "-s", other, external=True)
+    session.run(
+        sys.executable, "-m", "nox", "-f", __file__, "--install-only", *words, "-s", other, external=True
+    )
     folder = re.sub(r"[^a-z0-9]+", "-", other).strip("-")
     return str(ROOT / ".nox" / folder / "bin" / "python")
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of(*(f"vela-{version}" for version in versions_of("vela"))))
 @nox.parametrize("version", [nox.param(version, id=version) for version in versions_of("vela")])
 def vela(session: nox.Session, version: str) -> None:
     """Make the environment of one Vela, which the sessions `compile` use; ``-- --help`` reaches Vela."""
@@ -78,7 +86,7 @@ def vela(session: nox.Session, version: str) -> None:
     session.run("vela", *(session.posargs or ("--version",)))
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of(*(f"vgf-{version}" for version in versions_of("vgf"))))
 @nox.parametrize("version", [nox.param(version, id=version) for version in versions_of("vgf")])
 def vgf(session: nox.Session, version: str) -> None:
     """Make the environment of one model converter, which the sessions `compile` use."""
@@ -106,35 +114,35 @@ def compile(session: nox.Session, release: str) -> None:
     goldens_command(session, "compile", *chosen, *words, env=environment)
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of("cluster"))
 def worker(session: nox.Session) -> None:
     """Offer releases to a Dask cluster: ``-- tcp://host:8786 -t 1.4.1``; docs/running.md."""
     install_with_extra(session, "cluster")
     session.run("goldens", "worker", *session.posargs)
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of("review"))
 def review(session: nox.Session) -> None:
     """Go through what changed cells propose, cause by cause; docs/review.md."""
     install_with_extra(session, "review")
     session.run("goldens", "review", *session.posargs)
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of("report"))
 def report(session: nox.Session) -> None:
     """Write what runs found as one HTML file: ``-- -o build/report.html``; docs/looking.md."""
     install_with_extra(session, "report")
     session.run("goldens", "report", *session.posargs)
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of("explore"))
 def explore(session: nox.Session) -> None:
     """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/looking.md."""
     install_with_extra(session, "explore")
     session.run("goldens", "show", "--explore", *session.posargs)
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of(MATRIX.default, "tests"))
 def tests(session: nox.Session) -> None:
     """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
     # pytest's workers do not name a file that is missing.
@@ -147,17 +155,21 @@ def tests(session: nox.Session) -> None:
     # A file's tests share what was exported once for them: they stay in one process. Many wait for processes that they
     # start: there is one more of them than there are cores. The order is that of tests/conftest.py: the longest first.
     spread = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
-    # Model Explorer and its adapters need other versions than a release.
-    environment = {"EXECUTORCH_GOLDENS_EXPLORE_PYTHON": beside(session, "explore")}
-    environment["EXECUTORCH_GOLDENS_DOCS_PYTHON"] = beside(session, "docs")
-    # So do compilers. An earlier Vela shows what an upgrade changes.
+    # Model Explorer and its adapters need other versions than a release, and so do compilers. An earlier Vela shows
+    # what an upgrade changes.
     (vela,) = locking.COMPILERS["vela"]
-    velas = {
-        "EXECUTORCH_GOLDENS_VELA_PYTHON": MATRIX.release(MATRIX.default).compilers[vela],
-        "EXECUTORCH_GOLDENS_EARLIER_VELA_PYTHON": MATRIX.release("1.3.1").compilers[vela],
+    others = {
+        "EXECUTORCH_GOLDENS_EXPLORE_PYTHON": "explore",
+        "EXECUTORCH_GOLDENS_DOCS_PYTHON": "docs",
+        "EXECUTORCH_GOLDENS_VELA_PYTHON": f"vela({MATRIX.release(MATRIX.default).compilers[vela]})",
+        "EXECUTORCH_GOLDENS_EARLIER_VELA_PYTHON": f"vela({MATRIX.release('1.3.1').compilers[vela]})",
+        "EXECUTORCH_GOLDENS_VGF_PYTHON": f"vgf({versions_of('vgf')[0]})",
     }
-    environment |= {name: beside(session, f"vela({version})") for name, version in velas.items()}
-    environment["EXECUTORCH_GOLDENS_VGF_PYTHON"] = beside(session, f"vgf({versions_of('vgf')[0]})")
+    made = {
+        name: beside(session, other, "--no-error-on-missing-interpreters") for name, other in others.items()
+    }
+    # Where no Python has wheels of one of them, its tests are skipped.
+    environment = {name: python for name, python in made.items() if Path(python).exists()}
     session.run(
         *("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs), env=environment
     )
@@ -174,7 +186,7 @@ TOOLS = {
 OF_LAB = [each for each in PER_RELEASE if "lab" not in sys.argv or each.id == MATRIX.default]
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of(*MATRIX.releases))
 @nox.parametrize("release", OF_LAB)
 def lab(session: nox.Session, release: str) -> None:
     """What proves the harness: ``nox -s lab`` lists the instruments, ``"lab(1.5.1)" -- fuzz`` chooses a release."""
@@ -193,7 +205,7 @@ def lab(session: nox.Session, release: str) -> None:
     session.run("python", "-m", "lab", *filter(None, (instrument,)), *words, env=environment)
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of("docs"))
 def docs(session: nox.Session) -> None:
     """Make the site of docs/ in build/site; a link that leads nowhere, or a page that is in no list, fails it."""
     install_with_extra(session, "docs")
@@ -202,7 +214,7 @@ def docs(session: nox.Session) -> None:
     session.log(f"open {out / 'index.html'}")
 
 
-@nox.session(python=MATRIX.python)
+@nox.session(python=python_of(MATRIX.default, "lint"))
 def lint(session: nox.Session) -> None:
     """Format, lint and type-check; check the workflows."""
     install(session, MATRIX.default, "lint")

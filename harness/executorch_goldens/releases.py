@@ -109,15 +109,12 @@ class Matrix:
 
     Attributes
     ----------
-    python
-        Version of Python that environments are made with.
     default
         The release that the harness's own tests run in.
     releases
         By version, in the order of the file.
     """
 
-    python: str
     default: str
     releases: dict[str, Release]
 
@@ -167,7 +164,6 @@ class _Table(_Declared, kw_only=True, rename="kebab"):
 class _File(msgspec.Struct):
     """The matrix."""
 
-    python: _Version
     default: _Version
     common: _Versions
     releases: Annotated[dict[str, dict[str, Any]], Meta(description='tables [releases."VERSION"]')]
@@ -183,7 +179,7 @@ def load(path: Path = MATRIX) -> Matrix:
     releases = {version: _release(path, version, table, file) for version, table in file.releases.items()}
     if file.default not in releases:
         raise MatrixError(f"{path}: default = {file.default!r} has no [releases] table")
-    return Matrix(file.python, file.default, releases)
+    return Matrix(file.default, releases)
 
 
 def _release(path: Path, version: str, table: Mapping[str, Any], file: _File) -> Release:

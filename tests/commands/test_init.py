@@ -253,11 +253,9 @@ def begun(repository: Path) -> Path:
 
 def begin(repository: Path, toolchain: str = "1.4.1") -> None:
     """Write the files that ``init`` writes."""
-    from executorch_goldens import releases
-
     (model,) = models_of(repository)
     given = (Input((1, 40), name="x"),)
-    beginning = Beginning(model, given, ("tosa-fp",), toolchain, HARNESS[1], releases.load().python)
+    beginning = Beginning(model, given, ("tosa-fp",), toolchain, HARNESS[1], "3.13")
     write(repository, beginning.texts(repository, ()))
 
 

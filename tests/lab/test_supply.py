@@ -80,6 +80,38 @@ def test_a_lock_that_lacks_something_is_named_with_what_it_lacks(
     assert problem in list(locks.problems(copies))
 
 
+def test_the_wheels_of_all_packages_on_every_linux_say_which_pythons_a_lock_is_for() -> None:
+    def package(*wheels: str, **fields: str) -> dict[str, object]:
+        return {"wheels": [{"url": f"https://example.org/{name}"} for name in wheels], **fields}
+
+    def built(name: str, *pythons: int) -> dict[str, object]:
+        return package(
+            *(
+                f"{name}-cp3{python}-cp3{python}-manylinux_2_28_{machine}.whl"
+                for python in pythons
+                for machine in ("x86_64", "aarch64")
+            )
+        )
+
+    executorch, tools = (
+        built("executorch-1.5.1", 10, 11, 12, 13, 14),
+        built("tosa_tools-2026.5.0", 11, 12, 13),
+    )
+    torchao = package(
+        "torchao-0.18.0-cp310-abi3-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl",
+        "torchao-0.18.0-py3-none-any.whl",
+    )
+    assert locks.pythons([executorch, tools, torchao, package()]) == ("3.11", "3.12", "3.13")
+    assert locks.pythons([executorch, torchao]) == ("3.11", "3.12", "3.13", "3.14")
+    until = {**built("pandas-3.1.1", 11), "marker": "python_full_version < '3.12'"}
+    # Built on other machines.
+    on_one = package("coremltools-9.0-cp313-none-manylinux1_x86_64.whl")
+    assert locks.pythons([executorch, tools, until, on_one]) == ("3.13",)
+    assert locks.pythons([torchao]) == ()
+    with pytest.raises(locks.LockError, match=r"no Python from 3\.11 has wheels of all"):
+        locks.pythons([built("pandas-2.0.0", 11, 12), on_one])
+
+
 def test_a_session_without_its_lock_says_how_to_make_it(
     copies: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

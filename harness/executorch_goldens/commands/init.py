@@ -26,7 +26,7 @@ from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.starting.files import OPTIONAL, ZOO, Beginning, write
 from executorch_goldens.starting.inputs import is_example, stated
 from executorch_goldens.starting.source import ModelName, model_named, models_of
-from executorch_goldens.toolchains import handing
+from executorch_goldens.toolchains import handing, interpreters
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.toolchain import Toolchain, chosen
 from executorch_goldens.workers.worker import with_harness
@@ -133,7 +133,7 @@ def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolcha
         targets=_targets(arguments.target, toolchain.release, ask),
         toolchain=_portable(toolchain),
         harness=_harness(arguments.harness, ask),
-        python=releases.load().python,
+        python=interpreters.own(),
     )
 
 

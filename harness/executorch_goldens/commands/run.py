@@ -35,6 +35,8 @@ PYTEST = (
     # ExecuTorch brings packages with plugins that no cell needs: hypothesis' takes a second at the end to find that
     # there is nothing to say, to import the others takes a tenth of a run that exports nothing.
     *("-p", "no:hypothesispytest", "-p", "no:hydra_pytest", "-p", "no:anyio"),
+    # That of 1.1.0 and 1.2.0 has a thread that waits for workers: from Python 3.12 on, a fork beside one is a warning.
+    *("-p", "no:rerunfailures"),
     # No module of the harness asserts for pytest to rewrite.
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )

@@ -58,7 +58,7 @@ class Beginning:
     harness
         The requirement that installs this project.
     python
-        Version of Python that environments are made with.
+        Version of Python that the workflow sets up: it has wheels of what exports.
     """
 
     model: ModelName

@@ -23,11 +23,13 @@ from pathlib import Path
 
 import filelock
 from packaging.requirements import Requirement
+from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from executorch_goldens import releases
 from executorch_goldens.releases import Matrix, Release
-from executorch_goldens.toolchains import locking
+from executorch_goldens.toolchains import interpreters, locking
+from executorch_goldens.toolchains.interpreters import Interpreter
 from executorch_goldens.toolchains.locking import Step
 from executorch_goldens.toolchains.naming import Name, ToolchainError, named
 
@@ -43,9 +45,6 @@ PARTIAL = ".partial"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Seconds to wait for it. uv itself finds out only after ten seconds of retries.
 CPU_INDEX_TIMEOUT = 3.0
-
-#: For which Pythons its wheels are, of the releases of the matrix.
-PYTHONS = "3.10 to 3.13, and for 3.14 from 1.4.0"
 
 #: Says a line of what takes long.
 Says = Callable[[str], None]
@@ -82,18 +81,6 @@ def torch_backend() -> tuple[tuple[str, ...] | None, str]:
     return ("--torch-backend", "cpu"), f"CPU build from {CPU_INDEX}"
 
 
-def find_uv() -> str:
-    """Return uv's program: beside this Python, where pip installs it, or on the PATH; raise `ToolchainError`."""
-    with contextlib.suppress(ImportError, FileNotFoundError):
-        from uv import find_uv_bin
-
-        return str(find_uv_bin())
-    found = shutil.which("uv")
-    if found is None:
-        raise ToolchainError("environments are made by uv, and there is none: pip install uv")
-    return found
-
-
 def say(line: str) -> None:
     """Print a line where it is not mixed with the command's output."""
     print(line, file=sys.stderr, flush=True)
@@ -120,15 +107,26 @@ class Environments:
         ToolchainError
             Where it cannot be made; nothing is left of it then.
         """
-        assert name.version is not None
         matrix = releases.load()
         elsewhere, why = torch_backend()
-        content = _content(name, layer, matrix, elsewhere)
-        place = self.folder / f"{name.version}-{_digest(content)}"
+
+        def place_of(version: str) -> Path:
+            return (
+                self.folder / f"{name.version}-{_digest(_content(name, layer, matrix, elsewhere, version))}"
+            )
+
+        pythons = _pythons(name, layer, matrix)
+        if name.interpreter is not None:
+            python = Interpreter(name.interpreter, name.interpreter)
+        else:
+            python = interpreters.chosen(pythons, lambda version: place_of(version).is_dir())
+        place = place_of(python.version)
 
         def make(aside: Path) -> None:
-            self.says(f"making the environment of {name.word}, in {place} (torch: {why})")
-            _Maker(name.word, aside, matrix).make(name, layer, elsewhere)
+            self.says(
+                f"making the environment of {name.word} with Python {python.version}, in {place} (torch: {why})"
+            )
+            _Maker(name.word, aside, matrix, python, pythons).make(name, layer, elsewhere)
             self.sign(aside, name.word)
 
         return self.once(place, make)
@@ -193,17 +191,45 @@ def name_of(environment: Path) -> str:
         return environment.name
 
 
+def _pythons(name: Name, layer: Layer, matrix: Matrix) -> tuple[str, ...]:
+    """Return the Pythons that have wheels of an environment, the newest first; raise `ToolchainError`.
+
+    Of an ExecuTorch that the matrix lacks they are those of the nearest release, unless a file says it.
+    """
+    assert name.version is not None
+    if name.wheel is not None:
+        *_, tags = parse_wheel_filename(name.wheel.name)
+        if own := {each.interpreter for each in tags if each.interpreter == each.abi}:
+            return tuple(f"{each[2]}.{each[3:]}" for each in own)
+    is_locked = name.wheel is None and name.version in matrix.releases
+    found = interpreters.with_wheels((closest(name.version, matrix).version, *layer.locks))
+    if is_locked and name.interpreter is not None and interpreters.minor(name.interpreter) not in found:
+        raise ToolchainError(
+            f"{name.word!r}: there are no wheels of ExecuTorch {name.version} and its packages for Python "
+            f"{name.interpreter}, but for {_listed(found)}: name one of these"
+        )
+    return found
+
+
+def _listed(pythons: Sequence[str]) -> str:
+    return ", ".join(reversed(pythons))
+
+
 def _content(
-    name: Name, layer: Layer, matrix: Matrix, elsewhere: Sequence[str] | None
+    name: Name, layer: Layer, matrix: Matrix, elsewhere: Sequence[str] | None, python: str
 ) -> Mapping[str, object]:
-    """Return the ingredients of an environment, as JSON values."""
+    """Return the ingredients of an environment with one version of Python, as JSON values."""
     release = matrix.releases.get(name.version or "")
     locks: list[str] = []
     if release is not None and name.wheel is None:
         names = [release.version, *([locking.torch_of(release)] if elsewhere is None else []), *layer.locks]
-        locks = [hashlib.sha256(locking.path(each).read_bytes()).hexdigest() for each in names]
+        # What a lock has for other Pythons is in none of this one.
+        texts = (
+            interpreters.part_of(locking.path(each).read_text(encoding="utf-8"), python) for each in names
+        )
+        locks = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     return {
-        "python": name.interpreter or matrix.python,
+        "python": python,
         "version": name.version,
         "wheel": hashlib.sha256(name.wheel.read_bytes()).hexdigest() if name.wheel is not None else None,
         "locks": locks,
@@ -228,15 +254,17 @@ def closest(version: str, matrix: Matrix) -> Release:
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes one environment, in `aside`, for a name, `word`."""
+    """Makes one environment, in `aside`, for a name, `word`, with one of the Pythons that have wheels."""
 
     word: str
     aside: Path
     matrix: Matrix
+    python: Interpreter
+    pythons: Sequence[str]
 
     def make(self, name: Name, layer: Layer, elsewhere: Sequence[str] | None) -> None:
         # Entry points say where their Python is by a path of their own: the folder is renamed.
-        self._venv(name.interpreter or self.matrix.python)
+        self._venv()
         release = self.matrix.releases.get(name.version or "")
         if release is not None and name.wheel is None:
             for step in locking.steps(release, layer.locks, elsewhere):
@@ -252,13 +280,14 @@ class _Maker:
             words = (word for each in layer.requirements for word in _words(each))
             self._install(self._over(tuple(words), elsewhere), layer.folder)
 
-    def _venv(self, python: str) -> None:
+    def _venv(self) -> None:
         try:
-            self._uv("venv", "--quiet", "--relocatable", "--python", python, str(self.aside))
+            self._uv("venv", "--quiet", "--relocatable", "--python", self.python.request, str(self.aside))
         except ToolchainError as error:
             raise ToolchainError(
-                f"{error}; get it by `uv python install {python}`, or name an installed one after the release, such "
-                f"as '+ python==3.12': ExecuTorch has wheels for {PYTHONS}"
+                f"{error}; this command runs in Python {interpreters.own()}, and the wheels are for "
+                f"{_listed(self.pythons)}: install one of these so that it is on the PATH, by the system's packages or "
+                f"`uv python install {self.python.version}`"
             ) from error
 
     def _over(self, requirements: Sequence[str], elsewhere: Sequence[str] | None) -> Step:
@@ -308,7 +337,7 @@ class _Maker:
         environment.pop("VIRTUAL_ENV", None)
         try:
             subprocess.run(
-                [find_uv(), *words],
+                [interpreters.find_uv(), *words],
                 check=True,
                 env=environment,
                 cwd=folder,

@@ -6,7 +6,7 @@
 ``./executorch-1.6.0.whl``    a wheel, likewise
 ``path/to/python``            an environment that there is, or its folder, or a checkout with ``.venv`` in it
 ``… + torch==2.15.0``         with another version of a distribution
-``… + python==3.12``          in another Python than the matrix names
+``… + python==3.12``          in a Python of that version
 ``… + path/to/executorch``    with the Python sources of a checkout in place of the installed ones
 ``… + path@REV``              of one of its revisions
 ============================  ===================================================================================
@@ -71,7 +71,7 @@ class Name:
     sources
         The sources that replace the installed Python files; None for none.
     interpreter
-        Version of Python of an environment that is made; None for the matrix's.
+        Version of Python of an environment that is made; None where the wheels decide.
     """
 
     word: str

@@ -1,13 +1,15 @@
 """``python -m lab locks``: whether the locks of environments hold all that these need.
 
-A lock is a requirements file of pip's with hashes. `wanted` says which there are, and what of. The checks of
-`problems` need no network. `main` also lets uv resolve each lock again, with the versions that it has, so that what it
-lacks comes to light.
+A lock is a requirements file of pip's with hashes, for every Python that has wheels of all it holds. `wanted` says
+which locks there are, and what of. The checks of `problems` need no network. `main` also lets uv resolve each lock
+again, with the versions that it has, so that what it lacks comes to light.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import json
 import os
 import re
 import shutil
@@ -19,14 +21,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from packaging.markers import Marker, default_environment
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from executorch_goldens import releases
-from executorch_goldens.toolchains import locking
+from executorch_goldens.toolchains import interpreters, locking
+from executorch_goldens.toolchains.interpreters import ENTRY
 from lab import REPOSITORY
 from lab.guests import layer
 
@@ -37,11 +42,11 @@ OF_TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
 #: Extras of pyproject.toml that have an environment of their own.
 ALONE = ("cluster", "review", "report", "explore", "docs")
 
-#: One distribution of a lock: its line, and those below it that are indented.
-ENTRY = re.compile(r"^\S.*\n(?:[ \t]+.*\n)*", re.MULTILINE)
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s)")
-#: Platforms of environments: packages for none of these are left out.
-MACHINES = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"))
+#: Machines on which a Python has to have all wheels.
+LINUX = ("x86_64", "aarch64")
+#: Versions of glibc that wheels name, 2.5 to this.
+GLIBC = 39
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,20 @@ class Locked:
     version: str
     hashes: int
     text: str
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What uv found for a lock: its parts, and the Pythons that have wheels of all; none where any has.
+
+    Attributes
+    ----------
+    parts
+        The distributions of each lock of it, by the lock's name.
+    """
+
+    parts: dict[str, dict[str, Locked]]
+    pythons: tuple[str, ...]
 
 
 class LockError(ValueError):
@@ -178,43 +197,47 @@ def problems(folder: Path = locking.FOLDER) -> Iterator[str]:
 # Making
 
 
-def applies(entry: str) -> bool:
-    """Return whether a distribution is installed on any of `MACHINES` with the Python of the matrix."""
-    _, separator, marker = entry.partition("\n")[0].removesuffix("\\").partition(" ; ")
-    if not separator:
-        return True
-    python = releases.load().python
-    environment: dict[str, Any] = {**default_environment()}
-    at = {"python_version": python, "python_full_version": f"{python}.0", "implementation_name": "cpython"}
-    systems = {"linux": "Linux", "darwin": "Darwin"}
-    return any(
-        Marker(marker).evaluate(
-            {
-                **environment,
-                **at,
-                "sys_platform": system,
-                "platform_system": systems[system],
-                "platform_machine": machine,
-            }
-        )
-        for system, machine in MACHINES
-    )
+def oldest() -> str:
+    """Return the oldest Python that this project runs in."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return str(project["requires-python"]).removeprefix(">=")
 
 
-def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str:
-    """Return uv's resolution of a lock's requirements, preferring the lock's versions."""
-    uv = shutil.which("uv")
-    if uv is None:
+def uv(words: Sequence[str], name: str) -> None:
+    """Run uv without the settings of a person, and without a folder of wheels of this machine."""
+    program = shutil.which("uv")
+    if program is None:
         sys.exit("nox -s lab -- locks needs uv: pip install uv")
-    python = releases.load().python
-    # Nothing of this machine must get into a lock: no settings of a person, no folder of wheels.
     environment = {
         key: value
         for key, value in os.environ.items()
         if key not in ("UV_FIND_LINKS", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_TORCH_BACKEND", "UV_CONSTRAINT")
     }
-    command = [uv, "pip", "compile", "--quiet", "--no-config", "--universal", "--python-version", python]
-    command += ["--generate-hashes", "--no-header", "--annotation-style", "line"]
+    command = [
+        program,
+        "pip",
+        "compile",
+        "--quiet",
+        "--no-config",
+        "--universal",
+        "--python-version",
+        oldest(),
+    ]
+    done = subprocess.run(
+        [*command, "--no-header", *words],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(f"{name}: uv could not resolve it: {done.stderr.strip()}")
+
+
+def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str:
+    """Return uv's resolution of a lock's requirements, preferring the lock's versions."""
+    # One version for all Pythons where there is one: they have the same packages.
+    command = ["--generate-hashes", "--annotation-style", "line", "--fork-strategy", "fewest"]
     with tempfile.TemporaryDirectory() as scratch:
         into, wish, constraint = (Path(scratch) / each for each in ("lock.txt", "wanted", "over"))
         files = (folder / f"{each}.txt" for each in (name, lock.torch) if each)
@@ -223,51 +246,126 @@ def resolved(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> str
         over = with_what_it_is_over(folder, "", Wanted((), lock.over)).values()
         constraint.write_text("".join(f"{each.name}=={each.version}\n" for each in over))
         command += ["--output-file", str(into), "--constraint", str(constraint), *words, str(wish)]
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        if done.returncode:
-            sys.exit(f"{name}: uv could not resolve it: {done.stderr.strip()}")
+        uv(command, name)
         return into.read_text(encoding="utf-8")
 
 
-def parts(
-    folder: Path, name: str, lock: Wanted, words: Sequence[str]
-) -> Iterator[tuple[str, dict[str, Locked]]]:
-    """Yield the locks of one resolution, with the packages of each."""
-    text = "".join(entry for entry in ENTRY.findall(resolved(folder, name, lock, words)) if applies(entry))
+def wheels(text: str, name: str) -> list[dict[str, Any]]:
+    """Return the distributions of a lock with the files that the index has of each, in the form of PEP 751."""
+    with tempfile.TemporaryDirectory() as scratch:
+        held, into = Path(scratch) / "held.txt", Path(scratch) / "pylock.toml"
+        held.write_text(text, encoding="utf-8")
+        uv(["--no-deps", "--format", "pylock.toml", "--output-file", str(into), str(held)], name)
+        packages: list[dict[str, Any]] = tomllib.loads(into.read_text(encoding="utf-8"))["packages"]
+        return packages
+
+
+def pythons(packages: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the Pythons that have wheels of all packages, the oldest first; none where no wheel is for one Python.
+
+    A package that has no wheel for a machine is built there, by any. Raises `LockError` where no Python has them all.
+    """
+    named = [
+        {tag for wheel in each.get("wheels", ()) for tag in parse_wheel_filename(_file_of(wheel))[-1]}
+        for each in packages
+    ]
+    own = {tag.interpreter for tags in named for tag in tags if tag.abi != "abi3"}
+    versions = sorted({f"3.{each[3:]}" for each in own if re.fullmatch(r"cp3\d+", each)}, key=Version)
+
+    def has_wheels(python: str, machine: str) -> bool:
+        return all(
+            not _is_for(each, python, machine)
+            or tags & supported(python, machine)
+            or not any(tags & supported(other, machine) for other in versions)
+            for each, tags in zip(packages, named, strict=True)
+        )
+
+    new = (python for python in versions if Version(python) >= Version(oldest()))
+    found = tuple(python for python in new if all(has_wheels(python, machine) for machine in LINUX))
+    if versions and not found:
+        raise LockError(f"no Python from {oldest()} has wheels of all that it holds")
+    return found
+
+
+def _file_of(wheel: dict[str, str]) -> str:
+    return wheel.get("name") or unquote(wheel["url"].rpartition("/")[2])
+
+
+def _is_for(package: dict[str, Any], python: str, machine: str) -> bool:
+    at = {"python_version": python, "python_full_version": f"{python}.0", "platform_machine": machine}
+    linux = {"sys_platform": "linux", "platform_system": "Linux", "implementation_name": "cpython"}
+    return "marker" not in package or Marker(package["marker"]).evaluate({**at, **linux})
+
+
+@functools.cache
+def supported(python: str, machine: str) -> frozenset[Tag]:
+    """Return the tags of wheels that a Python takes on Linux."""
+    major, minor = map(int, python.split("."))
+    names = [f"manylinux_2_{number}" for number in range(5, GLIBC + 1)] + ["manylinux2014", "manylinux2010"]
+    platforms = [f"{name}_{machine}" for name in (*names, "manylinux1", "linux")]
+    own = cpython_tags((major, minor), [f"cp{major}{minor}"], platforms)
+    return frozenset([*own, *compatible_tags((major, minor), f"cp{major}{minor}", platforms)])
+
+
+def resolution(folder: Path, name: str, lock: Wanted, words: Sequence[str]) -> Resolution:
+    """Return uv's resolution of a lock, for the Pythons that have wheels of it."""
+    text = resolved(folder, name, lock, words)
     # The files that uv was handed are gone.
     text = re.sub(r"-[rc] /[^,\n]+(, )?", "", text)
     text = re.sub(r"(, )?$|^    # via *\n", "", text, flags=re.MULTILINE)
-    held = entries(text, name)
+    try:
+        found = pythons(wheels(text, name))
+    except LockError as error:
+        sys.exit(f"{name}: {error}")
+    kept = [set(ENTRY.findall(interpreters.part_of(text, python))) for python in found or (oldest(),)]
+    held = entries(
+        "".join(entry for entry in ENTRY.findall(text) if any(entry in each for each in kept)), name
+    )
     if lock.over is not None:
         for each in with_what_it_is_over(folder, "", Wanted((), lock.over)):
             held.pop(each, None)
-    if lock.torch:
-        yield lock.torch, {each: entry for each, entry in held.items() if OF_TORCH.fullmatch(each)}
-        held = {each: entry for each, entry in held.items() if not OF_TORCH.fullmatch(each)}
-    yield name, held
+    if not lock.torch:
+        return Resolution({name: held}, found)
+    torch = {each: entry for each, entry in held.items() if OF_TORCH.fullmatch(each)}
+    rest = {each: entry for each, entry in held.items() if each not in torch}
+    return Resolution({lock.torch: torch, name: rest}, found)
 
 
 def update(folder: Path, words: Sequence[str]) -> None:
     """Write every lock, and delete unused ones."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = set()
+    written, lines = set(), [HEADER.rstrip()]
     for name, lock in wanted().items():
-        for part, held in parts(folder, name, lock, words):
+        found = resolution(folder, name, lock, words)
+        for part, held in found.parts.items():
             text = HEADER + "".join(entry.text for entry in held.values())
             (folder / f"{part}.txt").write_text(text, encoding="utf-8")
             written.add(part)
             print(f"{part}: {len(held)} distributions", flush=True)
+        lines += [stated(name, found.pythons)] * bool(found.pythons)
+    (folder / interpreters.FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     for file in folder.glob("*.txt"):
         if file.stem not in written:
             file.unlink()
 
 
+def stated(name: str, found: Sequence[str]) -> str:
+    """Return the line of `interpreters.FILE` about a lock.
+
+    >>> stated("1.1.0", ["3.11", "3.12"])
+    '"1.1.0" = ["3.11", "3.12"]'
+    """
+    return f"{json.dumps(name)} = {json.dumps(list(found))}"
+
+
 def incomplete(folder: Path) -> Iterator[str]:
-    """Yield packages that a lock lacks, or does not need, by uv."""
+    """Yield packages that a lock lacks, or does not need, and Pythons that it is for, by uv and the index."""
+    known = (folder / interpreters.FILE).read_text(encoding="utf-8").splitlines()
     for name, lock in wanted().items():
-        for part, held in parts(folder, name, lock, ()):
+        found = resolution(folder, name, lock, ())
+        if found.pythons and stated(name, found.pythons) not in known:
+            yield f"{interpreters.FILE} lacks {stated(name, found.pythons)}"
+        for part, held in found.parts.items():
             now, has = (
                 {each.name: each.version for each in locks.values()} for locks in (held, read(folder, part))
             )

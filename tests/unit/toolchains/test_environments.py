@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from executorch_goldens.toolchains import environments as made_by_uv
+from executorch_goldens.toolchains import interpreters, locking
 from executorch_goldens.toolchains import sources as sources_over
 from executorch_goldens.toolchains.environments import (
     MADE,
@@ -114,13 +117,61 @@ def test_the_locks_of_a_layer_are_installed_with_the_release_and_with_their_hash
 ) -> None:
     calls: list[tuple[str, ...]] = []
     monkeypatch.setattr(made_by_uv._Maker, "_uv", lambda self, *words, **options: calls.append(words))
-    monkeypatch.setattr(made_by_uv._Maker, "_venv", lambda self, python: self.aside.mkdir())
+    monkeypatch.setattr(made_by_uv._Maker, "_venv", lambda self: self.aside.mkdir())
     monkeypatch.setattr(made_by_uv, "torch_backend", lambda: (None, "not asked"))
     environments.made(Name.read("1.5.1"), Layer(locks=("lint",)))
     (installed,) = calls
     assert "--require-hashes" in installed
     files = [Path(word).name for word in installed if word.endswith(".txt")]
     assert files == ["1.5.1.txt", "torch-2.14.1.txt", "lint.txt"]
+
+
+def test_packages_for_other_pythons_leave_an_environment_as_it_is(
+    environments: Environments, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(made_by_uv._Maker, "make", lambda self, *rest: self.aside.mkdir())
+    monkeypatch.setattr(made_by_uv, "torch_backend", lambda: (None, "not asked"))
+    monkeypatch.setattr(locking, "FOLDER", shutil.copytree(locking.FOLDER, tmp_path / "locks"))
+    names = [Name.read(f"1.5.1 + python=={version}") for version in ("3.11", "3.12")]
+    before = [environments.made(name) for name in names]
+    with locking.path("1.5.1").open("a") as lock:
+        lock.write("six==1.17.0 ; python_full_version >= '3.12' \\\n    --hash=sha256:0\n")
+    after = [environments.made(name) for name in names]
+    assert (before[0] == after[0], before[1] == after[1]) == (True, False)
+
+
+def test_a_wheel_names_its_python_and_one_that_is_made_is_taken_before_one_that_is_found(
+    environments: Environments, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(made_by_uv._Maker, "make", lambda self, *rest: self.aside.mkdir())
+    said: list[str] = []
+    asked = replace(environments, says=said.append)
+    wheel = tmp_path / "executorch-1.6.0-cp312-cp312-linux_x86_64.whl"
+    wheel.touch()
+    asked.made(Name.read(str(wheel)))
+    assert "with Python 3.12, " in said.pop()
+    monkeypatch.setattr(interpreters, "own", lambda: "3.99")
+    earlier = asked.made(Name.read("1.5.1 + python==3.12"))
+    assert asked.made(Name.read("1.5.1")) == earlier
+
+
+def test_a_python_without_wheels_is_refused_with_those_that_have_them(environments: Environments) -> None:
+    with pytest.raises(
+        ToolchainError, match=r"of ExecuTorch 1\.1\.0 .* for Python 3\.14, but for 3\.11, 3\.12, 3\.13"
+    ):
+        environments.made(Name.read("1.1.0 + python==3.14"))
+
+
+def test_where_no_python_fits_the_error_names_the_release_the_wheels_and_the_way_out(
+    environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made_by_uv, "torch_backend", lambda: (None, "not asked"))
+    monkeypatch.setattr(interpreters, "with_wheels", lambda locks: ("3.98", "3.97"))
+    with pytest.raises(
+        ToolchainError,
+        match=r"'1\.5\.1' can be made; uv venv says: .* wheels are for 3\.97, 3\.98: .*`uv python install 3\.98`",
+    ):
+        environments.made(Name.read("1.5.1"))
 
 
 def test_the_build_of_torch_follows_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
