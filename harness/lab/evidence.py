@@ -1,25 +1,42 @@
-"""Counts the evidence of the instruments: one line in README.md, from their tables."""
+"""Counts the evidence of the instruments: a list in README.md, from their tables."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Iterator
 
-from executorch_goldens import releases
+from executorch_goldens import releases, targets
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.running import core
 from lab import GOLDENS, findings
 from lab.mutants import page as mutants
 from lab.mutants.history import FIXES
-from lab.mutants.history.__main__ import met
+from lab.mutants.history.__main__ import ZOO, met
+from lab.mutants.mechanical import page as mechanical
 from lab.pages import Part
+
+#: Rows of `tolerances`: the largest power of two, and its words.
+BUCKETS = (
+    (-math.inf, "none: equal to the last bit"),
+    (-14, "up to 2^-14, the rounding of float32"),
+    (-8, "2^-13 to 2^-8"),
+    (-6, "2^-7 and 2^-6, about a code of int8"),
+    (-4, "2^-5 and 2^-4"),
+    (-2, "2^-3 and 2^-2; above a tenth, each operator is judged by itself"),
+    (math.inf, "2^-1 and more; each operator is judged by itself"),
+)
+FAILS, NOT_RUN = "lowering fails", "not judged: the program is not run"
 
 
 def parts() -> Iterator[Part]:
-    """Yield the line of README.md, and the tables of docs/lab/README.md and CONTRIBUTING.md."""
+    """Yield the list of README.md, and the tables of docs/lab/README.md, CONTRIBUTING.md and docs/how-it-decides.md."""
     yield Part("../README.md", "evidence", line)
     yield Part("lab/README.md", "evidence", table)
     yield Part("../CONTRIBUTING.md", "cells", cells)
+    yield Part("how-it-decides.md", "tolerances", tolerances)
 
 
 def counts() -> dict[str, str]:
@@ -30,19 +47,32 @@ def counts() -> dict[str, str]:
     fixed = sum(finding.upstream == "merged" for finding in found)
     judged = mutants.judged()
     detected = sum(each.detected for each in judged)
+    drawn = mechanical.committed()
     fixes = [met(fix) for fix in FIXES]
-    seen = sum(each.is_seen(*each.untaught) for each in fixes)
+    cells = {version: frozenset(map(str, core.read(GOLDENS / version / core.FILE))) for version in versions}
+    # A zoo's cell has its number before it; those of results that name none are not counted.
+    by_core = sum(
+        not cells[each.fix.release].isdisjoint(name.partition(" ")[2] for name in each.found[ZOO].seen)
+        for each in fixes
+    )
+    by_zoo = sum(each.is_seen(ZOO) for each in fixes)
+    by_all = sum(each.is_seen(*each.untaught) for each in fixes)
     return {
-        "findings/README.md": f"{len(found)} defects found upstream ({fixed} fixed since)",
-        "mutants.md": f"{detected} of {len(judged)} deliberate defects detected",
-        "history.md": f"{seen} of {len(fixes)} reverted upstream fixes seen",
+        "history.md": f"of {len(fixes)} real upstream fixes, taken back one at a time, the cells of a default run see "
+        f"at least {by_core}, the whole zoo {by_zoo}, and all sources of models that were tried {by_all}",
+        "mutants.md": f"of {len(drawn)} defects drawn by rule, {sum(each.reached for each in drawn)} are in lines that "
+        f"some cell runs, and {sum(each.killed for each in drawn)} are detected; of {len(judged)} made by hand, "
+        f"{detected}",
+        "findings/README.md": f"{len(found)} defects found in ExecuTorch, each with a script and a text to file; "
+        f"{fixed} are fixed upstream since",
         f"coverage/{versions[-1]}.md": f"{goldens:,} goldens on {len(versions)} releases",
     }
 
 
 def line() -> Iterator[str]:
-    """Yield the counts as one sentence, with links."""
-    yield "; ".join(f"[{count}](docs/lab/{page})" for page, count in counts().items()) + "."
+    """Yield the counts as a list, each with a link."""
+    yield ""
+    yield from (f"- {count} ([details](docs/lab/{page}))" for page, count in counts().items())
 
 
 def table() -> Iterator[str]:
@@ -61,6 +91,33 @@ def cells() -> Iterator[str]:
         counted = (_goldens(version), len(release.known), len(core.read(GOLDENS / version / core.FILE)))
         yield markdown.row((version, *map(str, counted)))
     yield ""
+
+
+def tolerances() -> Iterator[str]:
+    """Yield how many goldens of the newest release hold their outputs to which part of the largest value."""
+    *_, version = releases.load().releases
+    counted: dict[str, Counter[str]] = {kind: Counter() for kind in ("float", "quantized", "built")}
+    for manifest in (GOLDENS / version).glob(f"*/*/{golden.MANIFEST}"):
+        target = targets.TARGETS.get(manifest.parent.parent.name)
+        kind = "built" if target is None else "quantized" if target.is_quantized else "float"
+        counted[kind][_bucket(manifest.read_text())] += 1
+    yield ""
+    yield from markdown.head((f"largest tolerance of an output, {version}", *counted))
+    for words in (*(words for _, words in BUCKETS), FAILS, NOT_RUN):
+        yield markdown.row((words, *(str(each[words]) for each in counted.values())))
+    yield ""
+
+
+def _bucket(manifest: str) -> str:
+    """Return the row of `tolerances` for a golden, from the manifest's line ``numerics:``."""
+    (numerics,) = (line for line in manifest.splitlines() if line.startswith("numerics: "))
+    if numerics.startswith("numerics: none"):
+        return FAILS
+    if numerics.startswith("numerics: not run"):
+        return NOT_RUN
+    power = re.search(r" within 2\^(-?\d+) ", numerics)
+    least = -math.inf if power is None else float(power[1])
+    return next(words for most, words in BUCKETS if least <= most)
 
 
 def _goldens(version: str) -> int:
