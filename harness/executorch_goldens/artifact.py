@@ -117,13 +117,16 @@ class Lost:
     floor
         Least that is accepted, in dB.
     lines
-        The quantizations that lose it.
+        The quantizations that lose it, or why these are not known.
+    named
+        Whether `lines` name them.
     """
 
     output: int
     sqnr: float
     floor: float
     lines: tuple[str, ...]
+    named: bool = True
 
 
 @dataclass(frozen=True)

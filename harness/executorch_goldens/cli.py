@@ -80,7 +80,7 @@ class _Version(argparse.Action):
 
 
 def versions() -> Iterator[str]:
-    """Yield the versions of this project and of the exporting packages, and the kernels."""
+    """Yield the versions of this project and of the exporting packages, and the kernels where a runtime has some."""
     for name in ("executorch-goldens", "executorch", "torch", "torchao", "tosa-tools"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             yield f"{name} {metadata.version(name)}"
@@ -88,7 +88,8 @@ def versions() -> Iterator[str]:
         kernels = import_module("executorch_goldens.exporting.kernels")
     except ImportError:
         return
-    yield f"kernels {kernels.summary()}"
+    if kernels.load():
+        yield f"kernels {kernels.summary()}"
 
 
 def main(

@@ -33,6 +33,11 @@ BUILD = "built"
 
 #: The packages of a release that exports of one backend run, and those of the other do not.
 PACKAGES = {TOSA: "executorch.backends.arm.", XNNPACK: "executorch.backends.xnnpack."}
+#: By the ids of the delegates that they make; Arm's other backends lower to TOSA first.
+BACKEND_IDS = {
+    **dict.fromkeys(("TOSABackend", "VgfBackend", "EthosUBackend"), TOSA),
+    "XnnpackBackend": XNNPACK,
+}
 
 #: What runs a lowered program: ExecuTorch's runtime in this process takes the ``.pte``; the TOSA reference model takes
 #: the delegates, one by one, and what is between them runs eagerly; or all of it runs eagerly, operator by operator,
@@ -235,7 +240,7 @@ class Target:
 
     def runs_any(self, functions: Iterable[str]) -> bool:
         """Return whether its exports may run any of some functions, ``module:name``; another backend's never run."""
-        named = {backend for name in functions for backend in PACKAGES if name.startswith(PACKAGES[backend])}
+        named = backends_of(functions)
         return not named or not named.isdisjoint(self.backends)
 
     @property
@@ -247,6 +252,11 @@ class Target:
     def functions(self) -> tuple[str, ...]:
         """The functions of a distribution that it names, ``module:function``."""
         return tuple(filter(None, (getattr(self, name) for name in FUNCTIONS)))
+
+
+def backends_of(functions: Iterable[str]) -> set[str]:
+    """Return the backends of `PACKAGES` that functions, ``module:name``, are of."""
+    return {backend for name in functions for backend in PACKAGES if name.startswith(PACKAGES[backend])}
 
 
 def _tosa(name: str, specification: str, what: str = "", **others: Any) -> Target:

@@ -33,6 +33,13 @@ def test_the_list_of_commands_imports_nothing_heavy() -> None:
     assert not HEAVY & set(done.stderr.split())
 
 
+def test_versions_name_no_kernels_where_there_is_no_runtime() -> None:
+    code = "import sys; sys.modules['executorch'] = None; from executorch_goldens.cli import main; main(['--version'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "executorch-goldens " in done.stdout, done.stderr
+    assert "kernels" not in done.stdout
+
+
 def test_no_command_prints_the_list_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == ERROR
     assert "check the cells of a zoo against their goldens" in capsys.readouterr().err

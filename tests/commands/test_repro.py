@@ -7,6 +7,7 @@ import builtins
 import copy
 import functools
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -39,9 +40,11 @@ from executorch_goldens.exporting.program import LISTED, NoProgramError, Program
 from executorch_goldens.exporting.shrink import shrink
 from executorch_goldens.repro import reproduction
 from executorch_goldens.repro.defect import Defect, NotShownError, find, fragment, signature
+from executorch_goldens.repro.edited import Edited
 from executorch_goldens.repro.script import quantization, script
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import TARGETS
+from executorch_goldens.toolchains.toolchain import Toolchain
 from tests import DATA
 from tests.support.making import failure, lowered, outcome, tosa
 
@@ -463,6 +466,36 @@ def test_a_script_holds_the_program_for_as_long_as_it_runs() -> None:
     assert "_from_buffer(edge" not in text
     # Not kernels that an import of something else may bring.
     assert text.index('pybindings.portable_lib",\n') < text.index('executorch.kernels.quantized",\n')
+
+
+def test_a_script_of_an_edited_release_carries_the_edit_and_refuses_another_executorch(
+    tmp_path: Path,
+) -> None:
+    base, head = (tmp_path / name for name in ("1.4.1-ab", "1.4.1-ab-cd"))
+    for folder in (base, head):
+        (folder / "lib/python3.11/site-packages/executorch/exir").mkdir(parents=True)
+    own, was = (folder / "lib/python3.11/site-packages/executorch/exir" for folder in (head, base))
+    (was / "same.py").write_text("same\n")
+    os.link(was / "same.py", own / "same.py")
+    (was / "scale.py").write_text("scale = 1\nzero = 0\n")
+    (own / "scale.py").write_text("scale = 2\nzero = 0\n")
+    release = releases.load().release("1.4.1")
+    toolchain = Toolchain("any", head / "bin" / "python", own, release)
+    assert Edited.of(toolchain, "") is None
+    edited = Edited.of(toolchain, "/sources at 0123456789ab")
+    assert edited is not None
+    assert list(edited.files) == ["exir/scale.py"]
+    settings = quantization("xnnpack-fp32", "symmetric")
+    text = script(chain(), DEFECTS[5], release, "xnnpack-fp32", settings, "", edited)
+    assert text.startswith('"""ExecuTorch 1.4.1 with the sources of /sources at 0123456789ab, xnnpack-fp32: ')
+    assert "\n#| --- a/exir/scale.py\n" in text
+    assert "\n#| -scale = 1\n#| +scale = 2\n" in text
+    (tmp_path / "script.py").write_text(text)
+    ended = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "not tried: exir/scale.py of this ExecuTorch is not that of /sources at 0123456789ab\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -15,6 +16,7 @@ from torch.utils import _pytree as pytree
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
 from executorch_goldens.exporting.building import Build
+from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import equality, golden, unchecked
 from executorch_goldens.judging.comparison import compare
@@ -219,7 +221,75 @@ def test_a_changed_weight_is_named_and_no_pass_is_blamed(release: str) -> None:
     assert next(map(str, edits(reviewed, found.texts))) == "weights that are not the golden's: 0.weight"
 
 
+def drawn(build: Build) -> object:
+    inputs = (build.data.tensor("x", 1, 8, 8, 8),)
+    return zoo_builds.to_xnnpack(build.method(zoo_builds.network(), inputs), inputs)
+
+
+NEXT = itertools.count()
+
+
+class Counted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("offset", torch.full((4,), float(next(NEXT))))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.offset
+
+
+def drawn_case(data: Data) -> Example:
+    return Example(Counted(), (data.tensor("x", 2, 4),))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "target", "why"),
+    [
+        (
+            Case("any", "any", "any", drawn, is_build=True),
+            "built",
+            "its weights differ before anything is lowered: 0.",
+        ),
+        (
+            Case("any", "any", "any", drawn_case),
+            "xnnpack-fp32",
+            "its model differs before anything is lowered, and ",
+        ),
+    ],
+    ids=["build", "case"],
+)
+def test_a_case_that_draws_its_weights_each_time_is_the_cause_and_no_pass_is_named(
+    release: str, case: Case, target: str, why: str
+) -> None:
+    cell = Cell(target, "any")
+    judged = compare(
+        cell, outcomes(*(export(case, target) for _ in range(2))), None, load_releases().release(release)
+    ).verdict
+    assert judged.name == "unstable"
+    assert judged.reason.startswith(f"the case is the cause: {why}")
+    assert judged.detail[1:] == ("give it the same each time: draw from `data`, or after torch.manual_seed",)
+    assert judged.blames_case
+
+
 # What a build is given wrongly
+
+
+@pytest.mark.slow
+def test_inputs_that_the_program_takes_otherwise_are_an_error_of_the_declaration(release: str) -> None:
+    def build(build: Build) -> object:
+        taken = (torch.ones(1, 4, dtype=torch.int8),)
+        program = zoo_builds.to_xnnpack(torch.nn.ReLU(), taken)
+        build.method(torch.nn.ReLU(), (torch.ones(1, 4),))
+        return bytes(program.buffer)
+
+    made = export(Case("any", "any", "any", build, is_build=True), "built")
+    judged = compare(Cell("built", "any"), outcomes(made), None, load_releases().release(release)).verdict
+    assert judged.reason.endswith(
+        "ZooError: case 'any' declares input 0 of forward as float32[1, 4], and the program takes int8[1, 4]; a "
+        "program with quantized inputs is declared by what it takes: build.recorded(inputs, outputs)"
+    )
+    assert judged.detail == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"any bytes at all, and no program", b"PK\x03\x04" + bytes(60)])

@@ -243,7 +243,9 @@ def _details(group: Group) -> Iterator[str]:
     """Yield which tensors and operators of the cause's specimen differ, where that says more than its title."""
     member = group.specimen
     details = [
-        detail for edit, detail in member.edits.items() if detail and detail not in (edit.what, str(edit))
+        edit.of_cell(detail)
+        for edit, detail in member.edits.items()
+        if detail and detail not in (edit.what, str(edit))
     ]
     if details:
         yield f"in {member.proposal.cell}:"

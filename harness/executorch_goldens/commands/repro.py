@@ -16,6 +16,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
+from executorch_goldens.repro.edited import Edited
 from executorch_goldens.repro.issue import issue
 from executorch_goldens.repro.reproduction import Options, Repro, confirm, say
 from executorch_goldens.running.selection import load_cells, require_flatc, select
@@ -29,6 +30,8 @@ from executorch_goldens.workers.worker import with_harness
 
 #: One seed for each order of issue #19045.
 VARIATIONS = "0,4"
+#: Environment variable of the process in the toolchain's Python: where its ExecuTorch comes from, in words.
+SOURCE = "GOLDENS_REPRO_SOURCE"
 #: Options with one value.
 OPTIONS = ("output", "variations", "toolchain", "jobs", "export_timeout")
 
@@ -64,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     toolchain = _toolchain(wanted, arguments.toolchain)
     release, interpreter = toolchain.release, toolchain.python
     if toolchain.site_packages != Path(sysconfig.get_path("purelib")):
-        return _elsewhere(interpreter, arguments)
+        return _elsewhere(toolchain, arguments)
     models = config.load().zoos(arguments.models)
     cell = _cell(arguments.cell, load_cells(models, release))
     if cell.target == targets.BUILD:
@@ -85,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.export_timeout,
     )
     with tempfile.TemporaryDirectory(prefix="goldens-repro-") as folder:
-        script = Repro(cell, release, interpreter, asked, Path(folder)).script(arguments.minimize)
+        edited = Edited.of(toolchain, os.environ.get(SOURCE, toolchain.source))
+        script = Repro(cell, release, interpreter, asked, Path(folder), edited).script(arguments.minimize)
         seen = confirm(script.text, interpreter)
     say(f"the script by itself: {seen}")
     text = issue(script, cell.target, release, seen) if arguments.issue else script.text
@@ -106,14 +110,16 @@ def _toolchain(wanted: str, named: str | None) -> Toolchain:
     return toolchain
 
 
-def _elsewhere(interpreter: Path, arguments: argparse.Namespace) -> int:
+def _elsewhere(toolchain: Toolchain, arguments: argparse.Namespace) -> int:
     """Run the command in the environment of the release: graphs are changed by the torch that exported them."""
+    interpreter = toolchain.python
     given = {**vars(arguments), "toolchain": interpreter}
     words = [f"--{name.replace('_', '-')}={given[name]}" for name in OPTIONS if given[name] is not None]
     words += [f"--models={module}" for module in arguments.models or ()]
     words += [f"--{name}" for name in ("minimize", "issue") if getattr(arguments, name)]
     command = [*with_harness(interpreter, handing.MAIN), "repro", arguments.release, arguments.cell, *words]
-    return subprocess.run(command, env=worker_environment(interpreter, 0)).returncode
+    environment = {**worker_environment(interpreter, 0), SOURCE: toolchain.source}
+    return subprocess.run(command, env=environment).returncode
 
 
 def _cell(name: str, cells: Sequence[Cell]) -> Cell:

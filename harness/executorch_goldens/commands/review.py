@@ -25,6 +25,7 @@ from executorch_goldens.review.declaring import declare, declare_in, entries
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.expecting import expect, update
 from executorch_goldens.review.groups import Group, Member, grouped
+from executorch_goldens.review.listing import EXPECT
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.review.session import Session
@@ -33,7 +34,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 
 #: The forms of the command, and the options of each.
-TERMINAL, LIST, ACCEPT, REJECT, EXPECT = "the terminal", "--list", "--accept", "--reject", "--expect"
+TERMINAL, LIST, ACCEPT, REJECT = "the terminal", "--list", "--accept", "--reject"
 DECIDE = "--accept with --expect"
 OPTIONS = {
     TERMINAL: (FEWER,),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.files import untrusted
-from executorch_goldens.running import options
+from executorch_goldens.running import options, reporting
 from executorch_goldens.running.plan import plan
 from executorch_goldens.settings.arguments import with_short
 from executorch_goldens.toolchains import handing
@@ -88,7 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
     """
     words = list(_long(arguments.forwarded))
     called = os.environ.pop(CALLED_AS, "") or shlex.join(["goldens", "run", *arguments.forwarded])
-    handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called})
+    # A report is drawn where the command was typed: no release's environment has what draws.
+    drawing = os.environ.get(reporting.PYTHON, sys.executable)
+    handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called, reporting.PYTHON: drawing})
     if arguments.plan:
         for line in plan(options.read(arguments, words)).lines():
             print(untrusted.escape_controls(line))

@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import functools
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -26,7 +27,8 @@ from executorch_goldens.artifact import (
     Sample,
     Tensor,
 )
-from executorch_goldens.decode import Decoded, DecodeError, Schemas, bundled, decode
+from executorch_goldens.decode import Decoded, DecodeError, Schemas, Value, bundled, decode
+from executorch_goldens.decode.pte import DTYPES
 from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.building import Build, Built, Method
 from executorch_goldens.exporting.calls import Call
@@ -262,6 +264,8 @@ class BuiltExport(Export):
             return lowered
         self.stage = MODEL
         self.ways = list(self.all_ways())
+        for way in self.ways:
+            self.require_inputs(way)
         self.made = lowered = dataclasses.replace(
             lowered, methods=tuple(self.scales_by_method()), scales=self.ways[0].scales if self.ways else ()
         )
@@ -403,6 +407,27 @@ class BuiltExport(Export):
         for order in self.build.orders:
             for end in range(2, len(order) + 1):
                 yield self.ordered(order[:end])
+
+    def require_inputs(self, way: Way) -> None:
+        """Raise `ZooError` where a method takes inputs of other types than its declaration gives."""
+        plan = next((each for each in self.decoded.graphs if each.name == way.method), None)
+        if plan is None or len(way.order) > 1 or not way.samples:
+            return
+        ((_, given),) = way.for_runtime(next(iter(way.samples.values()))[:1])
+        taken = [plan.values[name] for name in plan.inputs]
+        for number, (value, leaf) in enumerate(zip(taken, given, strict=False)):
+            wanted = _type(value, leaf) if isinstance(leaf, torch.Tensor) else ""
+            declared = f"{dtype_name(leaf)}{list(leaf.shape)}" if wanted else ""
+            if wanted != declared:
+                quantized = (
+                    "; a program with quantized inputs is declared by what it takes: build.recorded(inputs, outputs)"
+                    if leaf.is_floating_point() and "int" in wanted
+                    else ""
+                )
+                raise ZooError(
+                    f"case {self.case.name!r} declares input {number} of {way.method} as {declared}, and the program "
+                    f"takes {wanted}{quantized}"
+                )
 
     def way(self, methods: Sequence[str]) -> Way:
         way = Way(self, methods)
@@ -586,10 +611,31 @@ class BuiltExport(Export):
             found = worst(sample.floats, sample.outputs)
             if found is not None and found[1] < floor:
                 name = f" of {sample.method}" if sample.method else ""
-                return Lost(
-                    found[0], found[1], floor, (f"which quantization{name} loses it is not looked for",)
-                )
+                why = f"which quantization{name} loses it is not looked for"
+                return Lost(found[0], found[1], floor, (why,), named=False)
         return None
+
+
+#: Names of torch's types by the letters of a codec's.
+KINDS = {"i": "int", "u": "uint", "f": "float", "bf": "bfloat", "c": "complex", "bool": "bool"}
+
+
+def dtype_name(tensor: torch.Tensor) -> str:
+    """Return the name of a tensor's dtype, without torch's."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _type(value: Value, declared: torch.Tensor) -> str:
+    """Return the type of a program's input in torch's words; empty where that is not known.
+
+    A program has the largest sizes of dynamic dimensions.
+    """
+    found = re.fullmatch(r"([a-z]+)(\d*)", DTYPES[value.dtype].name) if value.dtype in DTYPES else None
+    if found is None or value.shape is None:
+        return ""
+    is_dynamic = "shape_dynamism" in value.attributes and len(value.shape) == declared.dim()
+    shape = declared.shape if is_dynamic else value.shape
+    return f"{KINDS[found[1]]}{found[2]}{list(shape)}"
 
 
 def exported(module: torch.nn.Module, example: Example) -> torch.nn.Module:

@@ -399,7 +399,8 @@ class Export:
             with self.lowering.eager():
                 return Lost(index, ratio, floor, run_apart(look, LOOKING))
         except ApartError as error:
-            return Lost(index, ratio, floor, (f"which quantization loses it is not known: {error}",))
+            why = f"which quantization loses it is not known: {error}"
+            return Lost(index, ratio, floor, (why,), named=False)
 
     def lower(self, example: Example) -> EdgeProgramManager:
         """Run eagerly, export, quantize where the target does, and lower."""

@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, PassRun
+from executorch_goldens.artifact import EXPORTED, STAGE, Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
+from executorch_goldens.errors import some
 from executorch_goldens.goldens import equality, golden, rendering, weights
 from executorch_goldens.goldens.accuracy import EQUAL
 from executorch_goldens.goldens.compact import compact, recorded_runs
@@ -136,7 +137,41 @@ def _diverging(
         None,
         (golden.GoldenError,),
     )
-    return dataclasses.replace(judged, divergence=found, detail=(*diagnoses.failed, *judged.detail))
+    if found is not None and judged.name in verdict.DISAGREEING and found.name == weights.MODEL:
+        # How the programs of two models differ explains nothing.
+        judged = dataclasses.replace(judged, reason=found.line, detail=(*judged.detail[:1], STEADY))
+    if judged.name == "corrupt" and reviewed is None and found is None:
+        judged = dataclasses.replace(judged, detail=(*judged.detail, UNTRACED))
+    made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
+    delegates = tuple(each.backend_id for each in made.delegates) if isinstance(made, Lowered) else None
+    detail = (*diagnoses.failed, *judged.detail)
+    return dataclasses.replace(judged, divergence=found, detail=detail, delegates=delegates)
+
+
+#: Of a wrong program without a golden.
+UNTRACED = "no pass is named: there is no golden whose passes its passes could be compared with"
+#: The way out for a case that is another model each time.
+STEADY = "give it the same each time: draw from `data`, or after torch.manual_seed"
+
+
+def _unsteady(one: Outcome, other: Outcome) -> str:
+    """Return that a case gives two variations different models; empty where it does not, or that is not known.
+
+    The weights of a build's modules are recorded. Any other model is another one where the graph that is exported,
+    which has its weights, differs, and eager's outputs do.
+    """
+    made = [each.result.result for each in (one, other) if isinstance(each.result, Artifact)]
+    programs = [each for each in made if isinstance(each, Lowered)]
+    if len(programs) < 2:
+        return ""
+    if names := weights.changed(*map(rendering.model_of, programs)):
+        return f"the case is the cause: its weights differ before anything is lowered: {some(names)}"
+    first, second = (next(iter(passes(each)), None) for each in (one, other))
+    is_first = first is not None and (first.pipeline, first.name) == (STAGE, EXPORTED)
+    expected = [[sample.expected for sample in each.samples] for each in programs]
+    if is_first and first != second and expected[0] != expected[1]:
+        return "the case is the cause: its model differs before anything is lowered, and eager gives other outputs"
+    return ""
 
 
 def _divergence(
@@ -149,8 +184,10 @@ def _divergence(
     """
     recorded = recorded_runs(reviewed, passes(outcomes[0])) if reviewed else None
     if judged.name in verdict.DISAGREEING:
-        one, other = (passes(group[0]) for group in verdict.group_by_content(outcomes)[:2])
-        return divergence.divergence(one, other, recorded or ())
+        one, other = (group[0] for group in verdict.group_by_content(outcomes)[:2])
+        if line := _unsteady(one, other):
+            return divergence.Divergence(line, weights.MODEL)
+        return divergence.divergence(passes(one), passes(other), recorded or ())
     artifact = outcomes[0].result
     if not isinstance(artifact, Artifact):
         return None

@@ -23,6 +23,7 @@ from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import directions
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.goldens.rendering import data_file, decode_data, decode_delegates
+from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
@@ -37,7 +38,7 @@ from executorch_goldens.judging.rightness import (
     wrong_outputs,
     wrongs,
 )
-from executorch_goldens.registry import FAILS, UNDELEGATED
+from executorch_goldens.registry import FAILS, UNDELEGATED, ZooError
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.structure import Renames, compare
 from executorch_goldens.targets import better_conditioned
@@ -97,6 +98,8 @@ class Verdict:
         Of a program that is wrong in nothing but its outputs.
     attribution
         The factor that it follows, where that is known or was sought.
+    delegates
+        Backend ids of the delegates of its program; None where none was made.
     """
 
     cell: Cell
@@ -111,11 +114,17 @@ class Verdict:
     divergence: Divergence | None = None
     excess: Excess | None = None
     attribution: Attribution | None = None
+    delegates: tuple[str, ...] | None = None
 
     @property
     def is_of_harness(self) -> bool:
         """True if the harness itself failed: the program was not judged."""
         return self.name == "crashed" and f": {OF_HARNESS}" in self.reason
+
+    @property
+    def blames_case(self) -> bool:
+        """True if variations disagree because the case gives them different models."""
+        return self.name in DISAGREEING and self.divergence is not None and self.divergence.name == MODEL
 
     @property
     def accepted(self) -> bool:
@@ -137,8 +146,9 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
         return _objection_to_failure(cell, result)
     useless = _useless(cell, result)
     if wrong := list(wrongs(result)):
-        # An infinite scale, for instance, explains what no program makes right.
-        explained = (useless.reason, *useless.detail) if useless is not None else ()
+        # An infinite scale, for instance, explains what no program makes right; less is not enough for a wrong one.
+        lost = result.lost
+        explained = (useless.reason, *lost.lines) if useless is not None and lost is not None else ()
         return Verdict(cell, "corrupt", wrong[0], (*wrong[1:], *explained), excess=excess(result))
     return useless or _imprecise(cell, result) or _unchecked(cell, result)
 
@@ -160,12 +170,12 @@ def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
     )
     output = f"output {lost.output} is {left}"
     reason = f"useless quantization: {output}, and the floor of {cell.target} is {lost.floor:g} dB"
-    way_out = "keep the named values in float, or give them a different range"
-    if math.isfinite(lost.sqnr):
-        accepted = math.floor(lost.sqnr) - 1
-        way_out += f'; if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}'
+    ways = ["keep the named values in float, or give them a different range"] if lost.named else []
+    # Less than the noise is no signal.
+    if math.isfinite(lost.sqnr) and (accepted := math.floor(lost.sqnr) - 1) > 0:
+        ways.append(f'if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}')
     failure = (f"and it does not lower: {_message(result)}",) if isinstance(result, Failure) else ()
-    return Verdict(cell, "imprecise", reason, (*lost.lines, *failure, way_out))
+    return Verdict(cell, "imprecise", reason, (*lost.lines, *failure, *(["; ".join(ways)] if ways else ())))
 
 
 def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
@@ -229,7 +239,9 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
         reason = f"the machine had too little for this export: {message}"
         return Verdict(cell, "failed", reason, _tail(failure.traceback))
     if failure.stage == "model":
-        return Verdict(cell, "failed", f"the case itself does not run: {message}", _tail(failure.traceback))
+        # What a declaration got wrong is in no file of the harness.
+        told = () if failure.type.endswith(ZooError.__name__) else _tail(failure.traceback)
+        return Verdict(cell, "failed", f"the case itself does not run: {message}", told)
     if failure.stage == "run":
         validation = failure.made.validation if failure.made is not None else None
         invalid = validation.invalid if validation is not None else ()

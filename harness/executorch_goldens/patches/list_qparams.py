@@ -91,4 +91,5 @@ PATCH = Patch(
     fits=FITS,
     install=_install,
     verdicts={"corrupt": ""},
+    delegates=1,
 )

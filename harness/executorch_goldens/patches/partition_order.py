@@ -123,4 +123,5 @@ PATCH = Patch(
     fits=FITS,
     install=_install,
     verdicts={"order-only": "", "unstable": ""},
+    delegates=2,
 )

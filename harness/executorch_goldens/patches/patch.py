@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from executorch_goldens.patches.guard import Fits
+from executorch_goldens.targets import BACKEND_IDS, backends_of
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Patch:
         Why no function needs a digest; None where `known` names functions.
     verdicts
         Those that a cell may have for want of the patch, each to what its message contains then: empty for any message.
+    delegates
+        The fewest that a program has which is different without it.
     """
 
     name: str
@@ -38,3 +41,10 @@ class Patch:
     install: Callable[[str], None]
     unguarded: str | None = None
     verdicts: Mapping[str, str] = field(default_factory=dict)
+    delegates: int = 0
+
+    def matters(self, release: str, backend_ids: Sequence[str]) -> bool:
+        """Return whether a program with delegates of these backends may be different without the patch."""
+        edited = backends_of(self.fits.get(release, ()))
+        concerned = [each for each in backend_ids if not edited or BACKEND_IDS.get(each) in edited]
+        return len(concerned) >= self.delegates

@@ -99,4 +99,5 @@ PATCH = Patch(
     fits=FITS,
     install=_install,
     verdicts={"corrupt": ""},
+    delegates=1,
 )

@@ -119,6 +119,22 @@ class Page:
         return self.labels == self.found.sides
 
     @property
+    def commands(self) -> dict[str, str]:
+        """Commands by purpose: none accepts what is accepted, or a cell of a cause that makes others wrong."""
+        unacceptable = self.found.kind == ACCEPTED or (self.group is not None and bool(self.group.wrong))
+        return {
+            what: words
+            for what, words in self.evidence.commands.items()
+            if what != "accept" or not unacceptable
+        }
+
+    @property
+    def message(self) -> list[str]:
+        """The lines of the run's message that are nowhere else on the page."""
+        shown = {self.evidence.diverging, self.evidence.follows, self.found.row["reason"], *self.changes}
+        return [line for line in self.evidence.message if line.strip() not in shown]
+
+    @property
     def pipelines(self) -> list[tuple[str, list[Step]]]:
         return passes.by_pipeline(self.timeline)
 
@@ -171,17 +187,8 @@ def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
         failing=departing,
         tensors=list(tensors.constants(listings, labels, evidence)),
         origins=origins.read(found.folder, "" if labels == found.sides else labels[1]),
-        changes=[_change(str(edit), of_cell) for edit, of_cell in member.edits.items()],
+        changes=[edit.of_cell(detail) for edit, detail in member.edits.items()],
     )
-
-
-def _change(edit: str, of_cell: str) -> str:
-    """Return an edit with a cell's detail, which may repeat it.
-
-    >>> _change("CLAMP.max", "CLAMP.max: 6 -> 2"), _change("CONV2D lost", "")
-    ('CLAMP.max: 6 -> 2', 'CONV2D lost')
-    """
-    return of_cell if of_cell.startswith(edit) else edit + (f": {of_cell}" if of_cell else "")
 
 
 def _numerics(member: Member) -> str:

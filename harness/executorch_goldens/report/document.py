@@ -59,7 +59,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> Iterator[str]:
     environment.filters["error"] = lambda member: benign.shown(member.proposal, member.before)
     environment.globals.update(
         signs=SIGNS,
-        headings=listing.HEADINGS,
+        states=listing.STATE_WORDS,
         quantities=config.QUANTITIES,
         count=count,
         rejected=gathered.decided.reasons,
@@ -119,7 +119,7 @@ def _cause(template: jinja2.Template, group: Group, rejected: Mapping[str, str])
         facts=list(listing.facts(group, rejected)),
         members=sorted(group.members, key=_severity),
         doubt=doubt.doubt(group),
-        although=doubt.ALTHOUGH,
+        actions=listing.actions(group),
     )
 
 
@@ -130,8 +130,8 @@ def _cell(template: jinja2.Template, found: Found, group: Group | None, gathered
     return template.render(page=weakref.proxy(page))
 
 
-def _severity(member: Member) -> tuple[int, str]:
-    return list(SIGNS).index(member.proposal.verdict), member.proposal.name
+def _severity(member: Member) -> tuple[int, float, str]:
+    return list(SIGNS).index(member.proposal.verdict), -member.error, member.proposal.name
 
 
 def linked(text: str) -> Markup:

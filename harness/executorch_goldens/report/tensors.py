@@ -23,6 +23,9 @@ MOST_SQUARES = 1024
 BARS = 32
 #: Squares beside each other that a phone shows at their size.
 WIDEST = 20
+#: Pixels of a square: those of a small tensor are large. A picture of few columns is this wide, and of few rows this
+#: high, unless its squares were too large or too small.
+SMALLEST, LARGEST, WIDTH, HEIGHT = 8, 40, 320, 480
 #: Squares that the gap between two channels is wide.
 CHANNEL_GAP = 0.5
 
@@ -60,6 +63,8 @@ class Picture:
         Of a small tensor.
     across
         Elements of the last dimension.
+    largest
+        The value of the strongest colour.
     bars
         Of a large one: how many numbers are in each of `BARS` equal parts between `least` and `most`.
     """
@@ -68,6 +73,7 @@ class Picture:
     facts: str
     squares: Sequence[Square] = ()
     across: int = 1
+    largest: float = 0.0
     bars: Sequence[int] = ()
     least: float = 0.0
     most: float = 0.0
@@ -79,6 +85,12 @@ class Picture:
     @property
     def rows(self) -> float:
         return 1 + max((square.row for square in self.squares), default=0)
+
+    @property
+    def width(self) -> float:
+        """Pixels, of which a page may show fewer."""
+        side = min(WIDTH / self.columns, HEIGHT / self.rows)
+        return self.columns * min(max(side, SMALLEST), LARGEST)
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,7 @@ class Error:
         """`used` in words.
 
         >>> Error("output 0", "example", "seed0-heap0", 1.0, 1e-9, 1e9, 1, 1).part
-        'more than 1,000 times'
+        '1e+09 times'
         >>> Error("output 0", "example", "seed0-heap0", 1.0, 0.0, float("inf"), 1, 1).part
         'none is allowed'
         """
@@ -277,8 +289,10 @@ def picture(
     if title == "difference" and apart is not None:
         facts += f", {np.count_nonzero(apart)} of {numbers.size} differ"
     if numbers.size <= MOST_SQUARES:
-        squares = list(_squares(numbers, max(abs(least), abs(most)), apart))
-        return Picture(title, facts, squares, across=numbers.shape[-1] if numbers.ndim else 1)
+        largest = max(abs(least), abs(most))
+        squares = list(_squares(numbers, largest, apart))
+        across = numbers.shape[-1] if numbers.ndim else 1
+        return Picture(title, facts, squares, across=across, largest=largest)
     finite = numbers[np.isfinite(numbers)]
     bars = np.histogram(finite, BARS, (least, most) if most > least else (least - 0.5, least + 0.5))[0]
     return Picture(title, facts, bars=bars.tolist(), least=least, most=most)

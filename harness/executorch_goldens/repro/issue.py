@@ -23,11 +23,14 @@ class Script:
         The defect of the cell's program, or of the smaller one.
     subject
         The origin of the program, for a reader.
+    source
+        The checkout whose sources replace the release's; empty for the release as published.
     """
 
     text: str
     defect: Defect
     subject: str
+    source: str = ""
 
 
 def issue(script: Script, target: str, release: Release, seen: str) -> str:
@@ -52,6 +55,7 @@ def issue(script: Script, target: str, release: Release, seen: str) -> str:
             subject=script.subject,
             script=script.text,
             stack=release.stack(),
+            source=script.source,
             python=platform.python_version(),
             platform=platform.platform(),
         )

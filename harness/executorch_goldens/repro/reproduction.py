@@ -14,6 +14,7 @@ from executorch_goldens import releases, variations
 from executorch_goldens.artifact import Cell
 from executorch_goldens.repro import alone, candidate
 from executorch_goldens.repro.defect import Defect, NotShownError, find, signature
+from executorch_goldens.repro.edited import Edited
 from executorch_goldens.repro.issue import Script
 from executorch_goldens.repro.script import quantization, script
 from executorch_goldens.settings.exports import Machine, Settings
@@ -59,6 +60,8 @@ class Repro:
     ----------
     folder
         For the program under trial.
+    edited
+        See `executorch_goldens.repro.script.script`.
     """
 
     def __init__(
@@ -68,10 +71,13 @@ class Repro:
         interpreter: Path,
         options: Options,
         folder: Path,
+        edited: Edited | None = None,
     ) -> None:
         self.cell = cell
         self.release = release
-        self.name = f"{cell} on ExecuTorch {release.version}"
+        self.edited = edited
+        sources = f" with the sources of {edited.source}" if edited is not None else ""
+        self.name = f"{cell} on ExecuTorch {release.version}{sources}"
         self.tried = 0
         self.case = load_zoo(options.models)[cell.case]
         self.settings = quantization(cell.target, self.case.quantization)
@@ -130,8 +136,8 @@ class Repro:
             shown = self.shown(program, defect.seeds)
             say(f"minimized from {whole} nodes to {program.nodes}, {self.tried} programs tried")
             subject = f"Minimized from {self.cell}: {whole} nodes to {program.nodes}."
-        text = script(program, shown, self.release, self.cell.target, self.settings, subject)
-        return Script(text, shown, subject)
+        text = script(program, shown, self.release, self.cell.target, self.settings, subject, self.edited)
+        return Script(text, shown, subject, self.edited.source if self.edited is not None else "")
 
     def judge(self) -> Defect:
         """Return the defect of the cell under the first hash seed, or else under all of them."""

@@ -11,6 +11,7 @@ import jinja2
 
 from executorch_goldens.releases import Release
 from executorch_goldens.repro.defect import Defect, NotShownError
+from executorch_goldens.repro.edited import Edited
 from executorch_goldens.targets import TOSA, Quantization, Target, find
 
 if TYPE_CHECKING:
@@ -83,7 +84,13 @@ def templates() -> jinja2.Environment:
 
 
 def script(
-    program: Program, defect: Defect, release: Release, target: str, settings: str, subject: str
+    program: Program,
+    defect: Defect,
+    release: Release,
+    target: str,
+    settings: str,
+    subject: str,
+    edited: Edited | None = None,
 ) -> str:
     """Return the text of a script that shows `defect`.
 
@@ -93,6 +100,8 @@ def script(
         The result of `quantization`.
     subject
         The origin of the program, for a reader.
+    edited
+        The edit of the release that shows it; None for the release as published.
     """
     declared = find(target)
     tosa = declared.backend == TOSA
@@ -102,6 +111,7 @@ def script(
     two_processes = defect.kind in ("follows-seed", "crashes")
     standard = {"import os", "import sys", "" if two_processes else "import traceback"}
     standard |= {f"import {name}" for name in STANDARD.get(defect.kind, ())}
+    standard |= {"import hashlib"} if edited is not None and edited.files else set()
     kernels = _kernels(program) if (runs and not tosa) or emits(defect) else ()
     standard |= {"import importlib"} if kernels else set()
     torch_imports = {"import torch", *_imports(declared, settings, defect, runs)}
@@ -130,6 +140,7 @@ def script(
             dynamic=", dynamic_shapes=dynamic_shapes" if program.shapes() else "",
             dtype=declared.dtype,
             bits=BITS.get(declared.dtype, ()) if tosa else (),
+            edited=edited,
             float8=declared.dtype.startswith("float8"),
             tolerances=list(defect.tolerances),
         )

@@ -13,8 +13,8 @@ from executorch_goldens.goldens.reading import reading
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.structure import ConstantChanged, compare
 
-#: Beyond this many times its tolerance an error is simply wrong.
-MOST_TIMES = 1000
+#: From here on a number is shorter with an exponent.
+LONGEST = 1e6
 
 #: A cell, its golden and what it proposes.
 Compared = tuple[Proposal, Texts | None, Texts | None]
@@ -70,14 +70,14 @@ def against(part: float) -> str:
 def times(part: float) -> str:
     """Return how often an error takes its tolerance.
 
-    >>> times(0.0333), times(2.5), times(1e9), times(math.inf)
-    ('0.0333', '2.5 times', 'more than 1,000 times', 'none is allowed')
+    >>> times(0.0333), times(2.5), times(12345.6), times(1e9), times(math.inf)
+    ('0.0333', '2.5 times', '12,346 times', '1e+09 times', 'none is allowed')
     """
     if math.isinf(part):
         return "none is allowed"
-    if part > MOST_TIMES:
-        return f"more than {MOST_TIMES:,} times"
-    return f"{part:.3g} times" if part > 1 else f"{part:.3g}"
+    if part <= 1:
+        return f"{part:.3g}"
+    return f"{part:,.0f} times" if 1000 <= part < LONGEST else f"{part:.3g} times"
 
 
 def moved(before: Texts | None, after: Texts | None) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from executorch_goldens.files.wording import count
-from executorch_goldens.review.groups import PENDING, Group
+from executorch_goldens.review.groups import PENDING, UNDECIDED, Group
 
 #: Option with which a person accepts the rest of a cause all the same.
 ALTHOUGH = "--although-corrupt-elsewhere"
@@ -16,7 +16,7 @@ def doubt(group: Group) -> str:
 
     A change that is harmless on the samples of one cell may be the one that is wrong in the next.
     """
-    if not group.wrong or group.state != PENDING:
+    if not group.wrong or group.state not in (PENDING, UNDECIDED):
         return ""
     names = [f"{member.proposal.cell} ({member.proposal.verdict})" for member in group.wrong[:SHOWN_CELLS]]
     more = f" and {len(group.wrong) - SHOWN_CELLS} more" if len(group.wrong) > SHOWN_CELLS else ""

@@ -55,6 +55,15 @@ class Edit:
     def __str__(self) -> str:
         return f"{WORDS.get(self.kind, '')}{self.what}"
 
+    def of_cell(self, detail: str) -> str:
+        """Return it with a cell's detail, which may repeat it.
+
+        >>> clamp = Edit("attributes", "CLAMP.max")
+        >>> clamp.of_cell("CLAMP.max: 6 -> 2"), clamp.of_cell(""), Edit("operators", "CAST gained").of_cell("+1")
+        ('CLAMP.max: 6 -> 2', 'CLAMP.max', 'CAST gained: +1')
+        """
+        return detail if detail.startswith(str(self)) else str(self) + (f": {detail}" if detail else "")
+
     @property
     def place(self) -> tuple[int, str]:
         """The place that a title names."""

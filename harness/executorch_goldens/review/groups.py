@@ -30,8 +30,8 @@ from executorch_goldens.review.edits import TEXT, Edit, Quantities, edits, quant
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.targets import TARGETS
 
-#: What may be done about a group: it may be accepted; it may be if a person expects it as well; its cells have to run
-#: again; it may not be recorded.
+#: What may be done about a group: it may be accepted; it may be with an option by which a person decides something as
+#: well; its cells have to run again; it may not be recorded.
 STATES = PENDING, UNDECIDED, OUTDATED, BARRED = ("pending", "undecided", "out of date", "barred")
 #: Hexadecimal digits of a group's name and of a cause's.
 DIGITS = 8
@@ -316,7 +316,7 @@ def grouped(
     labels: Labels = OF_RUN,
     held: Callable[[Member], Member] = lambda member: member,
 ) -> list[Group]:
-    """Return the groups, undecided ones first, then those of a state as `worst_first`; recorded cells are in none.
+    """Return the groups as `worst_first`; recorded cells are in none.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def grouped(
     for sized in found.values():
         members = [member for _, _, member in sorted(sized, key=lambda each: each[:2])]
         groups.append(Group(tuple(members), dict(_unlike(members))))
-    return sorted(worst_first(groups), key=lambda group: STATES.index(group.state))
+    return worst_first(groups)
 
 
 def worst_first(groups: Iterable[Group]) -> list[Group]:
@@ -420,8 +420,11 @@ def seen(
     before, after = _sides(proposal, reviewed, proposed)
     objection = undecided = ""
     if standing is not None and proposal.content is not None:
-        objection, undecided = standing.objection(proposal), standing.undecided(proposal)
+        objection = standing.objection(proposal)
+        undecided = "" if objection else standing.undecided(proposal)
     compared = after is not None and (before is not None or proposal.content is not None)
+    # Programs of two models are not compared: the case is the cause.
+    compared &= proposal.blamed != MODEL or proposal.verdict not in DISAGREEING
     return Member(
         proposal,
         before,

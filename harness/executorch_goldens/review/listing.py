@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden
+from executorch_goldens.judging.updating import FEWER
 from executorch_goldens.judging.verdict import text_difference
 from executorch_goldens.review import benign
-from executorch_goldens.review.doubt import doubt
+from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
 from executorch_goldens.structure import ConstantChanged, compare
 
@@ -17,41 +18,53 @@ from executorch_goldens.structure import ConstantChanged, compare
 SHOWN_LINES = 8
 #: Cells that a list names.
 SHOWN_CELLS = 6
-#: Headings of the groups by state.
-HEADINGS = {
+#: What may be done about a group, by its state.
+STATE_WORDS = {
     PENDING: "to review",
-    UNDECIDED: "to decide: --accept GROUP --expect records these, and that they are expected",
+    UNDECIDED: "to decide: what accepts it names the option that it takes",
     OUTDATED: "out of date: run the cells again",
     BARRED: "cannot be recorded: wrong, or not reproducible",
 }
+#: Option that records with failures, and programs that delegate nothing, that they are expected.
+EXPECT = "--expect"
 
 
 def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[str]:
-    """Yield every group with its specimen and the possible actions.
+    """Yield every group, worst first, with its specimen and the possible actions.
 
     Parameters
     ----------
     rejected
         Reasons by `Group.cause`.
     """
-    for state, heading in HEADINGS.items():
-        of_state = [group for group in groups if group.state == state]
-        if of_state:
-            cells = sum(len(group.members) for group in of_state)
-            yield f"{heading}: {count(len(of_state), 'cause')}, {count(cells, 'cell')}"
-            for group in of_state:
-                yield ""
-                yield f"{group.name}  {group.head}"
-                yield from (f"  {line}" for line in facts(group, rejected))
-                for member in group.specimens[1:]:
-                    found = (member.proposal.verdict, benign.shown(member.proposal, member.before))
-                    yield f"  see also {member.proposal.name}: {', '.join(filter(None, found))}"
-                yield f"  for example {group.specimen.proposal.name}:"
-                shown = list(difference(group.specimen))
-                yield from (f"    {line}" for line in shown[:SHOWN_LINES])
-                if len(shown) > SHOWN_LINES:
-                    yield f"    … {len(shown) - SHOWN_LINES} more lines"
-            yield ""
+    yield f"{count(len(groups), 'cause')}, {count(sum(len(group.members) for group in groups), 'cell')}, worst first"
+    for group in groups:
+        yield ""
+        yield f"{group.name}  {group.head}"
+        yield f"  {STATE_WORDS[group.state]}"
+        yield from (f"  {line}" for line in facts(group, rejected))
+        for member in group.specimens[1:]:
+            found = (member.proposal.verdict, benign.shown(member.proposal, member.before))
+            yield f"  see also {member.proposal.name}: {', '.join(filter(None, found))}"
+        yield f"  for example {group.specimen.proposal.name}:"
+        shown = list(difference(group.specimen))
+        yield from (f"    {line}" for line in shown[:SHOWN_LINES])
+        if len(shown) > SHOWN_LINES:
+            yield f"    … {len(shown) - SHOWN_LINES} more lines"
+        yield from (f"  {what}: {command}" for what, command in actions(group).items())
+
+
+def actions(group: Group) -> dict[str, str]:
+    """Return the commands that accept a group, where it may be, and reject it."""
+    found = {"reject": f'goldens review --reject {group.name} --reason "…"'}
+    if group.state not in (PENDING, UNDECIDED):
+        return found
+    # The words of a decision name its option.
+    decisions = " ".join(member.undecided for member in group.recordable)
+    options = [ALTHOUGH] if doubt(group) else []
+    options += [option for option in (EXPECT, FEWER) if option in decisions]
+    accept = " ".join(["goldens review --accept", group.name, *options])
+    return {"accept": accept, **found} if not group.wrong else {**found, "accept": accept}
 
 
 def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:

@@ -175,7 +175,7 @@ class Session:
                 self.message = f"not accepted: {self.doubt}"
                 return False
             return True
-        self.message = f"not accepted: {listing.HEADINGS[self.group.state]}"
+        self.message = f"not accepted: {listing.STATE_WORDS[self.group.state]}"
         return False
 
     def _with(self, members: Sequence[Member]) -> Mapping[str, Member]:
@@ -245,7 +245,7 @@ class Session:
             yield from listing.cells(self.group, self.decisions.accepted)
             return
         if self.group.state != PENDING:
-            yield listing.HEADINGS[self.group.state]
+            yield listing.STATE_WORDS[self.group.state]
         if not self.view:
             yield from listing.facts(self.group, {**self.before, **self.decisions.rejected})
             yield ""

@@ -11,7 +11,7 @@ from typing import Any
 from executorch_goldens import patches, releases
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.judging import expectations, updating
 from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.results import provenance
@@ -60,11 +60,18 @@ class Standing:
         """Return the decision that the proposal needs and nobody has taken; empty if there is none."""
         what = expectations.kind(proposed := proposal.texts())
         if self.expecting or not what or proposal.expected == what:
-            return ""
+            return self._fewer(proposal, proposed)
         stated = self._once("expected", proposal, lambda _: expectations.read(self.goldens))
         cases = not roots.is_compact(self.goldens)
         here = Expectations(self.goldens, proposal.release, stated, cases=cases)
-        return here.missing(proposal.cell, proposed)
+        return here.missing(proposal.cell, proposed) or self._fewer(proposal, proposed)
+
+    def _fewer(self, proposal: Proposal, proposed: Texts) -> str:
+        """Return that fewer variations agree on a proposal than on its golden; empty where as many do, or may."""
+        if self.fewer or proposal.replaces is None:
+            return ""
+        texts = golden.read(golden.directory(self.goldens / proposal.release, proposal.cell))
+        return updating.fewer(texts, proposed) if texts is not None else ""
 
     def refreshed(self) -> Standing:
         """Return the current state."""
@@ -132,13 +139,12 @@ class Standing:
         path = golden.directory(self.goldens / proposal.release, proposal.cell)
         try:
             texts = golden.read(path)
-            proposed = proposal.texts()
+            proposal.texts()
         except (GoldenError, ProposalError) as error:
             return str(error)
         if (golden.digest(texts) if texts is not None else None) != proposal.replaces:
             return f"was compared with a different golden than the one in {path} now: run the cell again"
-        why = "" if texts is None or self.fewer else updating.fewer(texts, proposed)
-        return f"may not replace its golden: {why}" if why else ""
+        return ""
 
 
 def _by_settings(proposal: Proposal) -> list[object]:

@@ -106,8 +106,9 @@ def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection
         and judged.name in patch.verdicts
         and patch.verdicts[judged.name] in message
         and (target is None or target.runs_any(patch.fits.get(release.version, ())))
+        and (judged.delegates is None or patch.matters(release.version, judged.delegates))
     ]
-    if wanting and asked != "auto":
+    if wanting and asked != "auto" and not judged.blames_case:
         named = ", ".join(f"{each.name} ({_corrects(each)})" for each in wanting)
         yield (
             f"patches: exported without {named}, which may be why: "

@@ -26,10 +26,8 @@ def test_a_cause_that_makes_cells_fail_is_a_decision_and_is_listed_so(
     group = titled(proposed, "fails: ")
     assert (group.state, cells(group)) == (UNDECIDED, set(CELLS))
     listed = review("--list").out
-    assert (
-        "to decide: --accept GROUP --expect records these, and that they are expected: 1 cause, 2 cells"
-        in listed
-    )
+    assert "  to decide: what accepts it names the option that it takes\n" in listed
+    assert f"  accept: goldens review --accept {group.name} --expect\n" in listed
     assert "a FAILURE is recorded only if it is expected: in its @case, expects=" in listed
 
 

@@ -24,7 +24,7 @@ from executorch_goldens.results.rows import lock
 from executorch_goldens.review import committing, listing
 from executorch_goldens.review.doubt import ALTHOUGH
 from executorch_goldens.review.edits import edits, quantities
-from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, Group, grouped, seen
+from executorch_goldens.review.groups import BARRED, PENDING, UNDECIDED, Group, grouped, seen
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.run import UNFINISHED
@@ -97,12 +97,12 @@ def test_proposals_of_shards_are_merged_with_their_results(
 def test_cells_with_the_same_edit_by_the_same_pass_are_one_group(proposed: Runner) -> None:
     groups = list(found(proposed).values())
     assert [(group.state, len(group.members)) for group in groups] == [
-        (PENDING, 4),
-        (PENDING, 2),
         (BARRED, 2),
         (BARRED, 1),
+        (PENDING, 4),
+        (PENDING, 2),
     ]
-    constant, fails, corrupt, order = groups
+    corrupt, order, constant, fails = groups
     assert cells(constant) == {f"{target}/alpha" for target in TARGETS}
     assert constant.title == "constants with different values, of the program in torch.export"
     assert cells(fails) == {"xnnpack-fp32/beta", "xnnpack-int8/beta"}
@@ -288,11 +288,15 @@ def test_the_list_shows_each_cause_with_one_specimen_and_exits_with_0(
     said = review("--list")
     assert said.code == cli.SAME
     assert said.err == ""
-    assert "to review: 2 causes, 6 cells" in said.out
-    assert "cannot be recorded: wrong, or not reproducible: 2 causes, 3 cells" in said.out
-    for group in found(proposed).values():
-        assert f"\n{group.name}  {group.head}\n" in said.out
+    assert said.out.startswith("4 causes, 9 cells, worst first\n")
+    heads = [line for line in said.out.splitlines() if line[:1].isalnum()][1:]
+    assert heads == [f"{group.name}  {group.head}" for group in found(proposed).values()]
+    assert said.out.count("  cannot be recorded: wrong, or not reproducible\n") == 2
     assert said.out.count("for example ") == 4
+    corrupt, *_, benign = found(proposed).values()
+    assert f'  reject: goldens review --reject {corrupt.name} --reason "…"\n' in said.out
+    assert f"--accept {corrupt.name}" not in said.out
+    assert f"  accept: goldens review --accept {benign.name}\n" in said.out
 
 
 def test_the_differences_of_a_specimen_are_shown_by_what_they_are_of(proposed: Runner) -> None:
@@ -398,7 +402,7 @@ def test_a_proposal_made_otherwise_is_refused(
         edit(proposed, f"{target}/alpha", **fields)
     review("--accept", name).refused("nothing was recorded", "/alpha", *facts)
     listed = review("--list")
-    assert "out of date: run the cells again: 1 cause, 4 cells" in listed.out
+    assert listed.out.count("  out of date: run the cells again\n") == 1
     for fact in facts:
         assert fact in listed.out
     assert proposed.files() == before
@@ -465,15 +469,16 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     before = proposed.files()
     listed = review("--list").out
     assert "names 3 variations that agree, and this would name 2" in " ".join(listed.split())
+    assert "out of date" not in listed
     standing = Standing(
         Config(REPOSITORY, proposed.goldens, proposed.folder, patches="auto"), proposed.goldens
     )
     every = list(proposals.find(proposed.folder / "sweeps"))
     (partly,) = (each for each in grouped(every, proposed.goldens, standing) if "constants" in each.title)
-    outdated = [member for member in partly.members if member.state == OUTDATED]
-    assert [str(member.proposal.cell) for member in outdated] == ["tosa-fp/alpha"]
+    undecided = [member for member in partly.members if member.state == UNDECIDED]
+    assert [str(member.proposal.cell) for member in undecided] == ["tosa-fp/alpha"]
     with pytest.raises(UsageError, match=r"tosa-fp/alpha .* --variations full, or pass --fewer-variations"):
-        record(outdated, proposed.sweeps.parent, proposed.goldens, standing)
+        record(undecided, proposed.sweeps.parent, proposed.goldens, standing)
     assert proposed.files() == before
     groups = grouped(every, proposed.goldens, replace(standing, fewer=True))
     (whole,) = (each for each in groups if each.title.startswith("constants with different values"))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from executorch_goldens.review.groups import STATES, Group
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.session import Session
 from executorch_goldens.review.standing import Standing
@@ -22,9 +23,14 @@ from tests.commands.review.conftest import TARGETS, Review, edit, found, path_of
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 
+def acceptable_first(proposed: Runner) -> list[Group]:
+    """Return the causes in an order in which the keys of a test meet first what they may accept."""
+    return sorted(found(proposed).values(), key=lambda group: STATES.index(group.state))
+
+
 @pytest.fixture
 def session(proposed: Runner) -> Session:
-    return Session(list(found(proposed).values()), {})
+    return Session(acceptable_first(proposed), {})
 
 
 def pressed(session: Session, keys: str) -> bool:
@@ -111,7 +117,7 @@ def test_a_key_lists_the_cells_of_a_cause_the_largest_growth_of_the_error_first(
 ) -> None:
     measured = {"error": 0.125, "tolerance": 0.25, "used": 0.5, "sqnr": 41.0}
     edit(proposed, "tosa-int/alpha", accuracy=measured)
-    session = Session(list(found(proposed).values()), {})
+    session = Session(acceptable_first(proposed), {})
     pressed(session, "eq")
     head, *rows = session.lines()
     assert head.split("  ")[0] == "cell"
@@ -141,7 +147,7 @@ def test_what_is_shown_of_a_cell_is_what_a_key_asks_for(session: Session) -> Non
 
 
 def test_what_was_rejected_before_is_shown(proposed: Runner) -> None:
-    groups = list(found(proposed).values())
+    groups = acceptable_first(proposed)
     session = Session(groups, {groups[0].cause: "too large"})
     assert next(iter(session.lines())) == "rejected: too large"
 
@@ -162,7 +168,7 @@ def test_what_is_written_is_shown_before_it_is(session: Session) -> None:
 def doubted(proposed: Runner) -> Session:
     """A review whose first cause has three cells that changed, and one that is corrupt."""
     edit(proposed, "tosa-fp/alpha", verdict="corrupt", content=None)
-    return Session(list(found(proposed).values()), {})
+    return Session(acceptable_first(proposed), {})
 
 
 @pytest.mark.parametrize(
@@ -238,12 +244,14 @@ class Terminal:
 
 
 def test_in_a_real_terminal_groups_are_shown_accepted_rejected_and_written(proposed: Runner) -> None:
-    constant, fails, *_ = found(proposed).values()
+    corrupt, _, constant, fails = found(proposed).values()
     terminal = Terminal(proposed)
-    terminal.shows(f"1/4  {constant.title}; 4 changed")
+    terminal.shows(f"1/4  {corrupt.title[:60]}")
+    terminal.press(RIGHT + RIGHT)
+    terminal.shows(f"3/4  {constant.title}; 4 changed")
     terminal.shows("a accept cause")
     terminal.press("a")
-    terminal.shows("2/4")
+    terminal.shows("4/4")
     terminal.press("r")
     terminal.shows("reason: ")
     terminal.press("\x1b")
@@ -255,7 +263,7 @@ def test_in_a_real_terminal_groups_are_shown_accepted_rejected_and_written(propo
     assert terminal.ended() == 0
     terminal.shows("rejected: fails: ")
     assert not any(path_of(proposed, f"{target}/alpha").exists() for target in TARGETS)
-    assert next(iter(found(proposed).values())).cause == fails.cause
+    assert [*found(proposed).values()][-1].cause == fails.cause
 
 
 def test_without_a_terminal_the_way_out_is_said(review: Review) -> None:

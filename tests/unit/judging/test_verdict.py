@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from executorch_goldens.artifact import (
+    EXPORTED,
     OF_HARNESS,
+    STAGE,
     Artifact,
     Casualty,
     Failure,
+    Lost,
     Lowered,
+    PassRun,
+    Sample,
+    Tensor,
 )
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import known, verdict
@@ -25,6 +32,7 @@ from tests.support.making import (
     PROGRAM,
     RENUMBERED,
     WRONG_CAT,
+    artifact,
     failure,
     judged,
     lowered,
@@ -81,6 +89,58 @@ def test_one_program_that_differs_beside_others_that_are_reordered_is_unstable()
     found = judged(lowered(), lowered(REORDERED), lowered(REORDERED, pte=b"other"))
     assert found.name == "unstable"
     assert "3 different artifacts" in found.reason
+
+
+def of_values(expected: float, actual: float) -> Lowered:
+    sides = (Tensor.of(np.full(2, value, np.float32)) for value in (expected, actual))
+    one, other = sides
+    return lowered(pte=str(expected).encode(), samples=(Sample("example", (one,), (other,)),))
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (
+            [
+                replace(lowered(pte=each.encode()), model=(f"forward 0.weight float32[2] sha256 {each}",))
+                for each in "ab"
+            ],
+            "its weights differ before anything is lowered: 0.weight",
+        ),
+        (
+            [
+                artifact(of_values(value, value), PassRun(STAGE, EXPORTED, str(value), True))
+                for value in (1.0, 2.0)
+            ],
+            "its model differs before anything is lowered, and eager gives other outputs",
+        ),
+    ],
+    ids=["weights", "model"],
+)
+def test_a_case_that_gives_other_weights_each_time_is_the_cause_and_no_pass_is(
+    made: list[Lowered | Artifact], why: str
+) -> None:
+    found = compare(CELL, outcomes(*made), None, load().release("1.4.1")).verdict
+    assert (found.name, found.reason) == ("unstable", f"the case is the cause: {why}")
+    assert found.detail == (
+        "variations: seed0-heap0 | seed1-heap1",
+        "give it the same each time: draw from `data`, or after torch.manual_seed",
+    )
+    assert found.blames_case
+
+
+def test_less_sqnr_is_offered_to_no_wrong_program_and_none_below_the_noise() -> None:
+    unnamed = ("which quantization loses it is not looked for",)
+    wrong = replace(of_values(1.0, 2.0), lost=Lost(0, 12.5, 20.0, unnamed, named=False))
+    right = replace(wrong, samples=of_values(1.0, 1.0).samples)
+    lines = "\n".join(judged(wrong).detail)
+    assert "useless quantization: output 0 is 12.5 dB" in lines
+    assert "sqnr=" not in lines
+    assert judged(right).detail == (
+        *unnamed,
+        'if so little is enough, accept it in the case: sqnr={"tosa-fp": 11}',
+    )
+    assert judged(replace(right, lost=Lost(0, -106.0, 20.0, unnamed, named=False))).detail == unnamed
 
 
 def test_failures_that_differ_are_unstable_and_both_are_shown() -> None:

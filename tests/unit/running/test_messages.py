@@ -9,6 +9,8 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
+from executorch_goldens.goldens.weights import MODEL
+from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.rightness import Excess
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.messages import unpatched, ways_out
@@ -120,8 +122,20 @@ def test_what_a_declared_patch_is_for_names_it_its_issue_and_the_line_that_appli
         Verdict(Cell("tosa-fp", "a"), "corrupt", "output 0"),
         Verdict(Cell("xnnpack-fp32", "a"), "corrupt", CHANGED),
         Verdict(Cell("xnnpack-fp32", "a"), "failed", "lowering now fails", ("message: out of range",)),
+        Verdict(Cell("tosa-fp", "a"), "unstable", "", delegates=("TOSABackend",)),
+        Verdict(Cell("built", "a"), "unstable", "", delegates=("XnnpackBackend", "XnnpackBackend")),
+        Verdict(
+            Cell("built", "a"),
+            "unstable",
+            "",
+            delegates=("TOSABackend", "TOSABackend"),
+            divergence=Divergence("the case is the cause", MODEL),
+        ),
     ],
-    ids=["other-backend", "other-verdict", "other-reason", "other-pass", "other-failure"],
+    ids=[
+        *("other-backend", "other-verdict", "other-reason", "other-pass", "other-failure"),
+        *("one-delegate", "other-delegates", "other-weights"),
+    ],
 )
 def test_what_no_declared_patch_is_for_names_none(judged: Verdict) -> None:
     assert not named("1.4.1", judged)
@@ -132,3 +146,4 @@ def test_a_patch_that_is_applied_or_was_left_out_of_auto_is_no_way_out() -> None
     assert not named("1.4.1", judged, "partition-order", ("partition-order",))
     assert not named("1.4.1", judged, "auto")
     assert named("1.4.1", judged, "folded-scales", ("folded-scales",))
+    assert named("1.4.1", Verdict(Cell("built", "a"), "unstable", "", delegates=("TOSABackend",) * 2))

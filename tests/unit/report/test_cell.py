@@ -1,0 +1,35 @@
+"""The page of a cell: what it offers to type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.report.cell import Page
+from executorch_goldens.report.gathering import Found
+from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.review.edits import Quantities
+from executorch_goldens.review.groups import Group, Member
+
+COMMANDS = {"accept": "goldens run --snapshot-update", "again": "goldens run"}
+
+
+def member(verdict: str) -> Member:
+    names = ("1.5.1", "tosa-fp", verdict, verdict, "it differs", "SomePass", "0", None, ())
+    return Member(Proposal(*names, None, "", {}), None, None, {}, Quantities(), "")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "offered"), [(["changed"], ["accept", "again"]), (["changed", "corrupt"], ["again"])]
+)
+def test_a_cell_of_a_cause_that_makes_others_wrong_does_not_offer_to_accept_it(
+    verdicts: list[str], offered: list[str]
+) -> None:
+    row = {"target": "tosa-fp", "case": "changed", "verdict": "changed", "reason": "it differs"}
+    found = Found("1.5.1", row, Path(), (), None, "changed")
+    group = Group(tuple(map(member, verdicts)), {})
+    page = Page(found, group, Evidence(commands=COMMANDS, message=["it differs", "more"]), ("golden", "now"))
+    assert list(page.commands) == offered
+    assert page.message == ["more"]
