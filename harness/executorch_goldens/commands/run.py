@@ -58,6 +58,11 @@ def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
     )
     adders = {title: with_short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
     adders[options.SELECT]("--plan", action="store_true", help="print the plan of the run and exit")
+    adders[options.EXPORT](
+        "--watch",
+        action="store_true",
+        help="keep templates, and check cells again when a file that they depend on is saved",
+    )
     options.add_syrupys(adders, every)
     options.add_to(adders, every)
 
@@ -91,9 +96,16 @@ def run(arguments: argparse.Namespace) -> int:
         for line in plan(options.read(arguments, words)).lines():
             print(untrusted.escape_controls(line))
         return SAME
+    words = [*PYTEST, f"--called-as={called}", *words]
+    if arguments.watch:
+        from executorch_goldens.running.watching import Watching
+
+        words.remove("--watch")
+        arguments.called_as = called
+        return Watching.of(options.read(arguments, words), words).run()
     import pytest
 
-    return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))
+    return int(pytest.main(words))
 
 
 def _long(words: Sequence[str]) -> Iterator[str]:
