@@ -96,16 +96,17 @@ def run(arguments: argparse.Namespace) -> int:
         for line in plan(options.read(arguments, words)).lines():
             print(untrusted.escape_controls(line))
         return SAME
-    words = [*PYTEST, f"--called-as={called}", *words]
     if arguments.watch:
         from executorch_goldens.running.watching import Watching
 
+        # What it prints to type is no watch.
+        arguments.called_as = called.replace(" --watch", "")
         words.remove("--watch")
-        arguments.called_as = called
-        return Watching.of(options.read(arguments, words), words).run()
+        options_of_run = options.read(arguments, words)
+        return Watching.of(options_of_run, [*PYTEST, f"--called-as={arguments.called_as}", *words]).run()
     import pytest
 
-    return int(pytest.main(words))
+    return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))
 
 
 def _long(words: Sequence[str]) -> Iterator[str]:

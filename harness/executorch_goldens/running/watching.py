@@ -41,8 +41,9 @@ VARIATIONS = "quick"
 #: Folders that nobody edits, and places of them: Python's library, the system's.
 UNSEEN = ("__pycache__", ".git")
 NOT_EDITED = ("<python>", "/usr/", "/lib", "/etc/")
-#: Seconds between two looks for Ctrl-C while nothing is saved.
+#: Seconds between two looks for Ctrl-C while nothing is saved, and milliseconds between two for the end of a watch.
 LOOK = 1.0
+LOOK_MS = 200
 
 
 def require(options: Options) -> None:
@@ -73,25 +74,41 @@ class Saved:
         if there == self.folders:
             return
         stop, self._stop, self.folders = self._stop, threading.Event(), there
-        threading.Thread(target=self._listen, args=(self._stop,), daemon=True).start()
+        started: queue.Queue[OSError | None] = queue.Queue()
+        threading.Thread(target=self._listen, args=(self._stop, started), daemon=True).start()
+        # What is saved from now on is seen.
+        if (error := started.get()) is not None:
+            raise UsageError(
+                f"--watch cannot watch {count(len(there), 'folder')}: {error}; choose fewer cells"
+            )
         stop.set()
 
-    def _listen(self, stop: threading.Event) -> None:
+    def _listen(self, stop: threading.Event, started: queue.Queue[OSError | None]) -> None:
         from watchfiles import watch
 
-        for changes in watch(
-            *sorted(self.folders),
-            watch_filter=lambda _, path: not Path(path).is_dir(),
-            stop_event=stop,
-            recursive=False,
-            raise_interrupt=False,
-        ):
-            names = {path for _, path in changes}
-            for name in names:
-                self.queue.put(name)
-            run = self.run
-            if run is not None and run.sweep is not None and names & self.files:
-                run.sweep.abort("a file was saved, which cells depend on: beginning again")
+        try:
+            for changes in watch(
+                *sorted(self.folders),
+                watch_filter=lambda _, path: not Path(path).is_dir(),
+                stop_event=stop,
+                rust_timeout=LOOK_MS,
+                yield_on_timeout=True,
+                recursive=False,
+                raise_interrupt=False,
+            ):
+                if started.empty():
+                    started.put(None)
+                self._note({path for _, path in changes})
+        except OSError as error:
+            # The limit of the system, or a folder that has gone meanwhile.
+            started.put(error)
+
+    def _note(self, names: set[str]) -> None:
+        for name in names:
+            self.queue.put(name)
+        run = self.run
+        if run is not None and run.sweep is not None and names & self.files:
+            run.sweep.abort("a file was saved, which cells depend on: beginning again")
 
     def wait(self) -> list[str]:
         """Return the files, once there is one."""
@@ -147,6 +164,9 @@ class Watching:
         importlib.import_module("torch")
         if not any(word.startswith("--explain") for word in words):
             options = dataclasses.replace(options, explain="off")
+        if not any(word.startswith(("--tb", "--verbose", "-v")) for word in words):
+            # A line a cell, as soon as it is judged.
+            words = [*words, "--tb=no"]
         options = dataclasses.replace(options, variations=options.variations or VARIATIONS)
         toolchain = chosen(options.toolchain)
         settled = plan(options, True, toolchain)
@@ -177,18 +197,17 @@ class Watching:
             if self.plan.settings.interpreter != former.settings.interpreter or not self._hold():
                 self.standby.end()
             concerned = self._concerned()
+            names, cells = ", ".join(map(shown, files)), count(len(concerned), "cell")
+            say(f"saved: {names}: {cells} of {len(self.plan.cells)}")
+            if concerned:
+                self._check(concerned)
+                say(f"{time.time() - began:.1f} s after it was saved")
         except HarnessError as error:
-            say(f"{error}")
-            return
-        say(
-            f"saved: {', '.join(map(shown, files))}: {count(len(concerned), 'cell')} of {len(self.plan.cells)}"
-        )
-        if concerned:
-            self._check(concerned)
-            say(f"{time.time() - began:.1f} s after it was saved")
+            say(str(error))
 
     def _check(self, cells: Sequence[Cell]) -> None:
         """Run one round; raise KeyboardInterrupt where that ended it."""
+        self._listen()
         run = Run(dataclasses.replace(self.plan, selected=frozenset(cells)), self.standby)
         self.saved.run = run
         try:
@@ -199,6 +218,10 @@ class Watching:
             raise KeyboardInterrupt
         now = self._keys()
         self.keys.update((cell, now[cell]) for cell in run.verdicts)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Watch what cells depend on, as far as the store knows."""
         self.saved.files, folders = self._dependencies()
         self.saved.within(folders)
 
