@@ -61,6 +61,11 @@ def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
     )
     adders = {title: with_short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
     adders[options.SELECT]("--plan", action="store_true", help="print the plan of the run and exit")
+    adders[options.EXPORT](
+        "--watch",
+        action="store_true",
+        help="keep templates, and check cells again when a file that they depend on is saved",
+    )
     options.add_syrupys(adders, every)
     options.add_to(adders, every)
 
@@ -96,6 +101,14 @@ def run(arguments: argparse.Namespace) -> int:
         for line in plan(options.read(arguments, words)).lines():
             print(untrusted.escape_controls(line))
         return SAME
+    if arguments.watch:
+        from executorch_goldens.running.watching import Watching
+
+        # What it prints to type is no watch.
+        arguments.called_as = called.replace(" --watch", "")
+        words.remove("--watch")
+        options_of_run = options.read(arguments, words)
+        return Watching.of(options_of_run, [*PYTEST, f"--called-as={arguments.called_as}", *words]).run()
     import pytest
 
     return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))

@@ -152,8 +152,15 @@ class Plan:
         return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}, without the start of templates"
 
 
-def plan(options: Options) -> Plan:
+def plan(options: Options, again: bool = False, toolchain: Toolchain | None = None) -> Plan:
     """Settle the plan of a run over some cells of the installed release.
+
+    Parameters
+    ----------
+    again
+        Whether files of the zoo may have changed since this process listed it.
+    toolchain
+        The one that exports; None for the one that the options name.
 
     Raises
     ------
@@ -165,10 +172,10 @@ def plan(options: Options) -> Plan:
     require_a_person(options.updating)
     if options.report is not None:
         reporting.require(options.report)
-    toolchain = chosen_toolchain(options.toolchain)
+    toolchain = toolchain or chosen_toolchain(options.toolchain)
     interpreter, release = toolchain.python, toolchain.release
     installed = Installed.probe(interpreter)
-    listed = list_zoo(options.models)
+    listed = list_zoo(options.models, again)
     zoo, settings = _settings(options, toolchain, listed)
     goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.adopting, options.updating)

@@ -42,6 +42,7 @@ from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.settings import config
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.sweep import Sweep, worth_warming
+from executorch_goldens.workers.template import Standby
 
 T = TypeVar("T")
 
@@ -78,10 +79,13 @@ class Run:
         The proofs by exports without a pass, by the cell that shows it.
     recorded
         The causes whose goldens were replaced, each with their number.
+    standby
+        Templates of earlier runs, which this one leaves to the next; None for those of its own.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, standby: Standby | None = None) -> None:
         self.plan = plan
+        self.standby = standby
         self.release = plan.release
         self.reuse = plan.reuse()
         self.settings = dataclasses.replace(plan.settings, reuse=self.reuse)
@@ -139,7 +143,8 @@ class Run:
         self.explainer = Explainer(plan, self.settings, warmed)
         self.prover = Prover(plan, self.settings, warmed, self.seconds)
         if asked.cluster is None:
-            self.sweep = Sweep(cells, plan.variations, self.settings)
+            targets = self.standby.targets if self.standby is not None else None
+            self.sweep = Sweep(cells, plan.variations, self.settings, targets=targets, standby=self.standby)
         else:
             self.sweep = ClusterSweep(
                 asked.cluster, plan.release.version, cells, plan.variations, self.settings

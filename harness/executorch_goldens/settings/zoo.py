@@ -74,14 +74,21 @@ def load_zoo(models: Sequence[str]) -> dict[str, Case]:
     return registry.load(models)
 
 
-def list_zoo(models: Sequence[str]) -> Zoo:
+def list_zoo(models: Sequence[str], again: bool = False) -> Zoo:
     """Return what the zoos named register; raises as `load_zoo`.
 
     A child of this process imports them, and this process does not get the 600 MiB that torch takes. Where there is no
     fork, or torch has been imported, it imports them itself.
+
+    Parameters
+    ----------
+    again
+        Whether their files may have changed since they were listed last: a child imports them then.
     """
     _look_here_first()
-    if "torch" in sys.modules or not hasattr(os, "fork"):
+    if again:
+        _listed_in_child.cache_clear()
+    elif "torch" in sys.modules or not hasattr(os, "fork"):
         return _listed(models)
     return _listed_in_child(tuple(models), tuple(sys.path))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 from packaging.version import Version
 
 from executorch_goldens import patches, releases
+from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.releases import Release
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
@@ -222,6 +224,9 @@ class Fit:
 
         command = with_harness(toolchain.python, FITTING)
         asked = json.dumps([toolchain.release.version, list(named), list(shortcuts)])
+        key = _guarded(toolchain, named, shortcuts), asked
+        if key in _FITS:
+            return _FITS[key]
         try:
             printed = subprocess.run(
                 [*command, asked],
@@ -235,4 +240,21 @@ class Fit:
             raise ToolchainError(
                 f"{toolchain.name!r} does not report the patches that fit it: {last}"
             ) from error
-        return cls(*json.loads(printed.splitlines()[-1]))
+        return _FITS.setdefault(key, cls(*json.loads(printed.splitlines()[-1])))
+
+
+#: What this process has asked, by `_guarded` and the question.
+_FITS: dict[tuple[str, str], Fit] = {}
+
+
+def _guarded(toolchain: Toolchain, named: Sequence[str], chosen: Sequence[str]) -> str:
+    """Return a digest of the modules whose functions patches and shortcuts are written for, as a toolchain has them."""
+    version, found = toolchain.release.version, hashlib.sha256()
+    guarded = [patches.available()[name].fits for name in named] + [SHORTCUTS[name].fits for name in chosen]
+    functions = {function for fits in guarded for function in fits.get(version, ())}
+    for module in sorted({function.partition(":")[0] for function in functions}):
+        place = toolchain.site_packages.joinpath(*module.split("."))
+        for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+            found.update(file.read_bytes() if file.is_file() else b"")
+        found.update(module.encode())
+    return found.hexdigest()

@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import pickle
+import re
 import selectors
 import shutil
 import signal
@@ -38,7 +39,7 @@ from executorch_goldens.store.facts import Record
 from executorch_goldens.variations import Variation, surrounding_variables
 from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.schedule import Job, Schedule
-from executorch_goldens.workers.template import TemplateProcess
+from executorch_goldens.workers.template import Standby, TemplateProcess
 from executorch_goldens.workers.worker import (
     HARNESS_ERROR,
     MAIN,
@@ -79,6 +80,8 @@ LOG_BYTES = 1 << 16
 
 #: Lines of a dead child's output that are shown.
 LOG_LINES = 15
+#: Line of a traceback with a file and a line of it.
+RAISED_IN = re.compile(r'  File "(.*)", line (\d+)')
 #: Heading of an export's current calls (`faulthandler.register`).
 PLACE = "Stack (most recent call first):"
 
@@ -119,6 +122,8 @@ class Sweep:
     targets
         Exports of templates before they serve; by default the targets of `cells`, those of few exports left out where
         the sweep does not last (`worth_warming`).
+    standby
+        Templates of earlier sweeps, which this one exports in and leaves to the next.
     """
 
     def __init__(
@@ -129,6 +134,7 @@ class Sweep:
         lasting: bool = False,
         further_patches: Mapping[Cell, Sequence[str]] = types.MappingProxyType({}),
         targets: Sequence[str] | None = None,
+        standby: Standby | None = None,
     ) -> None:
         if settings.isolation == "fork" and not hasattr(os, "fork"):
             raise SweepError("this system cannot fork a template: export with --isolation fresh")
@@ -137,19 +143,20 @@ class Sweep:
         self.further_patches = further_patches
         self.variations = tuple(variations)
         self.targets = sorted(self._warmed(cells) if targets is None else targets)
-        self.numbers = itertools.count()
+        self.standby = standby
+        self.numbers = standby.numbers if standby is not None else itertools.count()
         self.schedule = Schedule()
         self.schedule.add(
             Job(next(self.numbers), cell, variation) for cell in cells for variation in variations
         )
-        self.templates: dict[Variation, TemplateProcess] = {}
+        self.templates: dict[Variation, TemplateProcess] = standby.templates if standby is not None else {}
         #: Those whose template was killed before it was ready.
         self.killed: set[Variation] = set()
         self.results: dict[Cell, list[Ended]] = {cell: [] for cell in cells}
         self.error: BaseException | None = None
         self.stopping = False
         self.changed = threading.Condition()
-        self.folder = Folder.make()
+        self.folder = standby.folder if standby is not None else Folder.make()
         self.directory = self.folder.path
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
@@ -169,7 +176,14 @@ class Sweep:
             self.stopping = True
         if self.thread.ident is not None:
             self.thread.join()
-        self.folder.delete()
+        if self.standby is None:
+            self.folder.delete()
+
+    def abort(self, why: str) -> None:
+        """Let what waits for outcomes get a `SweepError`, from any thread; templates stay."""
+        with self.changed:
+            self.error = self.error or SweepError(why)
+            self.changed.notify_all()
 
     def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
         """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does."""
@@ -238,17 +252,35 @@ class Sweep:
         try:
             self._take_stored()
             with selectors.DefaultSelector() as selector:
+                for template in self.templates.values():
+                    selector.register(template.answers, selectors.EVENT_READ, template)
                 while not self.stopping and (self.lasting or self.schedule or self._taken()):
                     self._dispatch(selector)
                     self._end_idle()
                     for key, _ in selector.select(0.1):
                         self._receive(selector, key.data)
                     self._check_answering(selector)
+                if self.standby is not None:
+                    self._leave(selector)
         except BaseException as error:
             self._fail(error)
+            if self.standby is not None:
+                self.standby.end()
         finally:
-            for template in self.templates.values():
+            for template in self.templates.values() if self.standby is None else ():
                 template.end(PATIENCE)
+
+    def _leave(self, selector: selectors.BaseSelector) -> None:
+        """Leave templates to the next sweep, without exports and one for each variation."""
+        self.schedule.empty()
+        for template in self.templates.values():
+            template.kill_children()
+        while any(template.running for template in self.templates.values()):
+            for key, _ in selector.select(0.1):
+                self._receive(selector, key.data)
+        for variation in self.variations:
+            if variation not in self.templates and not self.stopping:
+                self._start_template(variation)
 
     def _take_stored(self) -> None:
         """Deliver stored exports; the rest is exported, and templates are started only for those."""
@@ -266,7 +298,8 @@ class Sweep:
             with self.changed:
                 self.results[job.cell].append(Ended(job.variation, stored))
                 self.changed.notify_all()
-        self.targets = sorted(self._warmed({job.cell for job in left}))
+        if self.standby is None:
+            self.targets = sorted(self._warmed({job.cell for job in left}))
         self.schedule.add(left)
 
     def _warmed(self, cells: Collection[Cell]) -> set[str]:
@@ -323,7 +356,7 @@ class Sweep:
         """Let templates end that no export is wanted of any more: each keeps a gigabyte."""
         for variation, template in self.templates.items():
             idle = template.ready and not template.running and not self.schedule.needs(variation)
-            if idle and not self.lasting:
+            if idle and not self.lasting and self.standby is None:
                 template.finish()
 
     def _start_template(self, variation: Variation) -> TemplateProcess:
@@ -530,6 +563,8 @@ class Sweep:
         if not lines:
             _require_room(log)
         last = lines[-1] if lines else "it ended before it could say why"
+        if status == HARNESS_ERROR and self.standby is not None:
+            raise SweepError(f"{job}: {raised(log) or last}")
         if status == HARNESS_ERROR:
             raise SweepError(f"{job}: {last}")
         _, by_name, rest = last.partition(OF_HARNESS)
@@ -558,7 +593,8 @@ class Sweep:
         if not template.ready:
             # Who kills it before it is ready did not mean what it exports. What it raises, another raises as well.
             if status >= 0 or template.variation in self.killed:
-                raise SweepError(not_started(self.settings.interpreter, status, last_lines(template.log)))
+                words = last_lines(template.log) if self.standby is None else raised(template.log)
+                raise SweepError(not_started(self.settings.interpreter, status, words))
             self.killed.add(template.variation)
         for job in template.running.values():
             if job.again:
@@ -666,6 +702,13 @@ def not_started(interpreter: Path, status: int, lines: str) -> str:
 def last_lines(log: Path) -> str:
     """Return the end of a log, empty if there is none."""
     return "\n".join(_lines(log)[-LOG_LINES:])
+
+
+def raised(log: Path) -> str:
+    """Return the exception that a log ends with in one line, with the place that raised it."""
+    lines = _lines(log)
+    places = [found for line in lines if (found := RAISED_IN.match(line))]
+    return f"{places[-1][1]}, line {places[-1][2]}: {lines[-1]}" if places else "".join(lines[-1:])
 
 
 def words_and_place(log: Path) -> str:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens.variations import Variation
+from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.schedule import Job
 
 #: States of a process that has ended, and of one that is no more (man 5 proc, /proc/PID/stat, field 3).
@@ -106,11 +109,49 @@ class TemplateProcess:
             status = self.process.wait()
         self.answers.close()
         if status != 0:
-            self._kill_children()
+            self.kill_children()
         return status
 
-    def _kill_children(self) -> None:
-        """Kill the processes that a dead template has left running; each child leads a process group."""
+    def kill_children(self) -> None:
+        """Kill the processes of its exports; each leads a process group."""
         for process in self.children.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process, signal.SIGKILL)
+
+
+class Standby:
+    """Templates that outlast a sweep: the next one exports in them.
+
+    Parameters
+    ----------
+    targets
+        Exports that they make before they serve.
+
+    Attributes
+    ----------
+    numbers
+        Of jobs: no two sweeps have the same.
+    """
+
+    def __init__(self, targets: Iterable[str]) -> None:
+        self.targets = sorted(targets)
+        self.folder = Folder.make()
+        self.templates: dict[Variation, TemplateProcess] = {}
+        self.numbers = itertools.count()
+
+    def records(self) -> list[Path]:
+        """Return the files in which templates have recorded what they depend on."""
+        return sorted(self.folder.path.glob("*.json"))
+
+    def end(self) -> None:
+        """End them all at once; the next sweep starts others."""
+        for template in self.templates.values():
+            template.end(0)
+        self.templates.clear()
+        for record in self.records():
+            record.unlink()
+
+    def close(self) -> None:
+        """End them, and delete their folder."""
+        self.end()
+        self.folder.delete()

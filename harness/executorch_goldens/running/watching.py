@@ -1,0 +1,329 @@
+"""``goldens run --watch``: a run after each saved file that its cells depend on, in templates that stay.
+
+A round is a run as any other, over the cells whose exports in the store do not hold any more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import HarnessError, UsageError
+from executorch_goldens.exporting.recording import FILE, PART
+from executorch_goldens.files import untrusted
+from executorch_goldens.files.wording import count
+from executorch_goldens.running import plugin
+from executorch_goldens.running.options import Options
+from executorch_goldens.running.plan import Plan, plan
+from executorch_goldens.running.run import Run
+from executorch_goldens.store.facts import Record, UnsettledError, View
+from executorch_goldens.store.keys import digest
+from executorch_goldens.store.reuse import Reuse
+from executorch_goldens.toolchains.naming import Name
+from executorch_goldens.toolchains.sources import PACKAGE, PARTS
+from executorch_goldens.toolchains.toolchain import Toolchain, chosen
+from executorch_goldens.workers.sweep import worth_warming
+from executorch_goldens.workers.template import Standby
+
+#: Variations of a watch that asks for none: a verdict takes half as long as with four.
+VARIATIONS = "quick"
+#: Folders that nobody edits, and places of them: Python's library, the system's.
+UNSEEN = ("__pycache__", ".git")
+NOT_EDITED = ("<python>", "/usr/", "/lib", "/etc/")
+#: Seconds between two looks for Ctrl-C while nothing is saved, and milliseconds between two for the end of a watch.
+LOOK = 1.0
+LOOK_MS = 200
+
+
+def require(options: Options) -> None:
+    """Raise UsageError for what no watch can do."""
+    if importlib.util.find_spec("watchfiles") is None:
+        raise UsageError(f"--watch needs watchfiles: {sys.executable} -m pip install watchfiles")
+    if options.updating:
+        raise UsageError("--watch records nothing: goldens review accepts what it shows")
+    if options.cache != "on":
+        raise UsageError("--watch asks the cache what a saved file concerns: pass --cache on")
+    if options.cluster is not None:
+        raise UsageError("--watch exports on this machine: leave --cluster out")
+
+
+class Saved:
+    """The files that were saved since they were asked for last, in some folders."""
+
+    def __init__(self) -> None:
+        self.queue: queue.Queue[str] = queue.Queue()
+        self.folders: frozenset[str] = frozenset()
+        self.run: Run | None = None
+        self.files: frozenset[str] = frozenset()
+        self._stop = threading.Event()
+
+    def within(self, folders: Iterable[str]) -> None:
+        """Watch these folders, without those in them, in place of the former."""
+        there = frozenset(folder for folder in folders if Path(folder).is_dir())
+        if there == self.folders:
+            return
+        stop, self._stop, self.folders = self._stop, threading.Event(), there
+        started: queue.Queue[OSError | None] = queue.Queue()
+        threading.Thread(target=self._listen, args=(self._stop, started), daemon=True).start()
+        # What is saved from now on is seen.
+        if (error := started.get()) is not None:
+            raise UsageError(
+                f"--watch cannot watch {count(len(there), 'folder')}: {error}; choose fewer cells"
+            )
+        stop.set()
+
+    def _listen(self, stop: threading.Event, started: queue.Queue[OSError | None]) -> None:
+        from watchfiles import watch
+
+        try:
+            for changes in watch(
+                *sorted(self.folders),
+                watch_filter=lambda _, path: not Path(path).is_dir(),
+                stop_event=stop,
+                rust_timeout=LOOK_MS,
+                yield_on_timeout=True,
+                recursive=False,
+                raise_interrupt=False,
+            ):
+                if started.empty():
+                    started.put(None)
+                self._note({path for _, path in changes})
+        except OSError as error:
+            # The limit of the system, or a folder that has gone meanwhile.
+            started.put(error)
+
+    def _note(self, names: set[str]) -> None:
+        for name in names:
+            self.queue.put(name)
+        run = self.run
+        if run is not None and run.sweep is not None and names & self.files:
+            run.sweep.abort("a file was saved, which cells depend on: beginning again")
+
+    def wait(self) -> list[str]:
+        """Return the files, once there is one."""
+        while True:
+            try:
+                found = [self.queue.get(timeout=LOOK)]
+                break
+            except queue.Empty:
+                continue
+        while not self.queue.empty():
+            found.append(self.queue.get())
+        return sorted(set(found))
+
+    def stop(self) -> None:
+        self._stop.set()
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """The plugin that hands a run to pytest."""
+
+    run: Run
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.stash[plugin.RUN] = self.run
+
+
+@dataclasses.dataclass
+class Watching:
+    """A watch over the cells of a plan.
+
+    Attributes
+    ----------
+    words
+        Arguments of pytest.
+    keys
+        Of each cell that was judged, its exports in the store then; None for one that is not there.
+    """
+
+    options: Options
+    toolchain: Toolchain
+    plan: Plan
+    words: Sequence[str]
+    standby: Standby
+    saved: Saved
+    keys: dict[Cell, tuple[str | None, ...]] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: Options, words: Sequence[str]) -> Watching:
+        """Return a watch as `options` ask for it, without diagnosis unless asked for; raises as `plan`."""
+        require(options)
+        # Children that list the zoo again have it then.
+        importlib.import_module("torch")
+        if not any(word.startswith("--explain") for word in words):
+            options = dataclasses.replace(options, explain="off")
+        if not any(word.startswith(("--tb", "--verbose", "-v")) for word in words):
+            # A line a cell, as soon as it is judged.
+            words = [*words, "--tb=no"]
+        options = dataclasses.replace(options, variations=options.variations or VARIATIONS)
+        toolchain = chosen(options.toolchain)
+        settled = plan(options, True, toolchain)
+        return cls(options, toolchain, settled, words, Standby(worth_warming(settled.cells)), Saved())
+
+    def run(self) -> int:
+        """Check cells until Ctrl-C."""
+        try:
+            self._check(self.plan.cells)
+            while True:
+                print("watching; Ctrl-C ends it", flush=True)
+                self._after(self.saved.wait())
+        finally:
+            self.saved.stop()
+            self.standby.close()
+
+    def _after(self, files: Sequence[str]) -> None:
+        """Check what saved files concern; an error in them is one line."""
+        began = max(map(modified, files))
+        # A bisection, or other edits, make environments over the same one: that of this process stays.
+        os.utime(sys.prefix)
+        try:
+            for file in files:
+                require_syntax(file)
+            if any(file.startswith(f"{root}/") for file in files for root in self._sources()):
+                self.toolchain = chosen(self.options.toolchain)
+            former, self.plan = self.plan, plan(self.options, True, self.toolchain)
+            if self.plan.settings.interpreter != former.settings.interpreter or not self._hold():
+                self.standby.end()
+            concerned = self._concerned()
+            names, cells = ", ".join(map(shown, files)), count(len(concerned), "cell")
+            say(f"saved: {names}: {cells} of {len(self.plan.cells)}")
+            if concerned:
+                self._check(concerned)
+                say(f"{time.time() - began:.1f} s after it was saved")
+        except HarnessError as error:
+            say(str(error))
+
+    def _check(self, cells: Sequence[Cell]) -> None:
+        """Run one round; raise KeyboardInterrupt where that ended it."""
+        self._listen()
+        run = Run(dataclasses.replace(self.plan, selected=frozenset(cells)), self.standby)
+        self.saved.run = run
+        try:
+            code = pytest.main([*self.words], plugins=[Round(run)])
+        finally:
+            self.saved.run = None
+        if code == pytest.ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
+        now = self._keys()
+        self.keys.update((cell, now[cell]) for cell in run.verdicts)
+        self._listen()
+
+    def _listen(self) -> None:
+        """Watch what cells depend on, as far as the store knows."""
+        self.saved.files, folders = self._dependencies()
+        self.saved.within(folders)
+
+    def _reuse(self) -> Reuse:
+        found = self.plan.reuse()
+        assert found is not None
+        return found
+
+    def _hold(self) -> bool:
+        """Return whether all that templates have depended on is still so."""
+        view = self._reuse().view(self.plan.settings)
+        for file in self.standby.records():
+            record = Record.read(file)
+            try:
+                if record is None or view.differing(view.of(record)) is not None:
+                    return False
+            except UnsettledError:
+                return False
+        return True
+
+    def _keys(self) -> Mapping[Cell, tuple[str | None, ...]]:
+        """Return the exports in the store of each cell, as files are now."""
+        reuse, settings = self._reuse(), self.plan.settings
+        lookup = reuse.lookup(settings)
+
+        def of(cell: Cell) -> Iterator[str | None]:
+            for variation in self.plan.variations:
+                made = lookup.answer(digest(reuse.listing(settings, (cell, variation, ()))))
+                yield made.key if made is not None else None
+
+        return {cell: tuple(of(cell)) for cell in self.plan.cells}
+
+    def _concerned(self) -> list[Cell]:
+        """Return the cells whose exports are not those that were judged."""
+        return [cell for cell, keys in self._keys().items() if None in keys or keys != self.keys.get(cell)]
+
+    def _dependencies(self) -> tuple[frozenset[str], set[str]]:
+        """Return the files that cells depend on, and the folders to watch: of these, of the zoo, of a checkout."""
+        reuse, settings = self._reuse(), self.plan.settings
+        view: View = reuse.view(settings)
+        lists = {
+            name
+            for cell in self.plan.cells
+            for variation in self.plan.variations
+            for made in reuse.store.made(digest(reuse.listing(settings, (cell, variation, ()))))[:1]
+            for name in made.lists
+        }
+        facts = {
+            fact for name in lists for fact in reuse.store.facts(name) or () if fact.kind in (FILE, PART)
+        }
+        files = {view.places.path(fact.place) for fact in facts if not fact.place.startswith(NOT_EDITED)}
+        files_of_zoo = [Path(file) for file in self.plan.listed.files]
+        roots = {file.parent for file in files_of_zoo if file.name == "__init__.py"}
+        folders = {str(Path(file).parent) for file in files} | {str(file.parent) for file in files_of_zoo}
+        return frozenset(files), folders | set(below({*roots, *self._sources()}))
+
+    def _sources(self) -> list[Path]:
+        """Return the folders of a checkout whose files are laid over the environment."""
+        sources = Name.read(self.options.toolchain).sources if self.options.toolchain else None
+        if sources is None or sources.revision is not None:
+            return []
+        top = sources.checkout
+        return [
+            top / place / part for place in ("", PACKAGE) for part in PARTS if (top / place / part).is_dir()
+        ]
+
+
+def below(roots: Iterable[Path]) -> Iterator[str]:
+    """Yield folders, and those in them that somebody may edit."""
+    for root in roots:
+        for folder, inner, _ in os.walk(root):
+            inner[:] = [name for name in inner if name not in UNSEEN]
+            yield folder
+
+
+def require_syntax(file: str) -> None:
+    """Raise UsageError where a saved file is no Python that can be compiled."""
+    if not file.endswith(".py"):
+        return
+    try:
+        compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+    except OSError:
+        return
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{shown(file)}, line {line}" if line is not None else shown(file)
+        raise UsageError(f"{where}: {type(error).__name__}: {getattr(error, 'msg', error)}") from error
+
+
+def modified(file: str) -> float:
+    """Return when a file was saved, in seconds of `time.time`; now for one that is gone."""
+    try:
+        return Path(file).stat().st_mtime
+    except OSError:
+        return time.time()
+
+
+def shown(file: str) -> str:
+    """Return a path as short as it can be."""
+    here = f"{Path.cwd()}/"
+    return file.removeprefix(here)
+
+
+def say(line: str) -> None:
+    print(untrusted.escape_ci(line), flush=True)

@@ -1,0 +1,196 @@
+"""``goldens run --watch``: real exports of a small zoo, whose files and passes are edited while it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens import releases
+from executorch_goldens.errors import UsageError
+from executorch_goldens.running.watching import require
+from executorch_goldens.toolchains import environments
+from executorch_goldens.toolchains.environments import Layer
+from executorch_goldens.toolchains.naming import Name
+from executorch_goldens.toolchains.sources import package_in
+from tests import REPOSITORY
+from tests.support.runner import DROPPED, RUN_LIMIT, options_of
+
+ZOO = """
+import torch
+from executorch_goldens import Example, case
+
+@case(guards="a line that is edited")
+def edited(data):
+    return Example(torch.nn.Linear(4, 3), (data.tensor("x", 2, 4),))
+
+@case(guards="what no edit concerns")
+def untouched(data):
+    return Example(torch.nn.Linear(4, 2), (data.tensor("x", 2, 4),))
+"""
+PASS = "backends/arm/_passes/fuse_constant_ops_pass.py"
+#: Ends a pass of every release.
+BROKEN = """
+def _broken(*_): raise ValueError("the edited pass")
+FuseConstantArgsPass.call = _broken
+"""
+
+
+class Watch:
+    """A running watch.
+
+    Attributes
+    ----------
+    shown
+        All that it has printed.
+    """
+
+    def __init__(self, folder: Path, words: tuple[str, ...], variables: dict[str, str]) -> None:
+        inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+        temporary = folder / "temporary"
+        temporary.mkdir()
+        command = [sys.executable, "-m", "executorch_goldens", "run", "--watch", *words]
+        self.temporary = temporary
+        self.shown = ""
+        self.process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**inherited, "TMPDIR": str(temporary), **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+    def round(self) -> str:
+        """Return what it prints until it waits for a saved file."""
+        printed, ends = "", time.monotonic() + RUN_LIMIT
+        while "watching; Ctrl-C ends it\n" not in printed:
+            line = self._lines.get(timeout=ends - time.monotonic())
+            self.shown += line
+            assert line, self.shown
+            printed += line
+        return printed
+
+    def children(self) -> set[int]:
+        found = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return {int(number) for listing in found for number in listing.read_text().split()}
+
+
+@contextlib.contextmanager
+def watching(folder: Path, *words: str, **variables: str) -> Iterator[Watch]:
+    """Run a watch; end it by Ctrl-C, after which nothing of it is left."""
+    watch = Watch(folder, (*words, f"--cache-dir={folder / 'store'}", "--cache=on"), variables)
+    try:
+        yield watch
+        children = watch.children()
+        watch.process.send_signal(signal.SIGINT)
+        assert watch.process.wait(RUN_LIMIT) == 128 + signal.SIGINT
+        assert children
+        assert not [child for child in children if Path(f"/proc/{child}").exists()]
+        assert not list(watch.temporary.iterdir())
+    finally:
+        watch.process.kill()
+
+
+@pytest.fixture
+def zoo(tmp_path: Path) -> Path:
+    """The module of a repository of two cases."""
+    file = tmp_path / "zoo.py"
+    file.write_text(ZOO)
+    (tmp_path / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["zoo"]\n')
+    return file
+
+
+@pytest.mark.slow
+def test_an_edit_of_a_model_exports_its_cells_in_the_same_templates(zoo: Path) -> None:
+    with watching(zoo.parent, "--cell", "tosa-fp/*") as watch:
+        assert "2 new" in watch.round()
+        templates = watch.children()
+        assert len(templates) == 2
+
+        zoo.write_text(ZOO.replace("Linear(4, 3)", "Linear(4, 5)"))
+        printed = watch.round()
+        assert "saved: zoo.py: 1 cell of 2\n" in printed
+        assert "new: tosa-fp/edited" in printed
+        assert "tosa-fp/untouched" not in printed
+        assert watch.children() == templates
+
+        zoo.write_text(ZOO.replace("Linear(4, 3)", "Linear(4, 5"))
+        assert (
+            watch.round() == "zoo.py, line 7: SyntaxError: '(' was never closed\nwatching; Ctrl-C ends it\n"
+        )
+        zoo.write_text("nothing\n" + ZOO)
+        _, what, _ = watch.round().split("\n", 2)
+        assert f"--models zoo cannot be imported: {zoo}, line 1: NameError" in watch.shown
+        assert what == "watching; Ctrl-C ends it"
+
+        # The export of the first round is still there.
+        zoo.write_text(ZOO)
+        printed = watch.round()
+        assert "saved: zoo.py: 1 cell of 2\n" in printed
+        assert "reused 2 of 2 exports" in printed
+        assert watch.children() == templates
+
+
+@pytest.mark.slow
+def test_an_edit_of_a_pass_in_a_checkout_exports_the_cells_of_its_backend_in_other_templates(
+    zoo: Path, release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (REPOSITORY / "build").mkdir(exist_ok=True)
+    # The environment that is made has files of this one under further names, which one file system has.
+    with tempfile.TemporaryDirectory(dir=REPOSITORY / "build") as cache:
+        monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
+        place = environment_in(Path(cache), zoo.parent, release)
+        edited = zoo.parent / "checkout" / PASS
+        edited.parent.mkdir(parents=True)
+        text = (package_in(place) / PASS).read_text()
+        edited.write_text(text)
+        words = ("-t", f"{release} + checkout", "--cell", "xnnpack-fp32/edited", "--cell", "tosa-fp/edited")
+        with watching(zoo.parent, *words, UV_TORCH_BACKEND="cpu", XDG_CACHE_HOME=cache) as watch:
+            assert "2 new" in watch.round()
+            templates = watch.children()
+
+            edited.write_text(text + "\nnothing\n")
+            printed = watch.round()
+            assert "fuse_constant_ops_pass.py, line" in printed
+            assert "NameError: name 'nothing' is not defined" in printed
+
+            edited.write_text(text + BROKEN)
+            printed = watch.round()
+            assert "1 cell of 2\n" in printed
+            assert "ValueError: the edited pass" in printed
+            assert "xnnpack-fp32/edited" not in printed
+            assert not watch.children() & templates
+
+
+def environment_in(cache: Path, repository: Path, release: str) -> Path:
+    """Let the environment of these tests be what a release's name gives there."""
+    matrix = releases.load()
+    content = environments._content(Name.read(release), Layer((), repository), matrix, ())
+    place = cache / "executorch-goldens" / environments.FOLDER / f"{release}-{environments._digest(content)}"
+    place.parent.mkdir(parents=True)
+    place.symlink_to(sys.prefix, target_is_directory=True)
+    return place
+
+
+def test_a_watch_without_facts_is_refused() -> None:
+    with pytest.raises(UsageError, match="pass --cache on"):
+        require(options_of("--cache", "read"))
