@@ -249,7 +249,7 @@ def drawn_case(data: Data) -> Example:
         (
             Case("any", "any", "any", drawn, is_build=True),
             "built",
-            "its weights differ before anything is lowered: 0.",
+            "its weights differ before anything is lowered (0.",
         ),
         (
             Case("any", "any", "any", drawn_case),

@@ -165,7 +165,7 @@ def _unsteady(one: Outcome, other: Outcome) -> str:
     if len(programs) < 2:
         return ""
     if names := weights.changed(*map(rendering.model_of, programs)):
-        return f"the case is the cause: its weights differ before anything is lowered: {some(names)}"
+        return f"the case is the cause: its weights differ before anything is lowered ({some(names)})"
     first, second = (next(iter(passes(each)), None) for each in (one, other))
     is_first = first is not None and (first.pipeline, first.name) == (STAGE, EXPORTED)
     expected = [[sample.expected for sample in each.samples] for each in programs]

@@ -25,7 +25,7 @@ BARS = 32
 WIDEST = 20
 #: Pixels of a square: those of a small tensor are large. A picture of few columns is this wide, and of few rows this
 #: high, unless its squares were too large or too small.
-SMALLEST, LARGEST, WIDTH, HEIGHT = 8, 40, 320, 480
+SMALLEST, LARGEST, WIDTH, HEIGHT = 8, 40, 300, 480
 #: Squares that the gap between two channels is wide.
 CHANNEL_GAP = 0.5
 

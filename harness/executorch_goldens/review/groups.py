@@ -369,6 +369,9 @@ def _key(member: Member) -> tuple[str, ...]:
 def _reason(member: Member) -> str:
     """Return why a cell is as it is, without parts that are its own: of wrong values, where they begin."""
     proposal = member.proposal
+    if proposal.blamed == MODEL:
+        # In brackets are the weights.
+        return proposal.reason.partition(" (")[0]
     if not member.has_wrong_values:
         return general(proposal.reason)
     if not proposal.begins:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import listing
-from executorch_goldens.review.groups import Group, grouped, worst_first
+from executorch_goldens.review.edits import Quantities
+from executorch_goldens.review.groups import Group, Member, grouped, worst_first
 
 Propose = Callable[..., Proposal]
 VALUES = "output 0 float32[4]: 2 of 4 values differ, max 0.5, mean 0.1 (tolerance 0.01)"
@@ -96,3 +98,32 @@ def test_the_list_of_a_review_has_the_order_of_a_run_within_each_heading(
     groups = grouped(proposals.find(tmp_path / "sweeps"), tmp_path / "goldens")
     assert named(groups)[0] == ["xnnpack-fp32/large"]
     assert groups == worst_first(groups)
+
+
+def test_cases_that_draw_their_weights_are_one_cause_whichever_weights_these_are() -> None:
+    reason = "the case is the cause: its weights differ before anything is lowered"
+    members = [
+        Member(
+            Proposal(
+                *(
+                    "1.5.1",
+                    "built",
+                    case,
+                    "unstable",
+                    f"{reason} ({names})",
+                    MODEL,
+                    None,
+                    None,
+                    (),
+                    None,
+                    "",
+                    {},
+                )
+            ),
+            *(None, None, {}, Quantities(), ""),
+        )
+        for case, names in (("one", "0.weight"), ("two", "layers.2.bias"))
+    ]
+    first, second = (Group((member,), {}) for member in members)
+    assert first.title == f"unstable: {reason}"
+    assert first.cause == second.cause

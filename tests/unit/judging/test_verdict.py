@@ -105,7 +105,7 @@ def of_values(expected: float, actual: float) -> Lowered:
                 replace(lowered(pte=each.encode()), model=(f"forward 0.weight float32[2] sha256 {each}",))
                 for each in "ab"
             ],
-            "its weights differ before anything is lowered: 0.weight",
+            "its weights differ before anything is lowered (0.weight)",
         ),
         (
             [
