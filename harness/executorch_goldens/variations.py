@@ -22,6 +22,7 @@ time, and a 1-in-216 chance for three. The tests measure both kinds.
 from __future__ import annotations
 
 import functools
+import glob
 import itertools
 import os
 import random
@@ -316,9 +317,17 @@ def shuffle_listings(seed: int) -> None:
         with real_scandir(path) as entries:
             return ShuffledScan(sorted(entries, key=lambda entry: rank(entry.name)))
 
-    os.listdir = listdir
-    os.scandir = scandir  # type: ignore[assignment]
+    replace_in_os("listdir", listdir)
+    replace_in_os("scandir", scandir)
     os.supports_fd.update((listdir, scandir))
+
+
+def replace_in_os(name: str, function: Callable[..., object]) -> None:
+    """Put a function in the place of one of `os`, also where globs of pathlib in Python 3.13 took it at import."""
+    real, globs = getattr(os, name), getattr(glob, "_StringGlobber", None)
+    setattr(os, name, function)
+    if getattr(globs, name, None) is real:
+        setattr(globs, name, staticmethod(function))
 
 
 #: Time zones: at any moment, one has a different date from the person's, anywhere (POSIX, TZ: no file needed).

@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from executorch_goldens.variations import replace_in_os
+
 #: Kinds of what a record holds, and of `store.facts.Fact`: the content of a file, what is at a path,
 #: names in a directory, an environment variable. Facts have one more: the part of a file that a function depends on.
 FILE, PATH, LISTING, VARIABLE = "file", "path", "listing", "variable"
@@ -301,7 +303,7 @@ class Recorder:
                     self._queried(place, LINK)
             return real(path, *arguments, **named)
 
-        setattr(os, name, asked)
+        replace_in_os(name, asked)
         ways = (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks, os.supports_effective_ids)
         for supporting in ways:
             if real in supporting:

@@ -285,9 +285,10 @@ class _Maker:
             self._uv("venv", "--quiet", "--relocatable", "--python", self.python.request, str(self.aside))
         except ToolchainError as error:
             raise ToolchainError(
-                f"{error}; this command runs in Python {interpreters.own()}, and the wheels are for "
-                f"{_listed(self.pythons)}: install one of these so that it is on the PATH, by the system's packages or "
-                f"`uv python install {self.python.version}`"
+                f"{self.word!r} has wheels for Python {_listed(self.pythons)}; this command runs in "
+                f"{interpreters.own()}, and uv finds no {self.python.version} and cannot download it: install one of "
+                f"these so that it is on the PATH, by the system's packages or `uv python install "
+                f"{self.python.version}` ({error})"
             ) from error
 
     def _over(self, requirements: Sequence[str], elsewhere: Sequence[str] | None) -> Step:

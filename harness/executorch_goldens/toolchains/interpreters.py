@@ -66,7 +66,7 @@ def find_uv() -> str:
 
 
 def own() -> str:
-    """Return this Python's version; that of a build that takes other wheels is none of a lock."""
+    """Return this Python's version; one that takes other wheels than CPython's default build has a name of its own."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     build = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
     return version + build if sys.implementation.name == "cpython" else f"{sys.implementation.name}{version}"
@@ -78,14 +78,14 @@ def _stated(file: Path) -> Mapping[str, Sequence[str]]:
 
 
 def with_wheels(locks: Iterable[str]) -> tuple[str, ...]:
-    """Return the Pythons that have wheels of all that locks hold, the newest first; this one where all have."""
+    """Return the Pythons that have wheels of all that locks hold, the newest first; this one where any has them."""
     stated = _stated(locking.FOLDER / FILE)
     held = [set(stated[lock]) for lock in locks if lock in stated]
     return tuple(sorted(set.intersection(*held), key=Version, reverse=True)) if held else (own(),)
 
 
 def chosen(pythons: Sequence[str], is_made: Callable[[str], bool] = lambda version: False) -> Interpreter:
-    """Return this Python if it is among some, else one of them that is found, else the newest, which uv downloads.
+    """Return this Python if it is one of `pythons`, else one of them that is found, else the first, which uv downloads.
 
     Parameters
     ----------

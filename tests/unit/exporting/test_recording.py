@@ -117,6 +117,7 @@ def statement(draw: st.DrawFn, inside: bool) -> str:
         f"import importlib; value += importlib.import_module('zoo.{name}').value",
         f"value += int(open('{name}.txt').read() or 0)",
         f"import os; value += os.path.exists('{name}.txt')",
+        f"import pathlib; value += len(list(pathlib.Path().glob('{name}.txt')))",
         f"import pathlib; value += sum(1 for _ in pathlib.Path('data').glob('*.{name}'))",
         f"import os; value += len(os.environ.get('WORD_{name}', ''))",
         f"import spaces.{name}; value += spaces.{name}.value",

@@ -169,7 +169,7 @@ def test_where_no_python_fits_the_error_names_the_release_the_wheels_and_the_way
     monkeypatch.setattr(interpreters, "with_wheels", lambda locks: ("3.98", "3.97"))
     with pytest.raises(
         ToolchainError,
-        match=r"'1\.5\.1' can be made; uv venv says: .* wheels are for 3\.97, 3\.98: .*`uv python install 3\.98`",
+        match=r"'1\.5\.1' has wheels for Python 3\.97, 3\.98; .*`uv python install 3\.98` \(.*; uv venv says: ",
     ):
         environments.made(Name.read("1.5.1"))
 
