@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -38,6 +39,10 @@ PYTEST = (
     # No module of the harness asserts for pytest to rewrite.
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
+
+
+#: A word that says how much pytest prints: without one, nothing of its own but its last line.
+VERBOSITY = re.compile(r"-[vq]+|--verbose|--quiet|--verbosity(=.*)?")
 
 
 def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
@@ -93,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
         return SAME
     import pytest
 
-    return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))
+    quiet = () if any(VERBOSITY.fullmatch(word) for word in words) else ("-q",)
+    return int(pytest.main([*PYTEST, *quiet, f"--called-as={called}", *words]))
 
 
 def _long(words: Sequence[str]) -> Iterator[str]:
