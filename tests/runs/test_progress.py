@@ -274,5 +274,5 @@ def test_what_a_run_prints_at_its_end_does_not_depend_on_which_cell_ended_first(
     (runner.root / "seconds.txt").write_text(seconds)
     finished = runner(*words, "-v")
     assert finished.code == 0, finished.output
-    found = [line.split(": ")[1] for line in finished.output.splitlines() if line.startswith("numerics: ")]
+    found = [line.split(": ")[0] for line in finished.output.splitlines() if ": 1 cell run: " in line]
     assert found == targets

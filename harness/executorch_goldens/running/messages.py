@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens import patches, targets
-from executorch_goldens.artifact import IMPRECISE, Cell
+from executorch_goldens.artifact import Cell
 from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
@@ -347,8 +347,9 @@ def _rest(run: Run) -> Iterator[str]:
         elif judged.allowed:
             yield f"{ALLOWED}: {judged.cell} {judged.reason}"
     yield from not_judged(run.not_judged)
-    yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
-    yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
+    for target in dict.fromkeys(cell.target for cell in run.accuracies):
+        of_target = {cell: each for cell, each in run.accuracies.items() if cell.target == target}
+        yield from exactness(of_target, f"{target}: {count(len(of_target), 'cell')} run")
     yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
     yield from held_to_nothing(run.unchecked)
     if run.lacking:
@@ -358,7 +359,7 @@ def _rest(run: Run) -> Iterator[str]:
         )
 
 
-def exactness(found: Mapping[Cell, Accuracy]) -> Iterator[str]:
+def exactness(found: Mapping[Cell, Accuracy], of: str = "exactness") -> Iterator[str]:
     """Yield one line: how near to eager the worst of the right programs is, and the least SQNR.
 
     >>> one, other = Cell("tosa-int", "a"), Cell("tosa-fp", "b")
@@ -369,12 +370,10 @@ def exactness(found: Mapping[Cell, Accuracy]) -> Iterator[str]:
         return
     worst = max(found, key=lambda cell: found[cell].used)
     most = f"{worst}: {found[worst].error:.2g} of the largest value"
-    line = f"exactness: at worst {found[worst].used:.2g} of the tolerance ({most})"
     ratios = {cell: each.sqnr for cell, each in found.items() if each.sqnr is not None}
-    if ratios:
-        least = min(ratios, key=lambda cell: ratios[cell])
-        line += f", SQNR {ratios[least]:.1f} dB ({least})"
-    yield line
+    least = min(ratios, key=lambda cell: ratios[cell], default=None)
+    sqnr = f", SQNR {ratios[least]:.1f} dB ({least})" if least is not None else ""
+    yield f"{of}: at worst {found[worst].used:.2g} of the tolerance ({most}){sqnr}"
 
 
 def counts(found: Iterable[tuple[str, str]]) -> str:
@@ -420,17 +419,6 @@ def stale_expectations(run: Run) -> Iterator[str]:
         yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
 
 
-def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
-    """Yield a line per target from the error of its cells; see `executorch_goldens.goldens.accuracy.Accuracy`."""
-    for target in dict.fromkeys(cell.target for cell in differences):
-        of_target = {cell: part for cell, part in differences.items() if cell.target == target}
-        worst = max(of_target, key=lambda cell: of_target[cell])
-        yield (
-            f"numerics: {target}: {count(len(of_target), 'cell')} run; "
-            f"largest error {of_target[worst]:.2g} of the largest value ({worst.case})"
-        )
-
-
 def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
     """Yield a line per reason for which programs were not run: nothing says that these are right.
 
@@ -445,41 +433,16 @@ def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
         yield f"{NOT_JUDGED}: {count(len(cells), 'cell')}, {NOT_RUN} {reason} ({shown}{more})"
 
 
-def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
-    """Yield a line per quantized target from the SQNR of its cells; see `executorch_goldens.goldens.accuracy.Accuracy`.
-
-    >>> list(ratios({Cell("tosa-int", "a"): 41.25, Cell("tosa-int", "b"): 100.0}))
-    ['accuracy: tosa-int: 2 cells; least SQNR against the float model 41.2 dB (a)']
-    """
-    for target in dict.fromkeys(cell.target for cell in sqnr):
-        of_target = {cell: ratio for cell, ratio in sqnr.items() if cell.target == target}
-        worst = min(of_target, key=lambda cell: of_target[cell])
-        yield (
-            f"accuracy: {target}: {count(len(of_target), 'cell')}; least SQNR against the float model "
-            f"{of_target[worst]:.1f} dB ({worst.case})"
-        )
-
-
 def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
-    """Yield in how many cells every operator was judged by itself, and the cells in which not all could be.
+    """Yield the cells whose operators are to be judged one by one, and were not all seen.
 
     >>> cells = [Cell("tosa-fp", name) for name in ("one", "two", "three")]
-    >>> for line in looked_into(dict(zip(cells, ("", "lowered_module_0: it ends", None)))):
-    ...     print(line)
-    operators: each judged given its inputs in 2 of 3 cells, those that rounding may move by more than 0.1
-    operators: not all seen in 1 of these: tosa-fp/two (lowered_module_0: it ends)
+    >>> list(looked_into(dict(zip(cells, ("", "lowered_module_0: it ends", None)))))
+    ['operators: not all seen in 1 of 2 cells that need it: tosa-fp/two (lowered_module_0: it ends)']
     """
     asked = {cell: why for cell, why in unseen.items() if why is not None}
-    if asked:
-        yield (
-            f"operators: each judged given its inputs in {len(asked)} of {len(unseen)} cells, those that rounding may "
-            f"move by more than {IMPRECISE:g}"
-        )
-    found = {cell: why for cell, why in asked.items() if why}
-    if found:
-        named = [f"{cell} ({why})" for cell, why in found.items()]
-        more = f", and {len(named) - SHOWN_WRONG} more" if len(named) > SHOWN_WRONG else ""
-        yield (f"operators: not all seen in {len(found)} of these: {', '.join(named[:SHOWN_WRONG])}{more}")
+    if named := [f"{cell} ({why})" for cell, why in asked.items() if why]:
+        yield f"operators: not all seen in {len(named)} of {len(asked)} cells that need it: {', '.join(named)}"
 
 
 def held_to_nothing(found: Mapping[Cell, str]) -> Iterator[str]:
