@@ -65,6 +65,13 @@ def _run(config: pytest.Config) -> Run:
     return config.stash[RUN]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Settle the plan here, where pytest captures nothing of what a wait says."""
+    if session.config.option.called_as and not hasattr(session.config, "workerinput"):
+        _run(session.config)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"golden_cell", "golden_run"} <= set(metafunc.fixturenames):
         try:
