@@ -58,9 +58,9 @@ def goldens(session: nox.Session, release: str) -> None:
     environment = {"EXECUTORCH_GOLDENS_CALLED_AS": called}
     if any(word.partition("=")[0] == "--cluster" for word in session.posargs):
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
-    if any(word.partition("=")[0] == "--report" for word in session.posargs):
+    if any(word.partition("=")[0] == "--html" for word in session.posargs):
         environment["EXECUTORCH_GOLDENS_REPORT_PYTHON"] = beside(session, "report")
-    goldens_command(session, "run", "-t", release, "-q", *session.posargs, env=environment)
+    goldens_command(session, "run", "-t", release, *session.posargs, env=environment)
 
 
 def goldens_command(session: nox.Session, *words: str, env: Mapping[str, str]) -> None:
@@ -130,7 +130,7 @@ def review(session: nox.Session) -> None:
 
 @nox.session(python=python_of("report"))
 def report(session: nox.Session) -> None:
-    """Write what runs found as one HTML file: ``-- -o build/report.html``; docs/looking.md."""
+    """Write what runs found as one HTML file: ``-- --html build/report.html``; docs/looking.md."""
     install_with_extra(session, "report")
     session.run("goldens", "report", *session.posargs)
 

@@ -112,7 +112,7 @@ def reader(browser: Any, ran: Runner) -> Iterator[Reader]:
     file = ran.folder / "report.html"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
-        words = ("report", str(ran.sweeps.parent), f"--goldens={ran.goldens}", "-o", str(file))
+        words = ("report", str(ran.sweeps.parent), f"--goldens={ran.goldens}", "--html", str(file))
         assert cli.main([*words]) == cli.SAME
     reader = Reader(browser, file, viewport={"width": WIDTH, "height": 4000}, device_scale_factor=1.5)
     yield reader

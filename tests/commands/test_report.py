@@ -88,7 +88,7 @@ def file(drawn: None, tmp_path_factory: pytest.TempPathFactory, zoo: Path) -> Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
         made = tmp_path_factory.mktemp("report") / "report.html"
-        assert report(STOCK, zoo, "-o", made) == cli.SAME
+        assert report(STOCK, zoo, "--html", made) == cli.SAME
     return made
 
 
@@ -236,7 +236,7 @@ def declared(drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     line = corrupt | {"target": target, "case": case, "known": True, "accepted": True}
     (folder / "results.jsonl").write_text(f"{lines}{json.dumps(line)}\n")
     made = tmp_path / "declared.html"
-    assert report(folder.parent, "-o", made) == cli.SAME
+    assert report(folder.parent, "--html", made) == cli.SAME
     printed = capsys.readouterr().out
     assert "2 corrupt" in printed
     assert "1 known defect" in printed
@@ -471,7 +471,7 @@ def test_a_green_cell_without_a_golden_says_that_it_has_no_quantities(
 ) -> None:
     made = tmp_path / "report.html"
     (tmp_path / "goldens").mkdir()
-    assert report(STOCK, "--goldens", tmp_path / "goldens", "-o", made) == cli.SAME
+    assert report(STOCK, "--goldens", tmp_path / "goldens", "--html", made) == cli.SAME
     reader = Reader(browser, made)
     reader.go("cell/1.2.0/tosa-fp/linear")
     assert "its golden has none, or is not in this checkout" in reader.page.locator("main").inner_text()
@@ -596,7 +596,7 @@ def hostile(drawn: None, tmp_path: Path) -> Path:
     kept = case / "evidence.json"
     kept.write_text(kept.read_text().replace("first pass whose", json.dumps(HOSTILE)[1:-1]))
     made = tmp_path / "hostile.html"
-    assert report(folder.parent, "-o", made) == cli.SAME
+    assert report(folder.parent, "--html", made) == cli.SAME
     return made
 
 
@@ -627,7 +627,7 @@ def test_the_file_runs_no_script_but_its_own(browser: Any, file: Path) -> None:
 
 
 def test_the_same_results_make_the_same_file(file: Path, zoo: Path, tmp_path: Path) -> None:
-    assert report(STOCK, zoo, "-o", tmp_path / "again.html") == cli.SAME
+    assert report(STOCK, zoo, "--html", tmp_path / "again.html") == cli.SAME
     assert (tmp_path / "again.html").read_bytes() == file.read_bytes()
 
 
@@ -645,26 +645,26 @@ def test_bad_input_is_one_error_and_no_file(
     drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = tmp_path / "report.html"
-    refused(capsys, [tmp_path, "-o", made], tmp_path, "has no run.json")
+    refused(capsys, [tmp_path, "--html", made], tmp_path, "has no run.json")
     nowhere = tmp_path / "nowhere" / "report.html"
-    refused(capsys, [STOCK, "-o", nowhere], nowhere, "name a file in a folder that is there")
+    refused(capsys, [STOCK, "--html", nowhere], nowhere, "name a file in a folder that is there")
     twice = tmp_path / "twice"
     shutil.copytree(STOCK / "1.3.1", twice / "1.3.1")
-    refused(capsys, [STOCK, twice, "-o", made], "is in both", "name one folder")
+    refused(capsys, [STOCK, twice, "--html", made], "is in both", "name one folder")
     damaged = twice / "1.3.1" / "results.jsonl"
     damaged.write_text('{"target": "tosa-fp", "case": "linear"}\n')
-    refused(capsys, [twice, "-o", made], twice, "required field `release`", "run the cells again")
+    refused(capsys, [twice, "--html", made], twice, "required field `release`", "run the cells again")
     shutil.copytree(STOCK / "1.2.0", tmp_path / "evil" / "1.2.0")
     kept = tmp_path / "evil" / "1.2.0" / "tosa-int" / "cat-h-v" / "evidence.npz"
     kept.write_bytes(kept.read_bytes()[:100])
-    refused(capsys, [tmp_path / "evil", "-o", made], kept.parent, "is damaged", "run its cell again")
+    refused(capsys, [tmp_path / "evil", "--html", made], kept.parent, "is damaged", "run its cell again")
     assert not made.exists()
     assert not list(tmp_path.glob("*.new~"))
 
 
 def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) -> None:
     code = "import sys; sys.modules['grandalf'] = None; from executorch_goldens.cli import main; sys.exit(main())"
-    words = ("report", str(STOCK), "-o", str(tmp_path / "report.html"))
+    words = ("report", str(STOCK), "--html", str(tmp_path / "report.html"))
     ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (cli.ERROR, "")
     assert "nox -s report has it, or install 'executorch-goldens[report]'" in ended.stderr
@@ -780,24 +780,24 @@ def test_a_run_writes_its_report_and_keeps_evidence(
     runner.answers({"alpha": artifacts["wrong"], "beta": artifacts["set-of-strings"]})
     words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
     made = tmp_path / "report.html"
-    finished = runner(*words, "--explain", "off", f"--report={made}")
+    finished = runner(*words, "--explain", "off", f"--html={made}")
     assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
     assert f"report: {made}: 1 corrupt, 1 order-only" in finished.output
     assert made.read_text().startswith("<!doctype html>")
     kept = Evidence.read(runner.sweeps / "xnnpack-fp32" / "alpha")
     assert [tensor.kind for tensor in kept.tensors][:1] == ["output"]
     # What is typed again is for one cell: it does not write over the report of the run.
-    assert "--report" not in kept.commands["again"]
+    assert "--html" not in kept.commands["again"]
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_anything_is_exported(runner: Runner) -> None:
     runner.zoo("zoo_one", "alpha")
-    finished = runner("--models", "zoo_one", "--report", str(runner.folder / "nowhere" / "report.html"))
+    finished = runner("--models", "zoo_one", "--html", str(runner.folder / "nowhere" / "report.html"))
     finished.refused("there is no folder")
     assert not runner.results.exists()
 
 
 def test_a_command_to_repeat_names_no_report() -> None:
-    assert invocation.again(["goldens", "run", "--report", "r.html", "-q"], "--cell", "a/b") == (
+    assert invocation.again(["goldens", "run", "--html", "r.html", "-q"], "--cell", "a/b") == (
         "goldens run -q --cell a/b"
     )

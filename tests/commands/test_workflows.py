@@ -135,12 +135,12 @@ def test_the_action_hands_its_inputs_on_and_says_whether_both_are_identical(
     temp = temporary / "temp"
     compare, report = ran.calls
     assert compare == [
-        *("goldens", "compare", *SIDES.values(), "--markdown", "--folder", f"{temp}/compare"),
+        *("goldens", "compare", *SIDES.values(), "--markdown", "--sweeps", f"{temp}/compare"),
         *shlex.split(words),
     ]
     written = f"{temp}/compare-page/report.html"
     assert report == [
-        *("goldens", "report", f"{temp}/compare/head", "--goldens", f"{temp}/compare/base", "-o", written)
+        *("goldens", "report", f"{temp}/compare/head", "--goldens", f"{temp}/compare/base", "--html", written)
     ]
     assert ran.code == 0
     assert ran.outputs == {"result": result, "folder": f"{temp}/compare-page"}

@@ -310,7 +310,7 @@ def test_a_golden_has_the_same_bytes_fresh_cached_merged_and_from_a_worker(
         return found
 
     def recorded(*how: str, says: str = "") -> dict[str, bytes]:
-        finished = runner(*words, "--snapshot-update", *how)
+        finished = runner(*words, "--snapshot-update", "-v", *how)
         assert finished.code == 0, finished.output
         assert says in finished.output
         return goldens()

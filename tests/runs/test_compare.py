@@ -80,7 +80,7 @@ def compare(tmp_path_factory: pytest.TempPathFactory) -> Compare:
         cells = [word for cell in CELLS for word in ("--cell", cell)]
         command = [sys.executable, "-m", "executorch_goldens", "compare", *words, *cells]
         return subprocess.run(
-            [*command, "--folder", str(folder / "made"), "--jobs", "2"],
+            [*command, "--sweeps", str(folder / "made"), "--jobs", "2"],
             cwd=REPOSITORY,
             env={**inherited, "XDG_CACHE_HOME": str(folder / "cache")},
             capture_output=True,

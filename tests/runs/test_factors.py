@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.running.explaining import Explainer, Shown, Step, Suspect, with_shown
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import FACTORS, Variation, exported_before, variations
+from executorch_goldens.workers.seconds import Seconds
 from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, lowered
 from tests.support.runner import Runner
 
@@ -115,10 +122,12 @@ def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner) -> None
     runner.answers({"alpha": ARTIFACTS})
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     # Replayed answers follow the hash seed.
-    assert (
-        "\n  follows the hash seed; not the heap, listings, directory, history or surroundings\n"
-        in finished.output
-    )
+    follows = "follows the hash seed; not the heap, listings, directory, history or surroundings"
+    assert f"\ncause 1: {follows} (tosa-fp/alpha)\n" in finished.output
+    # The verdict was printed before, and the cell's page has it all.
+    assert finished.output.index("order-only: tosa-fp/alpha") < finished.output.index("cause 1: ")
+    kept = Evidence.read(runner.sweeps / "tosa-fp" / "alpha")
+    assert (kept.follows, kept.message[1]) == (follows, follows)
     row = finished.rows["tosa-fp/alpha"]
     assert (row["verdict"], row["factor"]) == ("order-only", "hash seed")
 
@@ -127,14 +136,14 @@ def test_a_disagreement_that_does_not_come_back_says_so(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS, "again": {"alpha": ARTIFACTS[0]}})
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     # Three under the first variation, once more, all factors changed, each of the six.
-    assert "\n  did not come back in 11 exports, with each factor changed alone" in finished.output
+    assert "\ncause 1: did not come back in 11 exports, with each factor changed alone" in finished.output
     assert finished.rows["tosa-fp/alpha"]["factor"] is None
 
 
 def test_an_export_that_is_lost_leaves_the_factor_open(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS, "again": {"alpha": Casualty("timed-out", "no end")}})
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
-    assert "\n  the factor it follows is not known: an export under seed0-heap0" in finished.output
+    assert "\ncause 1: the factor it follows is not known: an export under seed0-heap0" in finished.output
     assert finished.verdicts() == {"tosa-fp/alpha": "order-only"}
 
 
@@ -166,16 +175,33 @@ def test_no_factor_is_sought_on_a_cluster_and_the_message_says_so(runner: Runner
     assert finished.rows["tosa-fp/alpha"]["factor"] is None
 
 
-@pytest.mark.parametrize(("explain", "sought"), [("off", 0), ("some", 3), ("all", 4)])
-def test_the_factor_is_sought_for_so_many_cells(runner: Runner, explain: str, sought: int) -> None:
+@pytest.mark.parametrize(("explain", "factor"), [("off", None), ("some", "hash seed")])
+def test_the_factor_is_sought_unless_nothing_is_to_be_explained(
+    runner: Runner, explain: str, factor: str | None
+) -> None:
     runner.answers({"*": ARTIFACTS})
     zoo = runner.zoo("zoo", "alpha", "beta", "gamma", "delta")
     finished = runner(
         *("--models", zoo, "--cell", "tosa-fp/*", "--variations", "0,4", "--explain", explain, "-v"),
     )
-    factors = [row["factor"] for row in finished.rows.values()]
-    assert sorted(factors, key=str) == sorted([None] * (4 - sought) + ["hash seed"] * sought, key=str)
-    assert finished.output.count("and not for this one") == (1 if sought == 3 else 0)
+    assert [row["factor"] for row in finished.rows.values()] == [factor] * 4
+
+
+def test_when_the_seconds_for_it_are_over_nothing_more_is_exported_and_the_cell_says_so() -> None:
+    def never(suspect: Suspect, tick: Callable[[], None]) -> Shown:
+        raise AssertionError(suspect)
+
+    plan: Any = SimpleNamespace(options=SimpleNamespace(budget=60.0))
+    explainer = Explainer(plan, Settings(default_interpreter(), (), (), 1, 1.0), (), Seconds({}))
+    explainer._factor = never  # type: ignore[method-assign]
+    suspect = Suspect(Verdict(Cell("tosa-fp", "alpha"), "unstable", "why"), False, (ONE, OTHER))
+    took: list[float] = []
+    shown = explainer._shown(
+        Step(0, suspect, "the factor", explainer._factor), time.monotonic() - 61.0, took.append
+    )
+    assert shown.factor is not None
+    assert "60 s were over; the command below seeks it" in with_shown(suspect.judged, shown).detail[0]
+    assert (explainer.left, took[0] > 60.0) == (["the factor"], True)
 
 
 def test_a_known_disagreement_is_not_exported_again(runner: Runner) -> None:
@@ -245,14 +271,14 @@ def test_a_run_that_takes_all_from_the_store_seeks_the_factor_apart_from_it(runn
             "xnnpack-fp32/follows-hash",
             "--variations",
             "0,4",
+            "-v",
         ),
         *("--cache=on", "--cache-dir", str(runner.folder / "store")),
     )
     first, again = runner(*asked), runner(*asked)
     for finished in (first, again):
         assert finished.rows["xnnpack-fp32/follows-hash"]["factor"] == "hash seed", finished.output
-    # Two variations, and the graph that each has after the pass at which they diverge.
-    assert "reused 0 of 4 exports" in first.output
-    assert "reused 4 of 4 exports" in again.output
+    assert "reused 0 of 2 exports" in first.output
+    assert "reused 2 of 2 exports" in again.output
     kept = [file for file in (runner.folder / "store" / "artifacts").rglob("*") if file.is_file()]
-    assert len(kept) == 4
+    assert len(kept) == 2

@@ -17,7 +17,7 @@ def test_a_known_defect_is_shown_and_fails_as_soon_as_it_is_another(
     known = {"tosa-fp/alpha": "corrupt: upstream issue 1", "tosa-int/alpha": "order-only: upstream issue 2"}
     wrong_cells = {"tosa-fp/alpha": artifacts["wrong"], "tosa-int/alpha": artifacts["wrong"]}
     recorded.answers({"known": known, "*": artifacts["steady"], **wrong_cells})
-    finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha")
+    finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha", "-v")
     assert finished.code == 0, finished.output
     assert "known defect: tosa-fp/alpha is corrupt: upstream issue 1" in finished.output
     finished = recorded(*WHOLE, "--cell", "tosa-int/alpha")

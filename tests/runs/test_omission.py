@@ -51,9 +51,9 @@ def said(runner: Runner, made: object, without: object, *options: str) -> list[s
     runner.answers({"*": made, "without": {"*": without}})
     finished = runner("--models", "zoo", *SEEDS, *options)
     found = proven(runner)
-    assert finished.output.count("\n   without it ") == len(found)
+    assert finished.output.count(": without it ") == len(found)
     for cell, proof in found.items():
-        assert f"\n   {proof} ({cell})\n" in finished.output
+        assert f"\ncause 1: {proof} ({cell})\n" in finished.output
     return list(found.values())
 
 
@@ -91,8 +91,7 @@ def test_a_pass_is_tried_on_the_next_cell_where_one_proves_nothing(golden: Runne
     golden.answers({"*": CORRUPT, "without": {"alpha": CORRUPT, "beta": CHANGED}})
     finished = golden("--models", "zoo", *SEEDS)
     assert proven(golden) == {"tosa-fp/beta": "without it the artifact is right"}
-    # It is said with the cause, whichever cell's message is printed.
-    assert "\n   without it the artifact is right (tosa-fp/beta)\n" in finished.output
+    assert "\ncause 1: without it the artifact is right (tosa-fp/beta)\n" in finished.output
 
 
 def test_a_pass_is_tried_on_corrupt_cells_first(golden: Runner) -> None:

@@ -63,7 +63,7 @@ def test_cells_that_disagree_without_a_declared_patch_name_it_and_the_setting(
 ) -> None:
     runner.zoo("own_zoo", "alpha")
     runner.answers({"*": (artifact(lowered(GRAPH)), artifact(lowered(RENUMBERED, pte=b"other")))})
-    cells = ("--cell", "tosa-fp/*", "--cell", "xnnpack-fp32/*", "--explain", "off")
+    cells = ("--cell", "tosa-fp/*", "--cell", "xnnpack-fp32/*", "--explain", "off", "-v")
     found = repository("")(*cells)
     assert set(found.verdicts().values()) == {"order-only"}, found.output
     assert applied(found.output) == "none"

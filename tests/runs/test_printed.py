@@ -55,8 +55,8 @@ def test_every_command_that_a_red_run_of_thirty_cells_prints_runs(
     assert finished.code == 1
     assert len(set(finished.verdicts().values())) == len(kinds), finished.verdicts()
     commands = printed(finished.output, "some")
-    assert any("--snapshot-update" in command for command in commands.values()), finished.output
-    assert any(command.startswith("goldens repro") for command in commands.values()), finished.output
+    for way in ("review --accept ", "review --reject ", "diff ", "report "):
+        assert any(command.startswith(f"goldens {way}") for command in commands.values()), finished.output
     inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
     paths = [str(runner.folder), str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
     environment = {

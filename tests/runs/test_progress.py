@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -166,7 +167,7 @@ REASONS = [f"crashed: tosa-fp/{case}: seed0-heap0: killed by SIGSEGV" for case i
 def test_a_run_in_ci_has_lines_in_the_place_of_pytests_letters(crashing: Runner, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     output = crashing(*WORDS, "-q", **{STEP_SUMMARY: str(summary)}).output.splitlines()
-    before = output[: next(number for number, line in enumerate(output) if "FAILURES" in line)]
+    before = output[: next(number for number, line in enumerate(output) if line.startswith("1 cause, "))]
     assert [line for line in before if line] == [
         REASONS[0],
         "1 of 2 cells, 1 not passed, 1 to go, about 4 s; running: none yet",
@@ -178,16 +179,32 @@ def test_a_run_in_ci_has_lines_in_the_place_of_pytests_letters(crashing: Runner,
     assert f"- {REASONS[0]}" in text
 
 
-def test_a_run_ends_with_its_causes_and_prints_one_message_of_each(crashing: Runner) -> None:
-    message = f" on ExecuTorch {crashing.release}: seed0-heap0: killed by SIGSEGV"
-    output = crashing(*WORDS, "-q").output
-    assert output.count(message) == 1
+def test_a_red_run_prints_its_causes_with_their_commands_then_cells_then_counts(crashing: Runner) -> None:
+    output = crashing(*WORDS).output
     _, _, causes = output.partition("\n1 cause, 2 cells:\n")
-    first, review, report, _ = causes.split("\n", 3)
+    first, see, decide, cell, *_, counted, results, _, _ = causes.split("\n")
     assert first == "1. crashed: killed by SIGSEGV; 2 crashed"
-    assert review.startswith("review: goldens review --sweeps=")
-    assert report.startswith("report: goldens report ")
-    assert crashing(*WORDS, "-v").output.count(message) == 2
+    assert (see.split(": ")[0], decide.split("--reject")[0]) == ("   see", "   reject: goldens review ")
+    assert cell == REASONS[0]
+    assert counted == f"ExecuTorch {crashing.release}: 2 crashed; 4 variations"
+    assert re.match(r"results: .*/results.jsonl; goldens report .* --html ", results)
+    message = f" on ExecuTorch {crashing.release}: seed0-heap0: killed by SIGSEGV"
+    assert (output.count(message), crashing(*WORDS, "-v").output.count(message)) == (0, 2)
+
+
+def test_a_green_run_prints_six_lines_at_most(crashing: Runner, artifacts: Artifacts) -> None:
+    crashing.answers({"*": artifacts["steady"][0]})
+    assert crashing(*WORDS, "--snapshot-update").code == 0
+    finished = crashing(*WORDS)
+    counted, exact, results, ended = [line for line in finished.output.splitlines() if line][-4:]
+    assert counted == f"ExecuTorch {crashing.release}: 2 stable; 4 variations"
+    assert exact.startswith("exactness: at worst ")
+    assert results.startswith("results: ")
+    assert ended.startswith("2 passed in ")
+    progress = re.compile(r"\d of 2 cells")
+    assert len([line for line in finished.output.splitlines() if not progress.match(line)]) <= 6, (
+        finished.output
+    )
 
 
 def test_a_verdict_has_a_colour_where_that_is_asked_for(crashing: Runner) -> None:
@@ -225,7 +242,7 @@ def test_a_live_line_leaves_nothing_in_a_terminal(crashing: Runner) -> None:
     raw = written.decode()
     lines = [screen_line(line) for line in raw.replace("\r\n", "\n").split("\n")]
     assert "\r1 of 2 cells, 1 not passed" in raw
-    before = lines[: next(number for number, line in enumerate(lines) if "FAILURES" in line)]
+    before = lines[: next(number for number, line in enumerate(lines) if line.startswith("1 cause, "))]
     assert [line for line in before if line] == REASONS[:1]
 
 
@@ -255,7 +272,7 @@ def test_what_a_run_prints_at_its_end_does_not_depend_on_which_cell_ended_first(
     # The longest is exported first.
     seconds = "".join(f"{target}/alpha {number}.0\n" for number, target in enumerate(targets, 1))
     (runner.root / "seconds.txt").write_text(seconds)
-    finished = runner(*words)
+    finished = runner(*words, "-v")
     assert finished.code == 0, finished.output
-    found = [line.split(": ")[1] for line in finished.output.splitlines() if line.startswith("numerics: ")]
+    found = [line.split(": ")[0] for line in finished.output.splitlines() if ": 1 cell run: " in line]
     assert found == targets

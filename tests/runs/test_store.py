@@ -22,7 +22,7 @@ def test_a_run_takes_what_the_one_before_kept_unless_it_is_only_to_keep(runner: 
         "1",
         "--cache-dir",
     )
-    words = (*words, str(runner.folder / "store"))
+    words = (*words, str(runner.folder / "store"), "-v")
     kept = "exports put into the cache: 1;"
     assert kept in runner(*words, "--cache=fill").output
     assert kept in runner(*words, "--cache=fill").output
@@ -57,7 +57,7 @@ def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_cha
     other.write_text("SIZE = 1\n")
     words = ("--models", "firmware", "--cell", "xnnpack-fp32/gate", "--variations", "1", "--cache=on")
     root = runner.folder / "store"
-    words = (*words, "--cache-dir", str(root))
+    words = (*words, "--cache-dir", str(root), "-v")
     assert reused(runner(*words)) == [f"reused 0 of 1 exports; cache: {root}"]
     other.write_text("SIZE = 2\n")
     assert reused(runner(*words)) == [f"reused 1 of 1 exports; cache: {root}"]
@@ -76,7 +76,7 @@ def test_an_edited_case_is_exported_again_and_those_beside_it_are_not(runner: Ru
     )
     zoo.write_text(f"{FIRMWARE}\n@case{second}")
     words = ("--models", "firmware", "--cell", "xnnpack-fp32/*", "--variations", "1", "--cache=on")
-    words = (*words, "--cache-dir", str(root))
+    words = (*words, "--cache-dir", str(root), "-v")
     assert reused(runner(*words)) == [f"reused 0 of 2 exports; cache: {root}"]
     zoo.write_text(zoo.read_text().replace("2, 2", "2, 3"))
     edited = runner(*words)
@@ -148,7 +148,7 @@ def test_where_a_run_keeps_what_it_made(
 def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artifacts) -> None:
     runner.answers({"alpha": artifacts["steady"][0]})
     words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--variations", "1")
-    words = (*words, "--cache-dir", str(runner.folder / "store"))
+    words = (*words, "--cache-dir", str(runner.folder / "store"), "-v")
     said = " exports; cache: "
     assert said in runner(*words).output
     assert said not in runner(*words, "--cache=off").output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 
 import pytest
@@ -23,10 +22,10 @@ def test_a_run_of_the_core_says_how_many_cells_it_left_out(with_core: Runner) ->
     finished = with_core(*WHOLE)
     assert finished.code == 0, finished.output
     assert finished.verdicts() == {"tosa-fp/alpha": "stable"}
-    assert "tier: core; 7 cells left out: --tier full checks all" in finished.output
+    assert ": 1 stable; 7 not run (--tier full runs all); " in finished.output
     whole = with_core(*WHOLE, "--tier", "full")
     assert len(whole.verdicts()) == 8
-    assert re.search(r"^tier: full; \d variations: ", whole.output, re.MULTILINE)
+    assert "not run" not in whole.output
 
 
 @pytest.mark.slow

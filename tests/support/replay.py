@@ -18,7 +18,6 @@ from typing import Any, Self
 import executorch_goldens.running.explaining
 import executorch_goldens.running.factors
 import executorch_goldens.running.plan
-import executorch_goldens.running.proving
 import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
@@ -50,8 +49,7 @@ class Replay:
         self.answers = recorded()
         if Replay.all_variations:
             self.answers |= self.answers.get("again", {})
-        if settings.omission is not None:
-            self.answers |= self.answers.get("without", {})
+        self.settings = settings
         Replay.all_variations = Replay.all_variations or self.variations
 
     def start(self) -> None:
@@ -72,8 +70,11 @@ class Replay:
     def doing(self) -> str:
         return "running: none yet"
 
-    def outcomes(self, cell: Cell, variations: Sequence[Variation] | None = None) -> tuple[Outcome, ...]:
-        answer = next(self.answers[key] for key in (str(cell), cell.case, "*") if key in self.answers)
+    def outcomes(
+        self, cell: Cell, variations: Sequence[Variation] | None = None, tick: object = None
+    ) -> tuple[Outcome, ...]:
+        answers = self.answers | (self.answers.get("without", {}) if self.settings.omission else {})
+        answer = next(answers[key] for key in (str(cell), cell.case, "*") if key in answers)
         if isinstance(answer, Exception):
             raise answer
         results = answer if isinstance(answer, tuple) else (answer,) * len(self.all_variations)
@@ -84,7 +85,14 @@ class Replay:
             for variation in (self.variations if variations is None else variations)
         )
 
-    def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
+    def again(
+        self,
+        cell: Cell,
+        variations: Sequence[Variation],
+        settings: Settings | None = None,
+        tick: object = None,
+    ) -> tuple[Outcome, ...]:
+        self.settings = settings or self.settings
         return self.outcomes(cell, variations)
 
 
@@ -97,7 +105,6 @@ def pytest_configure() -> None:
     """Replace the sweep of this process, and the known defects of its release."""
     executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
     executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
-    executorch_goldens.running.proving.Sweep = Replay
     executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
     chosen = executorch_goldens.running.plan.chosen_toolchain

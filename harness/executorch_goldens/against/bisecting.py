@@ -52,7 +52,7 @@ class Predicate:
 
     def command(self, base: str, head: str) -> list[str]:
         """Return the command that compares the cell."""
-        named = ["compare", base, head, "--cell", self.cell, "--folder", str(self.folder), "--json"]
+        named = ["compare", base, head, "--cell", self.cell, "--sweeps", str(self.folder), "--json"]
         return [*with_harness(Path(sys.executable), MAIN), *named, *self.words]
 
     def found(self, base: str, head: str) -> Found:
@@ -78,11 +78,16 @@ class Found:
     @classmethod
     def of(cls, command: Sequence[str], folder: Path | None = None) -> Found:
         """Run a comparison, from a folder."""
-        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        if ran.returncode not in (SAME, DIFFERENT):
-            last = (ran.stderr.strip().splitlines() or [f"it ended with {ran.returncode}"])[-1]
-            return cls("", last.removeprefix("goldens: "))
-        (found,) = json.loads(ran.stdout)["cells"].values()
+        ran = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        # It prints its result at its end, and what it waits for until then.
+        errors = [_echoed(line) for line in ran.stderr]
+        output = ran.stdout.read()
+        if ran.wait() not in (SAME, DIFFERENT):
+            last = next((line.strip() for line in reversed(errors) if line.strip()), "")
+            return cls("", last.removeprefix("goldens: ") or f"it ended with {ran.returncode}")
+        (found,) = json.loads(output)["cells"].values()
         words = (KINDS.get(found["kind"], found["kind"]), found["cause"] or "", found["what"])
         return cls(found["kind"], ": ".join(filter(None, words)))
 
@@ -129,11 +134,11 @@ def of_commits(predicate: Predicate, checkout: Path, over: str, good: str, bad: 
     ends = _differing(predicate, before, f"{over} + {checkout}@{bad}", good, bad)
     yield f"from {good} to {bad}: {ends.words}"
     with _worktree(checkout, bad) as tree:
-        _git(tree, "bisect", "start", bad, good, "--")
+        _echoed(_git(tree, "bisect", "start", bad, good, "--").partition("\n")[0] + "\n")
         asked = [predicate.command(before, f"{over} + {tree}"), str(Path.cwd()), ends.kind]
         judge = [*with_harness(Path(sys.executable), JUDGE), json.dumps(asked)]
         try:
-            output = _git(tree, "bisect", "run", *judge)
+            output = _bisected(tree, judge)
             first = _git(tree, "rev-parse", "--verify", "refs/bisect/bad").strip()
             left = _git(tree, "for-each-ref", "--format=%(refname)", "refs/bisect/skip-*").split()
         finally:
@@ -162,6 +167,20 @@ def _worktree(checkout: Path, revision: str) -> Iterator[Path]:
             yield tree
         finally:
             _git(checkout, "worktree", "remove", "--force", str(tree), tolerant=True)
+
+
+def _echoed(line: str) -> str:
+    """Show a line of a command that is waited for, and return it."""
+    print(line, end="", file=sys.stderr, flush=True)
+    return line
+
+
+def _bisected(tree: Path, judge: Sequence[str]) -> str:
+    """Let git go through the commits; show how many are left, and what the judge says; return git's output."""
+    command = ["git", "-C", str(tree), "bisect", "run", *judge]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as ran:
+        assert ran.stdout is not None
+        return "".join(_echoed(line) if line.startswith("Bisecting: ") else line for line in ran.stdout)
 
 
 def _git(folder: Path, *words: str, tolerant: bool = False) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import filelock
 
-from executorch_goldens.against.outcome import SAME, Made, kind_of
+from executorch_goldens.against.outcome import KINDS, SAME, Made, kind_of, shown
 from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.errors import UsageError
@@ -28,7 +28,7 @@ from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
 from executorch_goldens.review.groups import Group, grouped
-from executorch_goldens.running.progress import Progress
+from executorch_goldens.running.progress import MOST_LINES, Progress
 from executorch_goldens.settings import config
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.variations import Variation
@@ -71,6 +71,7 @@ class Comparison:
     folder: Path
     reuse: Reuse | None = None
     found: list[Compared] = field(default_factory=list)
+    said: int = field(default=0, init=False)
 
     def run(self, wanted: Callable[[Made, Sequence[Outcome]], bool]) -> None:
         """Export and judge both sides.
@@ -139,11 +140,20 @@ class Comparison:
             reviewed = base[cell].texts
             made = found[cell] = Made.of(outcomes, release, reviewed)
             judged = made.verdict
-            if kind_of(base[cell], made) != SAME:
+            if (kind := kind_of(base[cell], made)) != SAME:
+                self._say_at_once(f"{KINDS[kind]}: {cell}: {shown(base[cell], made)}".rstrip(": "))
                 results.keep(cell, outcomes)
                 results.propose(judged, made.texts, reviewed, came, made.accuracy)
             results.note(judged, outcomes, made.accuracy)
         return found
+
+    def _say_at_once(self, line: str) -> None:
+        """Say what is known of a cell that differs, while others are exported; of many, of the first alone."""
+        self.said += 1
+        if self.said <= MOST_LINES:
+            if sys.stderr.isatty():
+                _Screen().rewrite("")
+            _Screen().write_line(line)
 
     def _exported(self, side: Side, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
         """Export cells on a side, and yield them as they come."""
@@ -194,7 +204,7 @@ def alone(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except filelock.Timeout as error:
         raise UsageError(
-            f"a different comparison works in {folder}: wait for it, or name another --folder"
+            f"a different comparison works in {folder}: wait for it, or name another --sweeps"
         ) from error
     try:
         yield
@@ -206,7 +216,7 @@ def clear(folder: Path) -> None:
     """Make the folder of a comparison, with nothing of an earlier one; raise UsageError for one of somebody else's."""
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         raise UsageError(
-            f"--folder {folder} has files that are of no comparison: name one that is empty, or none"
+            f"--sweeps {folder} has files that are of no comparison: name one that is empty, or none"
         )
     for name in (ARTIFACTS, RESULTS):
         shutil.rmtree(folder / name, ignore_errors=True)

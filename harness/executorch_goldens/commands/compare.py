@@ -15,6 +15,7 @@ from typing import Any
 from executorch_goldens import variations
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import CommandError
+from executorch_goldens.files.waits import saying
 from executorch_goldens.files.wording import count
 from executorch_goldens.running import reporting
 from executorch_goldens.settings import config
@@ -89,9 +90,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--cache", choices=("on", "off"), default="on", help="reuse earlier exports (default: %(default)s)"
     )
-    parser.add_argument(
-        "--folder", type=Path, metavar="DIR", help=f"folder for artifacts (default: below {FOLDER})"
-    )
+    share(parser.add_argument, "--sweeps", help=f"where results go (default: below {FOLDER})")
     parser.set_defaults(run=run)
 
 
@@ -111,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         # A toolchain's Python has nothing that draws a report: this one may.
         os.environ.setdefault(reporting.PYTHON, sys.executable)
-        reporting.require(arguments.html, "--html")
+        reporting.require(arguments.html)
     repository = config.load()
     base, head = (Toolchain.of(word, repository) for word in (arguments.base, arguments.head))
     zoos = repository.zoos(arguments.models)
@@ -148,8 +147,9 @@ def compare(
         shortcuts=shortcuts.select("all"),
         tolerances=repository.tolerances,
     )
-    sides = Sides.of(base, head, how, repository.targets, arguments.patches or repository.patches)
-    folder = arguments.folder or FOLDER / slug(arguments.base, arguments.head)
+    with saying("reading the zoo with both toolchains"):
+        sides = Sides.of(base, head, how, repository.targets, arguments.patches or repository.patches)
+    folder = arguments.sweeps or FOLDER / slug(arguments.base, arguments.head)
     store = Store(repository.cache_dir or default_root())
     comparison = Comparison(
         sides,
@@ -163,12 +163,16 @@ def compare(
         raise changes_nothing(arguments.of_pass, passes(sides.cells, _root(sides)))
     ran = programs.ran(comparison) if arguments.programs else None
     page = Page(comparison, kinds, ran)
-    if arguments.json:
-        print(json.dumps(page.as_json(), indent=1))
-    else:
-        print("\n".join(page.markdown() if arguments.markdown else page.lines()))
+    with saying("grouping by cause"):
+        lines = (
+            [json.dumps(page.as_json(), indent=1)]
+            if arguments.json
+            else [*(page.markdown() if arguments.markdown else page.lines())]
+        )
+    print("\n".join(lines))
     if arguments.html is not None:
-        written, said = reporting.write(arguments.html, comparison.folder / RESULTS, comparison.artifacts)
+        with saying("drawing the report"):
+            written, said = reporting.write(arguments.html, comparison.folder / RESULTS, comparison.artifacts)
         print(said, file=sys.stderr)
         if not written:
             return ERROR

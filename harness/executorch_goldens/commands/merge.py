@@ -12,6 +12,7 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.results import ledger, merging, proposals
 from executorch_goldens.results.ledger import Ledger
 from executorch_goldens.results.merging import Merged, Part
@@ -174,15 +175,15 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
     exports = f"{count(len(came.variations), 'variation')}, {count(merged.exports(), 'export')}"
     yield f"{exports}, {merged.core_seconds():.0f} core seconds"
     yield f"results: {merged.folder}"
-    yield from messages.numerics(
+    yield from messages.exactness(
         {
-            Cell(row["target"], row["case"]): row["difference"]
+            Cell(row["target"], row["case"]): Accuracy(
+                row["difference"], row.get("tolerance") or 0.0, row.get("used") or 0.0, row.get("sqnr")
+            )
             for row in merged.rows
             if row["difference"] is not None
         }
     )
-    found = {Cell(row["target"], row["case"]): row.get("sqnr") for row in merged.rows}
-    yield from messages.ratios({cell: ratio for cell, ratio in found.items() if ratio is not None})
     for row in left(merged, decided):
         why = decided.rejected.get(name_of(came.release, row))
         rejected = f" ({REJECTED}: {why})" if why else ""

@@ -15,8 +15,8 @@ from executorch_goldens.settings.arguments import share
 
 EXAMPLES = """\
 examples:
-  goldens report -o build/report.html
-  goldens report build/merged -o build/report.html
+  goldens report --html build/report.html
+  goldens report build/merged --html build/report.html
 """
 
 
@@ -36,7 +36,7 @@ def add_to(subparsers: Any) -> None:
         metavar="DIR",
         help="folders that hold the results of runs (default: build/sweeps)",
     )
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the HTML file")
+    parser.add_argument("--html", type=Path, required=True, metavar="FILE", help="the HTML file")
     share(parser.add_argument, "--goldens")
     parser.set_defaults(run=run)
 
@@ -55,10 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     goldens = (arguments.goldens or repository.goldens).resolve()
     gathered = gathering.gather(folders, goldens, repository)
     kept = list(tables.tables(repository.root, gathered.releases))
-    document.write(arguments.output, document.document(gathered, kept))
+    document.write(arguments.html, document.document(gathered, kept))
     verdicts = counts((found.kind, found.row["reason"]) for found in gathered.found)
     print(
-        f"{arguments.output}: {verdicts}; {count(len(gathered.releases), 'release')}, "
-        f"{count(len(gathered.groups), 'cause')}, {arguments.output.stat().st_size / 1e6:.2f} MB"
+        f"{arguments.html}: {verdicts}; {count(len(gathered.releases), 'release')}, "
+        f"{count(len(gathered.groups), 'cause')}, {arguments.html.stat().st_size / 1e6:.2f} MB"
     )
     return SAME

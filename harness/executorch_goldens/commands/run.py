@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -41,6 +42,10 @@ PYTEST = (
     # No module of the harness asserts for pytest to rewrite.
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
+
+
+#: A word that says how much pytest prints: without one, nothing of its own but its last line.
+VERBOSITY = re.compile(r"-[vq]+|--verbose|--quiet|--verbosity(=.*)?")
 
 
 def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
@@ -111,7 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
         return Watching.of(options_of_run, [*PYTEST, f"--called-as={arguments.called_as}", *words]).run()
     import pytest
 
-    return int(pytest.main([*PYTEST, f"--called-as={called}", *words]))
+    quiet = () if any(VERBOSITY.fullmatch(word) for word in words) else ("-q",)
+    return int(pytest.main([*PYTEST, *quiet, f"--called-as={called}", *words]))
 
 
 def _long(words: Sequence[str]) -> Iterator[str]:

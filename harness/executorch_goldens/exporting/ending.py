@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from executorch_goldens.exporting.limits import WALL
+from executorch_goldens.files.wording import in_seconds
 
 
 class EndlessError(Exception):
@@ -26,7 +27,7 @@ def ending_within(seconds: float | None) -> Iterator[None]:
         return
 
     def end(signum: int, frame: FrameType | None) -> None:
-        raise EndlessError(f"not ended after {seconds:.0f} s")
+        raise EndlessError(f"not ended after {in_seconds(seconds)}")
 
     timers = {
         signal.SIGPROF: (signal.ITIMER_PROF, seconds),

@@ -22,7 +22,7 @@ SELECTING = {
 }
 #: Options that say what is written, and how many words follow each. A command that accepts or prunes names its own.
 WRITING = {
-    "--report": 1,
+    "--html": 1,
     **dict.fromkeys(("--snapshot-update", "--snapshot-update-new-only", "--prune", "--adopt"), 0),
     **dict.fromkeys(("--collect-only", "--co"), 0),
 }

@@ -12,6 +12,15 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
+def in_seconds(value: float) -> str:
+    """Return seconds with two digits at least.
+
+    >>> in_seconds(0.4), in_seconds(9.96), in_seconds(125.4)
+    ('0.4 s', '10 s', '125 s')
+    """
+    return f"{value:.2g} s" if value < 10 else f"{value:.0f} s"
+
+
 def type_of(value: object) -> str:
     """Return the type of a value with its article; None is itself.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.exporting.limits import WALL, processor_seconds
+from executorch_goldens.files.wording import in_seconds
 
 #: Environment variables besides PATH: nothing of the harness, and no hash seed.
 KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR")
@@ -94,5 +95,5 @@ def _output(process: subprocess.Popen[str], limit: float) -> tuple[str, str]:
             used, taken = processor_seconds(process.pid), time.monotonic() - started
             if used > limit or taken > WALL * limit:
                 raise EndlessError(
-                    f"still running after {used:.0f} s of processor time and {taken:.0f} s of wall time"
+                    f"still running after {in_seconds(used)} of processor time and {in_seconds(taken)} of wall time"
                 ) from None

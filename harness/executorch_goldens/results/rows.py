@@ -129,13 +129,17 @@ class Results:
         if not any(outcome.reused for outcome in outcomes):
             self.seconds.note(judged.cell, outcomes)
 
-    def recorded(self, cells: Collection[Cell]) -> None:
-        """Note that the proposals of `cells` are recorded now, and delete their files."""
+    def amend(self, cells: Collection[Cell], **fields: Any) -> None:
+        """Change fields of the lines of `cells`."""
         rows = read(self.file)
         for row in rows:
             if Cell(row["target"], row["case"]) in cells:
-                row |= {"recorded": True, "accepted": True}
+                row |= fields
         durable.replace(self.file, _lines(rows))
+
+    def recorded(self, cells: Collection[Cell]) -> None:
+        """Note that the proposals of `cells` are recorded now, and delete their files."""
+        self.amend(cells, recorded=True, accepted=True)
         for cell in cells:
             self.clear(cell)
 

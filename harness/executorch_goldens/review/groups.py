@@ -10,11 +10,10 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import targets
-from executorch_goldens.artifact import Cell
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.causes import general
@@ -251,16 +250,6 @@ class Group:
         """The number of cells and of releases."""
         releases = {member.proposal.release for member in self.members}
         return f"{count(len(self.members), 'cell')}, {count(len(releases), 'release')}"
-
-    def with_proofs(self, proofs: Mapping[Cell, str]) -> Group:
-        """Return it with the results of exports of one run without its pass, noted with their proposals as well."""
-        members = (
-            replace(each, proposal=each.proposal.with_proof(proofs[each.proposal.cell]))
-            if each.proposal.cell in proofs
-            else each
-            for each in self.members
-        )
-        return replace(self, members=tuple(members))
 
     def amounts(self) -> Iterator[str]:
         """Yield how far values moved over all members, and how much more there is, by operator and in bytes."""

@@ -1,33 +1,109 @@
-"""Diagnoses a cell of a run by further exports: the factor it follows, where it begins.
+"""Diagnoses cells of a run: at once what their exports show, and after the last cell what further exports show.
 
+Further exports are made without a blamed pass, up to the pass at which variations diverge, and with one factor changed.
 That something of it fails changes neither a verdict nor the end of a run.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from executorch_goldens.artifact import PARTITIONING, Artifact, Outcome
-from executorch_goldens.judging import attribution, verdict
+from executorch_goldens.artifact import PARTITIONING, Artifact, Cell, Omission, Outcome
+from executorch_goldens.goldens import golden
+from executorch_goldens.judging import attribution, omission, verdict
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence
 from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.review.groups import DECIDED
 from executorch_goldens.running import messages
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.running.proving import pair_of
 from executorch_goldens.settings.exports import Settings
+from executorch_goldens.variations import Variation
+from executorch_goldens.workers.seconds import Seconds
 from executorch_goldens.workers.sweep import Sweep
+
+#: Gets what is looked into, how many steps are done, of how many, and the seconds that they may take, and took.
+Watch = Callable[[str, int, int, float, float], None]
+
+
+class SpentError(Exception):
+    """The seconds that a run may look for causes are over."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A cell of which further exports may tell more.
+
+    Attributes
+    ----------
+    gave_wrong
+        Whether outputs of its exports are wrong.
+    pair
+        Two variations that disagree; empty where all agree.
+    """
+
+    judged: Verdict
+    gave_wrong: bool
+    pair: tuple[Variation, ...]
+
+    @property
+    def cell(self) -> Cell:
+        return self.judged.cell
+
+    @property
+    def blamed(self) -> str:
+        return self.judged.divergence.name if self.judged.divergence is not None else ""
+
+    @property
+    def parting(self) -> tuple[int, int] | None:
+        """The number of the pass at which the variations diverge, in each; None where none has."""
+        found = self.judged.divergence
+        if found is None or not self.pair or f"({PARTITIONING})" in found.line:
+            return None
+        return found.numbers
+
+    @property
+    def omission(self) -> Omission | None:
+        """What an export leaves out to show whether it is the cause."""
+        return self.judged.divergence.omission if self.judged.divergence is not None else None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What further exports show of a cell.
+
+    Attributes
+    ----------
+    proof
+        What an export without the blamed pass proves.
+    factor
+        The factor that a disagreement follows.
+    after
+        The graph that the pass left at which variations diverge, by variation.
+    is_left
+        Whether there was no time for it.
+    """
+
+    cell: Cell
+    proof: str = ""
+    factor: Attribution | None = None
+    after: Mapping[str, str] = field(default_factory=dict)
+    is_left: bool = False
 
 
 @dataclass
 class Explainer:
-    """Diagnostics of a run, and their results so far.
+    """Diagnostics of a run.
 
     Attributes
     ----------
@@ -35,17 +111,29 @@ class Explainer:
         Those of the run's exports.
     targets
         Exports that the templates of the run made before they served.
-    attributed
-        For how many cells the factor was sought that their disagreement follows.
+    seconds
+        Of one export of each cell.
+    suspects
+        The cells that are looked into after the last one.
+    looking
+        Has a line for each export that could not be made.
+    left
+        What there was no time for.
     """
 
     plan: Plan
     settings: Settings
     targets: tuple[str, ...]
-    attributed: int = 0
+    seconds: Seconds
+    suspects: dict[Cell, Suspect] = field(default_factory=dict)
+    looking: Diagnoses = field(default_factory=Diagnoses)
+    left: list[str] = field(default_factory=list)
+    _sweep: Sweep | None = None
+
+    # At once
 
     def of(self, judged: Verdict, outcomes: Sequence[Outcome], folder: Path) -> Verdict:
-        """Return a verdict with its factor and where it begins; write the evidence to `folder`.
+        """Return a verdict with where it begins; write the evidence to `folder`.
 
         Raises
         ------
@@ -53,63 +141,28 @@ class Explainer:
             When the evidence cannot be written.
         """
         looking = Diagnoses()
-        no_graphs: dict[str, str] = {}
         nowhere: tuple[str, ...] = ()
-        judged = dataclasses.replace(
-            judged,
-            attribution=looking.of(
-                "the factor it follows", lambda: self._attribution(judged, outcomes), None
-            ),
-        )
-        after = looking.of("the graphs after the pass", lambda: self._after(judged, outcomes), no_graphs)
-        where = looking.of("where it diverges", lambda: tuple(_where(judged, outcomes, after)), nowhere)
+        factor = looking.of("the factor it follows", lambda: self._factor_at_once(judged, outcomes), None)
+        judged = dataclasses.replace(judged, attribution=factor)
+        where = looking.of("where it diverges", lambda: tuple(_where(judged, outcomes)), nowhere)
         judged = dataclasses.replace(judged, detail=(*where, *looking.failed, *judged.detail))
         return noting(
-            "the evidence for its page",
-            judged,
-            lambda: self._evidence(judged, outcomes, after).write(folder),
+            "the evidence for its page", judged, lambda: self._evidence(judged, outcomes).write(folder)
         )
 
-    def _attribution(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Attribution | None:
-        """Return the factor that a cell's verdict follows, exporting again for as many cells as requested."""
+    def _factor_at_once(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Attribution | None:
+        """Return the factor that needs no export: none, where all variations show the same."""
         if judged.name in verdict.AGREEING:
             alike = len(outcomes) > 1 and len(verdict.group_by_content(outcomes)) == 1
             return attribution.constant(len(outcomes)) if alike else None
         asked = self.plan.options
-        if judged.name not in verdict.DISAGREEING or judged.known or not asked.looks_into:
-            return None
-        if asked.cluster is not None:
+        if judged.name in verdict.DISAGREEING and not judged.known and asked.budget and asked.cluster:
             return Attribution(
                 "the factor it follows is not sought on a cluster: run the cell without --cluster"
             )
-        if self.attributed >= asked.looks_into:
-            return Attribution(
-                f"the factor it follows was sought for {self.attributed} cells of this run, and not for this one: "
-                "the command below seeks it"
-            )
-        self.attributed += 1
-        one, other = pair_of(self.plan, outcomes)
-        found = Experiment(judged.cell, one, other, self.settings, self.targets).run()
-        # What is random looks like an order by address: both repeat where exports begin with the same memory.
-        return None if judged.blames_case and found.factor == "heap" else found
+        return None
 
-    def _after(self, judged: Verdict, outcomes: Sequence[Outcome]) -> dict[str, str]:
-        """Export two variations again up to the pass at which they diverge; return the graph that it left in each."""
-        found = judged.divergence
-        if found is None or found.numbers is None or judged.name not in verdict.DISAGREEING:
-            return {}
-        if f"({PARTITIONING})" in found.line:
-            return {}
-        kept = {}
-        for variation, number in zip(pair_of(self.plan, outcomes), found.numbers, strict=True):
-            settings = dataclasses.replace(self.settings, capture=number)
-            with Sweep([judged.cell], [variation], settings) as sweep:
-                (outcome,) = sweep.outcomes(judged.cell)
-            if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
-                kept[variation.name] = outcome.result.watched.kept
-        return kept if len(kept) == len(found.numbers) else {}
-
-    def _evidence(self, judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str]) -> Evidence:
+    def _evidence(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Evidence:
         """Return the evidence that a report needs and the results do not hold."""
         finished = all(isinstance(outcome.result, Artifact) for outcome in outcomes)
         groups = verdict.group_by_content(outcomes) if finished else []
@@ -119,9 +172,176 @@ class Explainer:
             follows=judged.attribution.line if judged.attribution is not None else "",
             commands=messages.commands(self.plan, judged),
             diverging=judged.divergence.line if judged.divergence is not None else "",
-            after=after,
             tensors=list(evidence.tensors(groups)),
         )
+
+    def suspect(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
+        """Let a cell be looked into after the last one, if further exports may tell more of it."""
+        asked = self.plan.options
+        if judged.known or asked.cluster is not None or not asked.budget:
+            return
+        pair = pair_of(self.plan, outcomes) if judged.name in verdict.DISAGREEING else ()
+        found = Suspect(judged, omission.gives_wrong(outcomes), pair)
+        if pair or found.omission is not None:
+            self.suspects[judged.cell] = found
+
+    # After the last cell
+
+    def look(self, causes: Sequence[Sequence[Cell]], watch: Watch) -> Iterator[Shown]:
+        """Yield what further exports show, of one cell of each cause, then of the next, while there is time.
+
+        Parameters
+        ----------
+        causes
+            The cells of each, those first that matter most.
+        """
+        steps, started, budget = list(self._steps(causes)), time.monotonic(), self.plan.options.budget
+        proven = set[int]()
+        try:
+            for done, step in enumerate(steps):
+                if step.find == self._proof and step.cause in proven:
+                    continue
+                shown = self._shown(step, started, partial(watch, step.what, done, len(steps), budget))
+                if shown.proof:
+                    proven.add(step.cause)
+                if shown != Shown(step.suspect.cell):
+                    yield shown
+        finally:
+            self._stop()
+
+    def _steps(self, causes: Sequence[Sequence[Cell]]) -> Iterator[Step]:
+        for suspects in itertools.zip_longest(*map(self._in_order, causes)):
+            several = [(cause, each) for cause, each in enumerate(suspects) if each is not None]
+            for cause, each in several:
+                if each.omission is not None:
+                    yield Step(cause, each, f"{each.cell} without {each.blamed}", self._proof)
+            for cause, each in several:
+                if each.pair:
+                    yield Step(cause, each, f"the factor that {each.cell} follows", self._factor)
+            for cause, each in several:
+                if each.parting is not None:
+                    yield Step(cause, each, f"the graphs of {each.cell} after {each.blamed}", self._after)
+
+    def _in_order(self, cells: Sequence[Cell]) -> list[Suspect]:
+        """Return the suspects of a cause: wrong ones first, and of these the ones that export fastest.
+
+        The proof of one that is only different says less.
+        """
+        suspects = [self.suspects[cell] for cell in cells if cell in self.suspects]
+        return sorted(suspects, key=lambda each: (each.judged.name in DECIDED, self.seconds.of(each.cell)))
+
+    def _shown(self, step: Step, started: float, watch: Callable[[float], None]) -> Shown:
+        """Return what a step shows; nothing where it fails, or where the time is over."""
+        budget, cell = self.plan.options.budget, step.suspect.cell
+
+        def tick() -> None:
+            took = time.monotonic() - started
+            watch(took)
+            if took > budget:
+                raise SpentError
+
+        def find() -> Shown:
+            tick()
+            return step.find(step.suspect, tick)
+
+        try:
+            return self.looking.of(f"the result of {step.what}", find, Shown(cell), (SpentError,))
+        except SpentError:
+            self.left.append(step.what)
+            if step.find != self._factor:
+                return Shown(cell)
+            line = f"the factor it follows was not sought: {budget:g} s were over; the command below seeks it"
+            return Shown(cell, factor=Attribution(line), is_left=True)
+
+    def _proof(self, suspect: Suspect, tick: Callable[[], None]) -> Shown:
+        left_out = suspect.omission
+        assert left_out is not None
+        made = self._exported(
+            suspect.cell, suspect.pair or self.plan.variations[:1], tick, omission=left_out, capture=0
+        )
+        reviewed = golden.read(golden.directory(self.plan.root, suspect.cell))
+        proof = omission.proof(
+            suspect.judged, left_out, suspect.gave_wrong, made, reviewed, self.plan.release
+        )
+        return Shown(suspect.cell, proof=proof)
+
+    def _after(self, suspect: Suspect, tick: Callable[[], None]) -> Shown:
+        """Export two variations again up to the pass at which they diverge."""
+        kept = {}
+        for variation, number in zip(suspect.pair, suspect.parting or (), strict=True):
+            (outcome,) = self._exported(suspect.cell, [variation], tick, omission=None, capture=number)
+            if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
+                kept[variation.name] = outcome.result.watched.kept
+        return Shown(suspect.cell, after=kept if len(kept) == len(suspect.pair) else {})
+
+    def _factor(self, suspect: Suspect, tick: Callable[[], None]) -> Shown:
+        # Its templates are others, and each keeps a gigabyte.
+        self._stop()
+        one, other = suspect.pair
+        found = Experiment(suspect.cell, one, other, self.settings, self.targets, tick).run()
+        # What is random looks like an order by address: both repeat where exports begin with the same memory.
+        is_told = not (suspect.judged.blames_case and found.factor == "heap")
+        return Shown(suspect.cell, factor=found if is_told else None)
+
+    def _exported(
+        self, cell: Cell, variations: Sequence[Variation], tick: Callable[[], None], **changed: Any
+    ) -> Sequence[Outcome]:
+        """Export a cell with changed settings, in templates that are warm from the second time on."""
+        settings = dataclasses.replace(self.settings, reuse=None)
+        try:
+            if self._sweep is None:
+                self._sweep = Sweep([], self.plan.variations, settings, lasting=True, targets=self.targets)
+                self._sweep.start()
+            return self._sweep.again(cell, variations, dataclasses.replace(settings, **changed), tick)
+        except BaseException:
+            # What is under way is not waited for, and a sweep that failed makes nothing more.
+            self._stop()
+            raise
+
+    def _stop(self) -> None:
+        if self._sweep is not None:
+            self._sweep.stop()
+        self._sweep = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """Exports that may tell more of a cell.
+
+    Attributes
+    ----------
+    cause
+        The place of its cause.
+    what
+        Words for what is looked into.
+    find
+        Makes them.
+    """
+
+    cause: int
+    suspect: Suspect
+    what: str
+    find: Callable[[Suspect, Callable[[], None]], Shown]
+
+
+def with_shown(judged: Verdict, shown: Shown) -> Verdict:
+    """Return a verdict with what further exports show of its cell, below where it begins."""
+    lines: Sequence[str] = [shown.factor.line] if shown.factor is not None else []
+    if shown.after and judged.divergence is not None:
+        (one, left), (other, right) = shown.after.items()
+        name = f"graph after {judged.divergence.name}"
+        lines = [*lines, *verdict.text_difference({name: left}, {name: right}, one, other)]
+    return dataclasses.replace(
+        judged,
+        attribution=shown.factor or judged.attribution,
+        detail=(*judged.detail[:1], *lines, *judged.detail[1:]),
+    )
+
+
+def pair_of(plan: Plan, outcomes: Sequence[Outcome]) -> tuple[Variation, ...]:
+    """Return two variations that disagree."""
+    by_name = {variation.name: variation for variation in plan.variations}
+    return tuple(by_name[group[0].variation] for group in verdict.group_by_content(outcomes)[:2])
 
 
 def noting(what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:
@@ -137,8 +357,8 @@ def noting(what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:
     return dataclasses.replace(judged, detail=(*judged.detail, *looking.failed))
 
 
-def _where(judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield the line that names the pass, and its results in the variations that diverge there."""
+def _where(judged: Verdict, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Yield the line that names the pass, and what is known at once of the factor."""
     if judged.divergence is not None and judged.divergence.line != judged.reason:
         yield judged.divergence.line
     elif judged.divergence is None and judged.name in verdict.DISAGREEING:
@@ -147,7 +367,3 @@ def _where(judged: Verdict, outcomes: Sequence[Outcome], after: Mapping[str, str
         yield f"no pass diverges: the difference arises {made}"
     if judged.attribution is not None:
         yield judged.attribution.line
-    if judged.divergence is not None and after:
-        (one, left), (other, right) = after.items()
-        name = f"graph after {judged.divergence.name}"
-        yield from verdict.text_difference({name: left}, {name: right}, one, other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
@@ -42,6 +42,8 @@ class Experiment:
         Those of the run; nothing is taken from the store, and nothing put there.
     targets
         Exports that the templates of the run made before they served.
+    tick
+        Called while exports are waited for; what it raises ends them.
     exports
         How many were made.
     """
@@ -51,6 +53,7 @@ class Experiment:
     other: Variation
     settings: Settings
     targets: Sequence[str]
+    tick: Callable[[], None] = lambda: None
     exports: int = field(default=0, init=False)
 
     def run(self) -> Attribution:
@@ -117,14 +120,14 @@ class Experiment:
     def _repeated(self) -> list[Outcome]:
         """Export under the first variation, each time in processes that begin with the same memory."""
         with self._sweep([self.one], lasting=True, twins=TWINS) as sweep:
-            outcomes = [*sweep.outcomes(self.cell)]
+            outcomes = [*sweep.outcomes(self.cell, tick=self.tick)]
             for _ in range(REPEATS - 1):
-                outcomes += sweep.again(self.cell, [self.one])
+                outcomes += sweep.again(self.cell, [self.one], tick=self.tick)
         return self._whole(outcomes)
 
     def _exported(self, variations: Sequence[Variation]) -> list[Outcome]:
         with self._sweep(variations) as sweep:
-            return self._whole(sweep.outcomes(self.cell))
+            return self._whole(sweep.outcomes(self.cell, tick=self.tick))
 
     @contextlib.contextmanager
     def _sweep(

@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens import patches, targets
-from executorch_goldens.artifact import IMPRECISE, Cell
+from executorch_goldens.artifact import Cell
 from executorch_goldens.files import invocation, untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.updating import FEWER, UPDATE
-from executorch_goldens.judging.verdict import NOT_JUDGED, NOT_RUN, UNEXPECTED, kind_of_new
+from executorch_goldens.judging.verdict import DISAGREEING, NOT_JUDGED, NOT_RUN, UNEXPECTED, kind_of_new
 from executorch_goldens.registry import FAILS, UNDELEGATED
+from executorch_goldens.results import proposals
+from executorch_goldens.review import benign
 from executorch_goldens.review.decisions import ALLOWED, KNOWN
-from executorch_goldens.review.groups import Group, worst_first
+from executorch_goldens.review.groups import BARRED, OUTDATED, UNDECIDED, Group
 from executorch_goldens.review.listing import fewer_variations
 from executorch_goldens.review.summary import linked
-from executorch_goldens.running.options import CORE
 from executorch_goldens.settings import config
 from executorch_goldens.variations import HASH_SEEDS
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from executorch_goldens.judging.verdict import Verdict
     from executorch_goldens.patches import Patch
     from executorch_goldens.releases import KnownDefect, Release
+    from executorch_goldens.running.explaining import Shown
     from executorch_goldens.running.plan import Plan
     from executorch_goldens.running.run import Run
 
@@ -40,10 +43,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 #: Cells that it lists: it may not exceed a mebibyte.
 SHOWN_WRONG = 100
 #: Causes that a run lists at its end.
-SHOWN_CAUSES = 10
-#: Lines below the first that a terminal shows of a message, and those of them that always are.
-MOST_LINES = 9
-TYPED = ("  patches: ", "  accept: ", "  not recorded: ", "  if it is a defect: ", "  again: ", "  files: ")
+SHOWN_CAUSES = 8
 #: Cells that a run names at its end which were recorded though they fail or delegate nothing.
 SHOWN_ACCEPTED = 20
 
@@ -177,26 +177,102 @@ def failure(run: Run, judged: Verdict) -> str:
     return untrusted.escape_ci("\n".join(lines))
 
 
-def causes(run: Run, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield the causes of a run's verdicts, worst first, with commands."""
+def causes(run: Run, groups: Sequence[Group], whole: bool) -> Iterator[str]:
+    """Yield the causes of a run's verdicts, worst first, each with its largest error and the commands about it.
+
+    Parameters
+    ----------
+    whole
+        Whether all causes are listed, and what moved with each.
+    """
     if not groups:
         return
     cells = sum(len(group.members) for group in groups)
     yield f"{count(len(groups), 'cause')}, {count(cells, 'cell')}:"
-    for number, group in enumerate(worst_first(groups)[:SHOWN_CAUSES], 1):
-        yield f"{number}. {group.head}"
-        yield from (f"   {line}" for line in (_refusal(run, group), group.proof, *group.amounts()) if line)
-    if len(groups) > SHOWN_CAUSES:
-        yield f"and {count(len(groups) - SHOWN_CAUSES, 'more cause')}, which goldens review lists"
+    for number, group in enumerate(groups if whole else groups[:SHOWN_CAUSES], 1):
+        yield f"{number}. {group.head}{_largest(group)}"
+        amounts = group.amounts() if whole else ()
+        yield from (f"   {line}" for line in (_refusal(run, group), *amounts) if line)
+        yield f"   see: {_seeing(run, group)}"
+        yield f"   {_deciding(run, group)}"
+    if len(groups) > SHOWN_CAUSES and not whole:
+        yield f"and {count(len(groups) - SHOWN_CAUSES, 'more cause')}: goldens review --list{_places(run)}"
+
+
+def _largest(group: Group) -> str:
+    """Return the largest error of a cause's cells, and its cell."""
+    measured = [each.proposal for each in group.members if each.proposal.accuracy is not None]
+    worst = max(
+        measured,
+        key=lambda each: (benign.used(each) or 0.0, each.accuracy.error if each.accuracy else 0.0),
+        default=None,
+    )
+    if worst is None or worst.accuracy is None:
+        return ""
+    return f"; largest error {worst.accuracy.error:.2g} of the largest value ({worst.cell})"
+
+
+def _seeing(run: Run, group: Group) -> str:
+    """Return the command that shows the cause in one cell: what differs, or the whole message of a new run."""
+    cell = group.specimen.proposal.cell
+    made = sorted(
+        each.parent
+        for each in run.results.folder(cell).glob(f"*/{golden.MANIFEST}")
+        if each.parent.name != proposals.FOLDER
+    )
+    reviewed = golden.directory(run.plan.root, cell)
+    sides = (
+        made[:: max(len(made) - 1, 1)]
+        if group.specimen.proposal.verdict in DISAGREEING
+        else [reviewed, *made[:1]]
+    )
+    if len(sides) == 2 and all(each.is_dir() for each in sides):
+        return shlex.join(["goldens", "diff", *map(_near, sides)])
+    return commands(run.plan, run.verdicts[cell])["again"]
+
+
+def _near(path: Path) -> str:
+    """Return a path as a person in this folder types it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _deciding(run: Run, group: Group) -> str:
+    """Return the command that accepts a cause, or that rejects one that makes cells wrong."""
+    name, places = run.names[group.cause], _places(run)
+    if group.wrong or group.state == BARRED:
+        return f"reject: goldens review --reject {name} --reason WHY{places}"
+    if group.state == OUTDATED:
+        return f"again: {commands(run.plan, run.verdicts[group.members[0].proposal.cell])['again']}"
+    fewer = f" {FEWER}" if any(map(fewer_variations, group.recordable)) else ""
+    expecting = " --expect --reason WHY" if group.state == UNDECIDED else ""
+    return f"accept: goldens review --accept {name}{expecting}{fewer}{places}"
+
+
+def _places(run: Run) -> str:
+    """Return the options that name this run's results and goldens, where they are not the repository's."""
     repository, asked = config.load(), run.plan.options
-    places = [] if asked.sweeps == repository.sweeps else [f"--sweeps={asked.sweeps}"]
-    results = [] if asked.sweeps == repository.sweeps else [str(asked.sweeps)]
-    goldens = [] if run.plan.goldens == repository.goldens.resolve() else [f"--goldens={run.plan.goldens}"]
-    fewer = any(fewer_variations(member) for group in groups for member in group.recordable)
-    reviewing = ["goldens", "review", *places, *goldens, *([FEWER] if fewer else [])]
-    reporting = ["goldens", "report", *results, *goldens, "-o", str(asked.sweeps / "report.html")]
-    yield f"review: {shlex.join(reviewing)}"
-    yield f"report: {shlex.join(reporting)}"
+    words = [] if asked.sweeps == repository.sweeps else [f"--sweeps={asked.sweeps}"]
+    if run.plan.goldens != repository.goldens.resolve():
+        words.append(f"--goldens={run.plan.goldens}")
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+def found(number: int, shown: Shown) -> str:
+    """Return what further exports show of a cause; empty for graphs, which the report has."""
+    said = shown.proof or (shown.factor.line if shown.factor is not None else "")
+    return f"cause {number}: {said} ({shown.cell})" if said and not shown.is_left else ""
+
+
+def brief(run: Run, judged: Verdict) -> list[str]:
+    """Return three lines at most of a cell: the verdict, where it begins, and the first way out."""
+    lines = [f"{judged.name}: {judged.cell}: {(judged.reason.splitlines() or [''])[0]}", *judged.detail[:1]]
+    ways = ways_out(judged, run.release.version, not run.plan.compact, run.plan.options.called)
+    missing = unpatched(judged, run.release, run.plan.options.patches, run.plan.settings.patches)
+    lines += [*missing, *ways, *judged.detail[1:]][:1]
+    return [untrusted.escape_ci(line) for line in (lines[0], *(f"  {line.strip()}" for line in lines[1:]))][
+        :3
+    ]
 
 
 def _refusal(run: Run, group: Group) -> str:
@@ -208,75 +284,97 @@ def _refusal(run: Run, group: Group) -> str:
     return "; ".join(f"not recorded: {count(number, 'cell')}: {why}" for why, number in refused.items())
 
 
-def shortened(message: str, whole: bool) -> tuple[str, list[str]]:
-    """Return the first line of a cell's message and the others; a long one is shortened and names commands.
-
-    What ends with nothing to type is no message of a cell: an error that a test raised, whose last line matters most.
-    """
-    first, *rest = untrusted.escape_ci(message).splitlines() or [""]
-    typed = [line for line in rest if line.startswith(TYPED)]
-    if whole or not typed or len(rest) <= MOST_LINES:
-        return first, rest
-    detail = [line for line in rest if line not in typed]
-    shown = MOST_LINES - len(typed) - 1
-    more = f"  … {len(detail) - shown} more lines: -v prints them"
-    return first, [*detail[:shown], more, *typed]
-
-
 def pruning(run: Run, stale: Sequence[Cell]) -> Iterator[str]:
     """Yield the lines printed before goldens are deleted."""
     for cell in stale:
         yield f"prune: {golden.directory(run.plan.root, cell)}: a golden with no matching cell"
 
 
-def summary(run: Run, pruned: Sequence[Cell], measures: bool) -> Iterator[str]:
-    """Yield the lines at the end of a run.
+def summary(run: Run, pruned: Sequence[Cell], whole: bool) -> Iterator[str]:
+    """Yield the lines at the end of a run: counts, exactness, where the results are; and what a person has to see to.
 
     Parameters
     ----------
-    measures
-        Whether it says how near the programs are to eager.
+    whole
+        Whether all the rest is said as well.
     """
-    judged_as = ((_counted(judged), judged.reason) for judged in run.verdicts.values())
-    unjudged = len(run.not_judged)
-    yield f"{counts(judged_as)}{f'; of these, {unjudged} {NOT_JUDGED}' if unjudged else ''}"
-    varied = f"{count(len(run.plan.variations), 'variation')}: {', '.join(each.name for each in run.plan.variations)}"
-    if run.plan.tier == CORE:
-        left_out = f"{count(len(run.plan.left_out), 'cell')} left out: --tier full checks all"
-        yield f"tier: core; {left_out}; {varied}"
-    else:
-        yield f"tier: full; {varied}"
-    yield f"patches: {', '.join(run.plan.settings.patches) or 'none'}; results: {run.results.file}"
-    if run.reuse is not None:
-        yield from run.reuse.lines()
-    for judged in run.verdicts.values():
-        if judged.known:
-            reason = run.release.known[str(judged.cell)].words
-            yield f"{KNOWN}: {judged.cell} is {judged.name}: {reason}"
-    if allowed := [judged for judged in run.verdicts.values() if judged.allowed]:
-        more = f", and {count(len(allowed) - 1, 'cell')} more" if len(allowed) > 1 else ""
-        yield f"{ALLOWED}: {allowed[0].cell} {allowed[0].reason}{more}"
-    yield from run.prover.looking.failed
+    yield f"ExecuTorch {run.release.version}: {'; '.join(_counts(run))}"
+    yield from exactness(run.accuracies)
+    yield f"results: {run.results.file}; {_report(run)}"
+    if whole:
+        yield from _rest(run)
+    elif run.reuse is not None:
+        yield from run.reuse.troubles()
+    yield from run.explainer.looking.failed
     yield from (f"recorded: {cause}" for cause in run.recorded)
     yield from accepted(run.verdicts.values())
-    yield from not_judged(run.not_judged)
-    if measures:
-        yield from numerics({cell: accuracy.error for cell, accuracy in run.accuracies.items()})
-        yield from ratios({cell: each.sqnr for cell, each in run.accuracies.items() if each.sqnr is not None})
-        yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
-    yield from held_to_nothing(run.unchecked)
     if run.confirmed:
         yield (
             f"confirmed, with these variations and newer fields added: {count(len(run.confirmed), 'golden')}"
         )
+    yield from stale_expectations(run)
+    yield from (f"pruned: {golden.directory(run.plan.root, cell)}" for cell in pruned)
+    yield from _leftovers(run)
+
+
+def _counts(run: Run) -> Iterator[str]:
+    """Yield the cells by verdict, those whose program was not run, and those that were not run."""
+    yield counts((_counted(judged), judged.reason) for judged in run.verdicts.values())
+    if run.not_judged:
+        yield f"of these, {len(run.not_judged)} {NOT_JUDGED}"
+    if run.unchecked:
+        yield f"{len(run.unchecked)} checked in part"
+    if run.plan.left_out:
+        yield f"{len(run.plan.left_out)} not run (--tier full runs all)"
+    yield count(len(run.plan.variations), "variation")
+
+
+def _report(run: Run) -> str:
+    sweeps = run.plan.options.sweeps
+    results = [] if sweeps == config.load().sweeps else [str(sweeps)]
+    goldens = [] if run.plan.goldens == config.load().goldens.resolve() else [f"--goldens={run.plan.goldens}"]
+    return shlex.join(["goldens", "report", *results, *goldens, "--html", _near(sweeps / "report.html")])
+
+
+def _rest(run: Run) -> Iterator[str]:
+    """Yield what a report has as well: settings, reuse, the reasons of what is counted, measures by target."""
+    yield f"tier: {run.plan.tier}; variations: {', '.join(each.name for each in run.plan.variations)}"
+    yield f"patches: {', '.join(run.plan.settings.patches) or 'none'}"
+    if run.reuse is not None:
+        yield from run.reuse.lines()
+    for judged in run.verdicts.values():
+        if judged.known:
+            yield f"{KNOWN}: {judged.cell} is {judged.name}: {run.release.known[str(judged.cell)].words}"
+        elif judged.allowed:
+            yield f"{ALLOWED}: {judged.cell} {judged.reason}"
+    yield from not_judged(run.not_judged)
+    for target in dict.fromkeys(cell.target for cell in run.accuracies):
+        of_target = {cell: each for cell, each in run.accuracies.items() if cell.target == target}
+        yield from exactness(of_target, f"{target}: {count(len(of_target), 'cell')} run")
+    yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
+    yield from held_to_nothing(run.unchecked)
     if run.lacking:
         yield (
             f"newer fields are missing in {count(len(run.lacking), 'golden')}; {UPDATE} adds them and changes "
             "nothing else"
         )
-    yield from stale_expectations(run)
-    yield from (f"pruned: {golden.directory(run.plan.root, cell)}" for cell in pruned)
-    yield from _leftovers(run)
+
+
+def exactness(found: Mapping[Cell, Accuracy], of: str = "exactness") -> Iterator[str]:
+    """Yield one line: how near to eager the worst of the right programs is, and the least SQNR.
+
+    >>> one, other = Cell("tosa-int", "a"), Cell("tosa-fp", "b")
+    >>> list(exactness({one: Accuracy(0.007, 0.01, 0.7, 41.25), other: Accuracy(2e-8, 1e-6, 0.02)}))
+    ['exactness: at worst 0.7 of the tolerance (tosa-int/a: 0.007 of the largest value), SQNR 41.2 dB (tosa-int/a)']
+    """
+    if not found:
+        return
+    worst = max(found, key=lambda cell: found[cell].used)
+    most = f"{worst}: {found[worst].error:.2g} of the largest value"
+    ratios = {cell: each.sqnr for cell, each in found.items() if each.sqnr is not None}
+    least = min(ratios, key=lambda cell: ratios[cell], default=None)
+    sqnr = f", SQNR {ratios[least]:.1f} dB ({least})" if least is not None else ""
+    yield f"{of}: at worst {found[worst].used:.2g} of the tolerance ({most}){sqnr}"
 
 
 def counts(found: Iterable[tuple[str, str]]) -> str:
@@ -322,17 +420,6 @@ def stale_expectations(run: Run) -> Iterator[str]:
         yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
 
 
-def numerics(differences: Mapping[Cell, float]) -> Iterator[str]:
-    """Yield a line per target from the error of its cells; see `executorch_goldens.goldens.accuracy.Accuracy`."""
-    for target in dict.fromkeys(cell.target for cell in differences):
-        of_target = {cell: part for cell, part in differences.items() if cell.target == target}
-        worst = max(of_target, key=lambda cell: of_target[cell])
-        yield (
-            f"numerics: {target}: {count(len(of_target), 'cell')} run; "
-            f"largest error {of_target[worst]:.2g} of the largest value ({worst.case})"
-        )
-
-
 def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
     """Yield a line per reason for which programs were not run: nothing says that these are right.
 
@@ -347,41 +434,16 @@ def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
         yield f"{NOT_JUDGED}: {count(len(cells), 'cell')}, {NOT_RUN} {reason} ({shown}{more})"
 
 
-def ratios(sqnr: Mapping[Cell, float]) -> Iterator[str]:
-    """Yield a line per quantized target from the SQNR of its cells; see `executorch_goldens.goldens.accuracy.Accuracy`.
-
-    >>> list(ratios({Cell("tosa-int", "a"): 41.25, Cell("tosa-int", "b"): 100.0}))
-    ['accuracy: tosa-int: 2 cells; least SQNR against the float model 41.2 dB (a)']
-    """
-    for target in dict.fromkeys(cell.target for cell in sqnr):
-        of_target = {cell: ratio for cell, ratio in sqnr.items() if cell.target == target}
-        worst = min(of_target, key=lambda cell: of_target[cell])
-        yield (
-            f"accuracy: {target}: {count(len(of_target), 'cell')}; least SQNR against the float model "
-            f"{of_target[worst]:.1f} dB ({worst.case})"
-        )
-
-
 def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
-    """Yield in how many cells every operator was judged by itself, and the cells in which not all could be.
+    """Yield the cells whose operators are to be judged one by one, and were not all seen.
 
     >>> cells = [Cell("tosa-fp", name) for name in ("one", "two", "three")]
-    >>> for line in looked_into(dict(zip(cells, ("", "lowered_module_0: it ends", None)))):
-    ...     print(line)
-    operators: each judged given its inputs in 2 of 3 cells, those that rounding may move by more than 0.1
-    operators: not all seen in 1 of these: tosa-fp/two (lowered_module_0: it ends)
+    >>> list(looked_into(dict(zip(cells, ("", "lowered_module_0: it ends", None)))))
+    ['operators: not all seen in 1 of 2 cells that need it: tosa-fp/two (lowered_module_0: it ends)']
     """
     asked = {cell: why for cell, why in unseen.items() if why is not None}
-    if asked:
-        yield (
-            f"operators: each judged given its inputs in {len(asked)} of {len(unseen)} cells, those that rounding may "
-            f"move by more than {IMPRECISE:g}"
-        )
-    found = {cell: why for cell, why in asked.items() if why}
-    if found:
-        named = [f"{cell} ({why})" for cell, why in found.items()]
-        more = f", and {len(named) - SHOWN_WRONG} more" if len(named) > SHOWN_WRONG else ""
-        yield (f"operators: not all seen in {len(found)} of these: {', '.join(named[:SHOWN_WRONG])}{more}")
+    if named := [f"{cell} ({why})" for cell, why in asked.items() if why]:
+        yield f"operators: not all seen in {len(named)} of {len(asked)} cells that need it: {', '.join(named)}"
 
 
 def held_to_nothing(found: Mapping[Cell, str]) -> Iterator[str]:

@@ -28,9 +28,8 @@ VARIATIONS = {CORE: "quick", FULL: "full"}
 #: Values of ``--cache``: whether exports are then taken from the cache, and put into it.
 CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off": (False, False)}
 
-#: What ``--explain`` may be, and for how many cells that disagree the factor is sought that the disagreement follows:
-#: each takes as long as the export of a few dozen cells, and many cells mostly are wrong for one reason.
-EXPLAINED = {"off": 0, "some": 3, "all": math.inf}
+#: What ``--explain`` may be, and the seconds that a run looks for causes by further exports after its last cell.
+EXPLAINED = {"off": 0.0, "some": 60.0, "all": math.inf}
 
 #: The groups of ``goldens run --help``.
 SELECT = "selection of cells"
@@ -307,14 +306,14 @@ class Options:
         _option(
             "--explain",
             DIAGNOSE,
-            "diagnose failures by further exports: of some cells, or of all, then with the pass that made each "
-            "operator (default: some)",
+            f"diagnose failures by further exports: for {EXPLAINED['some']:g} s, or of all cells, then with the pass "
+            "that made each operator (default: some)",
             choices=tuple(EXPLAINED),
         ),
     ] = "some"
     report: Annotated[
         Path | None,
-        _option("--report", DIAGNOSE, "write the results as one HTML file", type=Path, metavar="FILE"),
+        _option("--html", DIAGNOSE, "write the results as one HTML file", type=Path, metavar="FILE"),
     ] = None
     sweeps: Annotated[
         Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")
@@ -346,8 +345,8 @@ class Options:
         return CACHES[self.cache][1]
 
     @property
-    def looks_into(self) -> float:
-        """For how many cells that disagree the factor is sought that this follows."""
+    def budget(self) -> float:
+        """The seconds that further exports may take after the last cell."""
         return EXPLAINED[self.explain]
 
     @property

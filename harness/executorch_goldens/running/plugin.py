@@ -7,6 +7,7 @@ asks for the fixtures `golden_cell` and `golden_run`: ``harness/executorch_golde
 from __future__ import annotations
 
 import argparse
+import types
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,8 +16,9 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import os_errors, untrusted
+from executorch_goldens.files.waits import saying
 from executorch_goldens.files.wording import count
-from executorch_goldens.review.groups import Group, worst_first
+from executorch_goldens.review.groups import Group
 from executorch_goldens.running import messages, options, reporting
 from executorch_goldens.running.plan import plan
 from executorch_goldens.running.progress import Progress, write_verdict
@@ -25,8 +27,8 @@ from executorch_goldens.running.run import Run
 #: The verbosity of -q -q, which is no progress and no summary of the job.
 OFF = -2
 
-#: Number of causes with a whole message of one cell, and of cells without a cause.
-MOST_MESSAGES = 5
+#: Cells of which a red run says more than their verdict, unless it is verbose: one of each of the worst causes.
+MOST_MESSAGES = 4
 
 RUN = pytest.StashKey[Run]()
 REFUSED = pytest.StashKey[pytest.UsageError]()
@@ -56,10 +58,18 @@ def _run(config: pytest.Config) -> Run:
                 "golden cells run in processes of their own: use --jobs N instead of -n N"
             )
         try:
-            config.stash[RUN] = Run(plan(options.read(config.option, config.invocation_params.args)))
+            with saying("reading the zoo and its goldens", lambda line: _print(config, [line])):
+                config.stash[RUN] = Run(plan(options.read(config.option, config.invocation_params.args)))
         except HarnessError as error:
             raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
     return config.stash[RUN]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Settle the plan here, where pytest captures nothing of what a wait says."""
+    if session.config.option.called_as and not hasattr(session.config, "workerinput"):
+        _run(session.config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -182,12 +192,15 @@ def _finish(session: pytest.Session, run: Run) -> None:
     if run.sweep is not None and (xml := getattr(session.config.option, "xmlpath", None)):
         run.results.take_junit(Path(xml))
     if run.sweep is not None:
-        session.config.stash[CAUSES] = run.conclude(lambda line: _say(session.config, line))
+        with saying("grouping by cause", lambda line: _print(session.config, [line])):
+            session.config.stash[CAUSES] = run.conclude()
         if not all(judged.accepted for judged in run.verdicts.values()):
             # Cells whose cause is wrong elsewhere were not recorded, after their test had passed.
             session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
     if (progress := session.config.stash.get(PROGRESS, None)) is not None:
         progress.erase()
+    if run.sweep is not None and reporter is not None:
+        _show_causes(session.config, run, _of_cells(session.config, reporter.stats.get("failed", [])))
     if stale and run.plan.options.pruning:
         _print(session.config, messages.pruning(run, stale))
         run.prune(stale)
@@ -196,86 +209,107 @@ def _finish(session: pytest.Session, run: Run) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     run.close()
     if run.plan.options.report is not None and run.sweep is not None:
-        written, said = reporting.write(run.plan.options.report, run.results.root, run.plan.goldens)
+        with saying("drawing the report", lambda line: _print(session.config, [line])):
+            written, said = reporting.write(run.plan.options.report, run.results.root, run.plan.goldens)
         session.config.stash[REPORT] = said
         if not written and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _of_cells(config: pytest.Config, failed: Iterable[pytest.TestReport]) -> list[pytest.TestReport]:
+    """Return the reports that are about cells."""
+    return [report for report in failed if report.nodeid in config.stash.get(TESTS, {})]
+
+
+def _show_causes(config: pytest.Config, run: Run, failed: Sequence[pytest.TestReport]) -> None:
+    """Print the causes at once, with a few lines of some cells; then look into them, and print what that shows."""
+    groups, verbose = config.stash.get(CAUSES, ()), config.get_verbosity() > 0
+    _print(config, messages.causes(run, groups, verbose))
+    if not verbose and config.option.tbstyle != "no":
+        if len(failed) == 1:
+            _print_messages(config, run, failed)
+        else:
+            _print_briefly(config, run, groups, failed)
+    progress = config.stash.get(PROGRESS, None)
+    for number, shown in run.diagnose(
+        groups, lambda *step: progress.step(*step) if progress is not None else None
+    ):
+        if progress is not None:
+            progress.erase()
+        _print(config, filter(None, [messages.found(number + 1, shown)]))
+    if progress is not None:
+        progress.erase()
+    if left := run.explainer.left:
+        over = f"as {left[0]}: {run.plan.options.budget:g} s are over, --explain all sets no limit"
+        _print(config, [f"not looked into: {count(len(left), 'further export')}, {over}"])
+
+
+def _print_messages(config: pytest.Config, run: Run, failed: Iterable[pytest.TestReport]) -> None:
+    """Print the whole message of each cell."""
+    for report in failed:
+        judged = run.verdicts.get(config.stash[TESTS][report.nodeid])
+        text = report.longreprtext
+        if judged is not None and text.startswith(f"{judged.name}: {judged.cell} "):
+            # Further exports may have shown more since.
+            text = messages.failure(run, judged)
+        _print_verdict(config, text.splitlines())
+
+
+def _print_briefly(
+    config: pytest.Config, run: Run, groups: Sequence[Group], failed: Sequence[pytest.TestReport]
+) -> None:
+    """Print three lines at most of one cell of each of the worst causes, and all of cells that have none."""
+    tests = config.stash.get(TESTS, {})
+    for group in groups[:MOST_MESSAGES]:
+        _print_verdict(config, messages.brief(run, run.verdicts[group.specimen.proposal.cell]))
+    caused = {member.proposal.cell for group in groups for member in group.members}
+    alone = [report for report in failed if tests[report.nodeid] not in caused]
+    for report in alone[:MOST_MESSAGES]:
+        _print_verdict(config, report.longreprtext.splitlines())
+    progress = config.stash.get(PROGRESS, None)
+    if progress is not None and (more := progress.unshown()):
+        _print(config, [f"{count(more, 'more cell')} that no line names: -v prints all messages"])
+
+
+def _print_verdict(config: pytest.Config, lines: Sequence[str]) -> None:
+    """Print a message that begins with a verdict, in its colour."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    assert reporter is not None
+    first, *rest = lines or [""]
+    verdict, _, what = first.partition(": ")
+    reporter.ensure_newline()
+    write_verdict(reporter, verdict, what)
+    _print(config, rest)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> Generator[None, None, None]:
-    """Print one message a cause, and the end of the run, after pytest's own output."""
+    """Print the end of the run after pytest's own output, which has nothing of cells."""
     run = config.stash.get(RUN, None)
     if run is None or run.sweep is None:
         return (yield)
     failed = terminalreporter.stats.get("failed", [])
-    of_cells = [report for report in failed if report.nodeid in config.stash.get(TESTS, {})]
+    of_cells = _of_cells(config, failed)
     terminalreporter.stats["failed"] = [report for report in failed if report not in of_cells]
+    # All that syrupy says of these snapshots is said of cells.
+    config._syrupy.report = types.SimpleNamespace(lines=())  # type: ignore[attr-defined]
     try:
         yield
     finally:
         terminalreporter.stats["failed"] = failed
     if not failed:
         del terminalreporter.stats["failed"]
-    shown = _shown(config, of_cells)
-    if shown:
-        terminalreporter.write_sep("=", "FAILURES")
-    for number, report in enumerate(shown):
-        verdict, _, what = report.longreprtext.partition(": ")
-        first, rest = messages.shortened(what, whole=len(shown) == 1 or config.get_verbosity() > 0)
-        if number:
-            terminalreporter.write_line("")
-        write_verdict(terminalreporter, verdict, first)
-        _print(config, rest)
-    if PROGRESS not in config.stash:
-        # No line has named them yet.
-        lines = (report.longreprtext.partition("\n")[0] for report in of_cells if report not in shown)
-        _print(config, lines)
-    elif more := config.stash[PROGRESS].unshown():
-        _print(config, [f"{count(more, 'more cell')} like these: -v names all"])
-    _summarize(terminalreporter, config, run)
-
-
-def _shown(config: pytest.Config, failed: Sequence[pytest.TestReport]) -> Sequence[pytest.TestReport]:
-    """Return the reports whose messages are printed: of each bad cause one; with -v all, with --tb=no none."""
-    if config.option.tbstyle == "no":
-        return ()
-    if config.get_verbosity() > 0:
-        return failed
-    of_cell = {config.stash.get(TESTS, {}).get(report.nodeid): report for report in failed}
-    shown = []
-    groups: Sequence[Group] = config.stash.get(CAUSES, ())
-    for group in worst_first(groups)[:MOST_MESSAGES]:
-        # The worst says most; a cause's members come by how much there is to read of them.
-        for member in (group.specimen, *group.wrong, *group.members):
-            if member.proposal.cell in of_cell:
-                shown.append(of_cell[member.proposal.cell])
-                break
-    proposed = {member.proposal.cell for group in config.stash.get(CAUSES, ()) for member in group.members}
-    alone = [report for cell, report in of_cell.items() if cell not in proposed]
-    return [*shown, *alone[:MOST_MESSAGES]]
-
-
-def _summarize(terminalreporter: pytest.TerminalReporter, config: pytest.Config, run: Run) -> None:
-    title = f"goldens of ExecuTorch {run.release.version}"
-    terminalreporter.write_sep("-", title)
-    groups = config.stash.get(CAUSES, ())
-    # Beside causes that wait for a person, how near all others are to eager only fills the screen.
-    measures = not groups or config.get_verbosity() > 0
-    _print(config, messages.summary(run, config.stash.get(PRUNED, ()), measures))
+    verbose = config.get_verbosity() > 0
+    if verbose and config.option.tbstyle != "no":
+        _print_messages(config, run, of_cells)
+    _print(config, messages.summary(run, config.stash.get(PRUNED, ()), verbose))
     if REPORT in config.stash:
         _print(config, [config.stash[REPORT]])
-    _print(config, messages.causes(run, groups))
     if config.get_verbosity() > OFF:
+        title = f"goldens of ExecuTorch {run.release.version}"
         messages.step_summary(title, *messages.labels(run.verdicts.values(), run.release.known))
-
-
-def _say(config: pytest.Config, line: str) -> None:
-    """Show the work of a run after its last cell."""
-    if (progress := config.stash.get(PROGRESS, None)) is not None:
-        progress.say(line)
 
 
 def _print(config: pytest.Config, lines: Iterable[str]) -> None:

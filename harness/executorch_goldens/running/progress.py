@@ -29,8 +29,12 @@ LIVE_INTERVAL = 0.5
 SETTLED = 10.0
 #: Which part of the remembered seconds has to be done, beside: the first cell waits for its template.
 KNOWN = 0.05
-#: Cells of one cause and verdict that get a line each.
-MOST_ALIKE = 6
+#: Cells of one cause and verdict that get a line each, and those of all causes.
+MOST_ALIKE, MOST_LINES = 3, 10
+#: Characters of a bar.
+BAR = 20
+#: Seconds between two lines about further exports where there is no terminal.
+STEP_INTERVAL = 5.0
 #: Verdicts that a person decides on; all others are something wrong.
 DECIDED = ("changed", "renamed", "new")
 
@@ -75,6 +79,7 @@ class Progress:
         self.remembered = sum(self.left.values())
         self.wrong = 0
         self.alike: Counter[tuple[str, str]] = Counter()
+        self.lines = 0
         self.screen = screen
         self.live = live
         self.clock = clock
@@ -102,7 +107,8 @@ class Progress:
             name, reason = ("no verdict", "") if judged is None else (judged.name, judged.reason)
             alike = (edited.cause if edited is not None else "", name)
             self.alike[alike] += 1
-            if edited is None or self.alike[alike] <= MOST_ALIKE:
+            if self.alike[alike] <= MOST_ALIKE and self.lines < MOST_LINES:
+                self.lines += 1
                 self.erase()
                 what = (edited.what if edited is not None else "") or (reason.splitlines() or [""])[0]
                 write_verdict(self.screen, name, f"{cell}: {what}".rstrip(": "))
@@ -114,8 +120,8 @@ class Progress:
         self.show(sweep)
 
     def unshown(self) -> int:
-        """Return how many cells got no line, being like others."""
-        return sum(max(number - MOST_ALIKE, 0) for (cause, _), number in self.alike.items() if cause)
+        """Return how many cells that need a look got no line."""
+        return self.wrong - self.lines
 
     def show(self, sweep: Sweep) -> None:
         """Show how far it is, unless that was done a moment ago."""
@@ -128,8 +134,21 @@ class Progress:
         else:
             self.screen.write_line(line)
 
+    def step(self, what: str, done: int, steps: int, budget: float, took: float) -> None:
+        """Show how far further exports are: a bar, and what is made now."""
+        if not self.live and self.clock() - self._shown < STEP_INTERVAL:
+            return
+        self._shown = self.clock()
+        full = BAR * done // steps
+        limit = f" of {budget:g} s" if math.isfinite(budget) else " s"
+        line = f"[{'#' * full}{'.' * (BAR - full)}] {done} of {steps}, {took:.0f}{limit}: {what}"
+        if self.live:
+            self.say(line)
+        else:
+            self.screen.write_line(line)
+
     def say(self, line: str) -> None:
-        """Show the work after the last cell, in a terminal alone."""
+        """Write over the live line."""
         if self.live:
             self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
 

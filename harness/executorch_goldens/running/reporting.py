@@ -15,11 +15,11 @@ from executorch_goldens.workers.worker import with_harness
 PYTHON = "EXECUTORCH_GOLDENS_REPORT_PYTHON"
 
 
-def require(file: Path, option: str = "--report") -> None:
-    """Raise UsageError unless a report can be written to `file`, which `option` names, when the run has ended."""
+def require(file: Path) -> None:
+    """Raise UsageError unless a report can be written to `file` when the run has ended."""
     if not file.absolute().parent.is_dir():
         raise UsageError(
-            f"{option} {file}: there is no folder {file.parent}: make it, or name a file elsewhere"
+            f"--html {file}: there is no folder {file.parent}: make it, or name a file elsewhere"
         )
     try:
         found = subprocess.run(
@@ -30,7 +30,7 @@ def require(file: Path, option: str = "--report") -> None:
         why = [str(error)]
     if why:
         raise UsageError(
-            f"{option}: {_python()} cannot draw one ({why[0]}): install 'executorch-goldens[report]' there, name "
+            f"--html: {_python()} cannot draw one ({why[0]}): install 'executorch-goldens[report]' there, name "
             f"another Python in {PYTHON}, or run nox -s goldens, which has one"
         )
 
@@ -38,7 +38,7 @@ def require(file: Path, option: str = "--report") -> None:
 def write(file: Path, results: Path, goldens: Path) -> tuple[bool, str]:
     """Write the report of the results in a folder; return whether that succeeded, and the message."""
     command = [*with_harness(Path(_python()), MAIN), "report", str(results), f"--goldens={goldens}"]
-    done = subprocess.run([*command, f"--output={file}"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, f"--html={file}"], capture_output=True, text=True, check=False)
     said = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
     return done.returncode == 0, f"report: {said[-1] if said else file}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from syrupy.assertion import SnapshotAssertion
@@ -28,16 +28,16 @@ from executorch_goldens.judging.rightness import place
 from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
 from executorch_goldens.releases import Release
 from executorch_goldens.results import origins, proposals, provenance
-from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
 from executorch_goldens.review.doubt import doubt
 from executorch_goldens.review.groups import Edited, Group, grouped, seen, worst_first
 from executorch_goldens.review.standing import Standing
-from executorch_goldens.running.explaining import Explainer, noting
+from executorch_goldens.running.explaining import Explainer, Shown, Watch, noting, with_shown
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.progress import Progress, Screen
-from executorch_goldens.running.proving import Prover
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.settings import config
 from executorch_goldens.workers import seconds
@@ -75,12 +75,12 @@ class Run:
         Of cells whose artifact does not meet an expectation any more, which.
     edits
         Of cells that need a look, how they differ from their goldens.
-    proofs
-        The proofs by exports without a pass, by the cell that shows it.
     recorded
         The causes whose goldens were replaced, each with their number.
     standby
         Templates of earlier runs, which this one leaves to the next; None for those of its own.
+    names
+        By which a review knows causes, by `executorch_goldens.review.groups.Group.cause`.
     """
 
     def __init__(self, plan: Plan, standby: Standby | None = None) -> None:
@@ -110,8 +110,8 @@ class Run:
         self.lacking: list[Cell] = []
         self.stale: dict[Cell, str] = {}
         self.edits: dict[Cell, Edited] = {}
-        self.proofs: dict[Cell, str] = {}
         self.recorded: list[str] = []
+        self.names: dict[str, str] = {}
         self._held: set[Cell] = set()
         self._started: set[Cell] = set()
         self.sweep: Sweep | None = None
@@ -140,8 +140,7 @@ class Run:
             roots.open_for_writing(plan.root, self._lock)
             roots.claim(plan.goldens, asked.models)
         warmed = tuple(sorted(worth_warming(cells)))
-        self.explainer = Explainer(plan, self.settings, warmed)
-        self.prover = Prover(plan, self.settings, warmed, self.seconds)
+        self.explainer = Explainer(plan, self.settings, warmed, self.seconds)
         if asked.cluster is None:
             targets = self.standby.targets if self.standby is not None else None
             self.sweep = Sweep(cells, plan.variations, self.settings, targets=targets, standby=self.standby)
@@ -232,7 +231,7 @@ class Run:
             self.results.keep(judged.cell, outcomes)
             judged = self.explainer.of(judged, outcomes, folder)
             if not found.held:
-                self.prover.add(judged, outcomes)
+                self.explainer.suspect(judged, outcomes)
         if self.plan.options.origins:
             what = "which pass made each operator"
             judged = noting(what, judged, lambda: origins.write(folder, outcomes))
@@ -326,25 +325,44 @@ class Run:
 
     # After the last cell
 
-    def conclude(self, says: Callable[[str], None]) -> list[Group]:
-        """Record held-back cells whose cause makes none wrong, and return the remaining causes, proven.
+    def conclude(self) -> list[Group]:
+        """Record held-back cells whose cause makes none wrong, and return the remaining causes, worst first.
 
         A run that did not judge every cell does not know what its causes make wrong: it records nothing of them.
-
-        Parameters
-        ----------
-        says
-            Gets a line for each further export.
         """
         whole = self._started <= self.verdicts.keys()
-        causes = self._record("" if whole else UNFINISHED) if self._held else self._grouped(self._proposed())
+        causes = self._causes("" if whole else UNFINISHED)
         if not whole:
-            return causes
-        of_causes = [[member.proposal.cell for member in group.members] for group in worst_first(causes)]
-        self.proofs = self.prover.proofs(of_causes, says)
-        return [group.with_proofs(self.proofs) for group in causes]
+            self.explainer.suspects.clear()
+        return worst_first(causes)
 
-    def _record(self, unfinished: str) -> list[Group]:
+    def diagnose(self, causes: Sequence[Group], watch: Watch) -> Iterator[tuple[int, Shown]]:
+        """Look into causes by further exports; yield what these show, with the place of the cause, as it comes."""
+        of_causes = [[member.proposal.cell for member in group.members] for group in causes]
+        for shown in self.explainer.look(of_causes, watch):
+            if shown.proof:
+                Proposal.read(self.results.folder(shown.cell) / proposals.FILE).with_proof(shown.proof)
+            else:
+                self._amend(shown)
+            yield next(number for number, cells in enumerate(of_causes) if shown.cell in cells), shown
+
+    def _amend(self, shown: Shown) -> None:
+        """Add what further exports show to the verdict of a cell, its result and its evidence."""
+        cell = shown.cell
+        judged = self.verdicts[cell] = with_shown(self.verdicts[cell], shown)
+        folder = self.results.folder(cell)
+
+        def leave() -> None:
+            kept = Evidence.read(folder)
+            after, factor = shown.after or kept.after, judged.attribution
+            follows = factor.line if factor is not None else kept.follows
+            dataclasses.replace(kept, message=judged.detail, follows=follows, after=after).write(folder)
+
+        self.verdicts[cell] = noting("the evidence for its page", judged, leave)
+        if shown.factor is not None:
+            self.results.amend([cell], factor=shown.factor.factor)
+
+    def _causes(self, unfinished: str) -> list[Group]:
         """Record held-back cells, except for causes that make other cells wrong; return the rest.
 
         Parameters
@@ -355,7 +373,7 @@ class Run:
         own = {proposal.name for proposal in self._proposed()}
         left, written = [], []
         # A cell that an earlier run found wrong, and nobody has run since, is wrong.
-        for group in self._grouped(proposals.find(self.plan.options.sweeps)):
+        for group in self._grouped() if own else ():
             members = [member for member in group.members if member.proposal.name in own]
             held = [member for member in members if member.proposal.cell in self._held]
             if why := unfinished or doubt(group):
@@ -368,7 +386,10 @@ class Run:
                 self.recorded.append(f"{group.title}: {count(len(held), 'cell')}")
             if rest := tuple(each for each in members if each not in held):
                 left.append(dataclasses.replace(group, members=rest))
-        self.results.recorded(written)
+                whole = tuple(each for each in group.members if each not in held)
+                self.names[group.cause] = dataclasses.replace(group, members=whole).name
+        if written:
+            self.results.recorded(written)
         return left
 
     def _refuse(self, cells: Sequence[Cell], why: str) -> None:
@@ -380,9 +401,14 @@ class Run:
         files = [self.results.folder(cell) / proposals.FILE for cell in self.verdicts]
         return [Proposal.read(file) for file in files if file.is_file()]
 
-    def _grouped(self, proposed: Iterable[Proposal]) -> list[Group]:
+    def _grouped(self) -> list[Group]:
+        """Return the causes of this run's proposals and of those that a review would see beside them."""
         standing = Standing(config.load(), self.plan.goldens, fewer=True)
-        return grouped(proposed, self.plan.goldens, standing)
+        try:
+            return grouped(proposals.find(self.plan.options.sweeps), self.plan.goldens, standing)
+        except ProposalError:
+            # Another run writes there, or left it damaged.
+            return grouped(self._proposed(), self.plan.goldens, standing)
 
     def is_whole(self) -> bool:
         """True if every cell of the zoo and the release was checked."""

@@ -315,6 +315,10 @@ class Reuse:
         yield f"{line}; cache: {self.store.root}"
         for name, count in _ranked(self.missed):
             yield f"exported again: {count}, because {name} changed"
+        yield from self.troubles()
+
+    def troubles(self) -> Iterator[str]:
+        """Yield what went wrong with the cache."""
         for file, count in _ranked(self.unsettled):
             yield f"not kept: {count}, because {file} changed while exports were made"
         if self.store.damaged:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn
 
+from executorch_goldens.files.waits import saying
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import absolute, default_interpreter
@@ -41,7 +42,8 @@ def over_if_needed(
         Where there is no such toolchain.
     """
     repository = config.load()
-    python = chosen(arguments.toolchain).python
+    with saying("reading the toolchain"):
+        python = chosen(arguments.toolchain).python
     if is_needed(python):
         os.environ.update(variables)
         over(python, words, repository.zoos(arguments.models), repository)

@@ -32,6 +32,7 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.limits import WALL, processor_seconds
 from executorch_goldens.files import shortage
 from executorch_goldens.files.os_errors import explain
+from executorch_goldens.files.wording import in_seconds
 from executorch_goldens.registry import CASES
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute, worker_environment
@@ -62,6 +63,9 @@ ANSWER_LIMIT = 60.0
 
 #: Seconds that a template may take to end when its requests have.
 PATIENCE = 10.0
+
+#: Seconds between two looks at how far exports are.
+TICK = 0.5
 
 #: Cells of a target for which a template exports its small model before it serves; see `worth_warming`.
 WORTH_WARMING = 3
@@ -185,10 +189,23 @@ class Sweep:
             self.error = self.error or SweepError(why)
             self.changed.notify_all()
 
-    def again(self, cell: Cell, variations: Sequence[Variation]) -> tuple[Outcome, ...]:
-        """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does."""
+    def again(
+        self,
+        cell: Cell,
+        variations: Sequence[Variation],
+        settings: Settings | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> tuple[Outcome, ...]:
+        """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does.
+
+        Parameters
+        ----------
+        settings
+            From now on; they may differ in what a request to a template names.
+        """
+        self.settings = settings or self.settings
         self.add(cell, variations)
-        return self.outcomes(cell, variations)
+        return self.outcomes(cell, variations, tick)
 
     def add(self, cell: Cell, variations: Sequence[Variation]) -> None:
         """Let exports of `cell` wait; `outcomes` has their results."""
@@ -203,11 +220,21 @@ class Sweep:
     def __exit__(self, *raised: object) -> None:
         self.stop()
 
-    def outcomes(self, cell: Cell, variations: Sequence[Variation] | None = None) -> tuple[Outcome, ...]:
+    def outcomes(
+        self,
+        cell: Cell,
+        variations: Sequence[Variation] | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> tuple[Outcome, ...]:
         """Wait for every export of `cell` and return them in the order of the variations, the sweep's by default.
 
         Artifacts stay on disk until then, and are handed out once: a sweep that is ahead of what judges its exports
         takes no memory for it.
+
+        Parameters
+        ----------
+        tick
+            Called every half second meanwhile.
 
         Raises
         ------
@@ -215,7 +242,9 @@ class Sweep:
             When the harness itself failed: a template did not start, a request could not be carried out.
         """
         wanted = self.variations if variations is None else variations
-        self._wait(cell, len(wanted), None)
+        while not self._wait(cell, len(wanted), TICK if tick is not None else None):
+            if tick is not None:
+                tick()
         with self.changed:
             if self.error is not None:
                 raise self.error
@@ -574,7 +603,8 @@ class Sweep:
 
     def _no_end(self, answer: Mapping[str, Any]) -> str:
         limit = self.settings.limit
-        taken = f"{answer['core_seconds']:.0f} s of processor time and {answer['seconds']:.0f} s of wall time"
+        processor, wall = in_seconds(answer["core_seconds"]), in_seconds(answer["seconds"])
+        taken = f"{processor} of processor time and {wall} of wall time"
         return f"no end after {taken}; the limits are {limit:g} s (--export-timeout) and {WALL * limit:g} s"
 
     def _memory_limit(self) -> str:

@@ -128,7 +128,7 @@ def test_a_rejected_cause_is_known_in_the_root_and_the_next_run_accepts_it_and_n
     assert said.code == 0, said
     (defect,) = known.read(compacted.root, compacted.release).values()
     assert (defect.verdict, defect.why) == ("corrupt", "a table of codes")
-    finished = compacted(*RUN, "--cell=tosa-fp/beta")
+    finished = compacted(*RUN, "--cell=tosa-fp/beta", "-v")
     assert finished.code == 0, finished.output
     assert "known defect: tosa-fp/beta is corrupt: a table of codes" in finished.output
     compacted.answers({"*": artifacts["does-not-lower"][0]})

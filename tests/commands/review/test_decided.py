@@ -29,7 +29,7 @@ def reader(
     assert review("--accept", titled(proposed, "constants").name).code == 0
     assert review("--reject", titled(proposed, "fails: ").name, "--reason", REASON).code == 0
     file = tmp_path / "report.html"
-    words = ("report", str(proposed.sweeps.parent), f"--goldens={proposed.goldens}", "-o", str(file))
+    words = ("report", str(proposed.sweeps.parent), f"--goldens={proposed.goldens}", "--html", str(file))
     assert cli.main([*words]) == cli.SAME
     assert {"4 accepted", "2 rejected", "2 corrupt"} <= set(
         capsys.readouterr().out.split(": ", 1)[1].split("; ")[0].split(", ")

@@ -26,7 +26,7 @@ def test_accepting_a_cause_that_is_wrong_elsewhere_takes_the_second_word_on_its_
 ) -> None:
     pytest.importorskip("grandalf", reason="no grandalf, which a report is made with: nox -s tests has it")
     made = tmp_path / "report.html"
-    words = [f"--goldens={proposed.goldens}", str(proposed.folder / "sweeps"), "-o", str(made)]
+    words = [f"--goldens={proposed.goldens}", str(proposed.folder / "sweeps"), "--html", str(made)]
     assert cli.main(["report", *words]) == cli.SAME
     assert not any(ALTHOUGH in page for page in pages(made))
     name = made_wrong(proposed, "tosa-fp/alpha").name

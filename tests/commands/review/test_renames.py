@@ -114,5 +114,5 @@ def test_merged_results_and_a_report_count_renames(
     words = ("merge", str(renaming.sweeps), f"--goldens={renaming.goldens}", "--into", str(merged))
     assert cli.main([*words]) == cli.DIFFERENT
     assert f"8 {word}" in capsys.readouterr().out
-    assert cli.main(["report", str(merged), f"--goldens={renaming.goldens}", "-o", str(file)]) == cli.SAME
+    assert cli.main(["report", str(merged), f"--goldens={renaming.goldens}", "--html", str(file)]) == cli.SAME
     assert f"8 {word}" in capsys.readouterr().out
