@@ -161,7 +161,7 @@ def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
 def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
     """Assert that a run takes the words, and that the goldens have the cells and the zoo the families they name."""
     # The options of the command that never reach pytest as they are.
-    taken = ("--toolchain" if word == "-t" else word for word in words if word != "--plan")
+    taken = ("--toolchain" if word == "-t" else word for word in words if word not in ("--plan", "--watch"))
     option = parsed(request, *PYTEST, *taken).option
     recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
     for pattern in option.cells or ():
