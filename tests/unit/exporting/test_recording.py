@@ -117,7 +117,6 @@ def statement(draw: st.DrawFn, inside: bool) -> str:
         f"import importlib; value += importlib.import_module('zoo.{name}').value",
         f"value += int(open('{name}.txt').read() or 0)",
         f"import os; value += os.path.exists('{name}.txt')",
-        f"import pathlib; value += len(list(pathlib.Path().glob('{name}.txt')))",
         f"import pathlib; value += sum(1 for _ in pathlib.Path('data').glob('*.{name}'))",
         f"import os; value += len(os.environ.get('WORD_{name}', ''))",
         f"import spaces.{name}; value += spaces.{name}.value",
@@ -290,6 +289,12 @@ KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool
     ),
     "a path that was asked for": (
         "import pathlib; result = pathlib.Path('flag').exists()",
+        {},
+        {"flag": ""},
+        True,
+    ),
+    "a name that was globbed": (
+        "import pathlib; result = len(list(pathlib.Path().glob('flag')))",
         {},
         {"flag": ""},
         True,
