@@ -149,6 +149,15 @@ def test_what_is_left_is_what_is_remembered_of_the_cells_to_go() -> None:
     assert progress.line("running: x") == "2 of 3 cells, 1 not passed, 1 to go, about 4 s; running: x"
 
 
+def test_further_exports_have_a_bar_and_elsewhere_a_line_now_and_then() -> None:
+    screen, now = Screen(), [0.0]
+    progress = Progress([A], Seconds({}), 1, 1, screen, False, lambda: now[0])
+    for now[0], what in ((0.0, "x"), (6.0, "x"), (7.0, "y"), (26.0, "y"), (27.0, "y")):
+        progress.step(what, 1, 4, 60.0, now[0])
+    bar = "[#####...............] 1 of 4,"
+    assert screen.lines == [f"{bar} 0 of 60 s: x", f"{bar} 7 of 60 s: y", f"{bar} 27 of 60 s: y"]
+
+
 # Whole runs
 
 

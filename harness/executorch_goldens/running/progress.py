@@ -33,8 +33,8 @@ KNOWN = 0.05
 MOST_ALIKE, MOST_LINES = 3, 10
 #: Characters of a bar.
 BAR = 20
-#: Seconds between two lines about further exports where there is no terminal.
-STEP_INTERVAL = 5.0
+#: Seconds between two lines about further exports where there is no terminal: of two steps, and of one.
+STEP_INTERVALS = 5.0, 20.0
 #: Verdicts that a person decides on; all others are something wrong.
 DECIDED = ("changed", "renamed", "new")
 
@@ -84,6 +84,7 @@ class Progress:
         self.live = live
         self.clock = clock
         self._shown = -math.inf
+        self._step = ""
         self._started = clock()
 
     def wait(self, sweep: Sweep, cell: Cell) -> None:
@@ -136,9 +137,9 @@ class Progress:
 
     def step(self, what: str, done: int, steps: int, budget: float, took: float) -> None:
         """Show how far further exports are: a bar, and what is made now."""
-        if not self.live and self.clock() - self._shown < STEP_INTERVAL:
+        if not self.live and self.clock() - self._shown < STEP_INTERVALS[what == self._step]:
             return
-        self._shown = self.clock()
+        self._shown, self._step = self.clock(), what
         full = BAR * done // steps
         limit = f" of {budget:g} s" if math.isfinite(budget) else " s"
         line = f"[{'#' * full}{'.' * (BAR - full)}] {done} of {steps}, {took:.0f}{limit}: {what}"
