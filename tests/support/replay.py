@@ -44,6 +44,7 @@ class Replay:
         settings: Settings,
         lasting: bool = False,
         targets: Sequence[str] | None = None,
+        standby: None = None,
     ) -> None:
         self.variations = tuple(variations)
         self.answers = recorded()
