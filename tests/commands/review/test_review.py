@@ -180,8 +180,9 @@ def test_a_run_prints_the_message_of_the_cell_that_a_cause_makes_wrong(
     proposed.answers({"tosa-int/alpha": wrong(made), "*": made})
     output = proposed(*RUN, "--cell", "*/alpha").output
     assert "\n1 cause, 4 cells:\n" in output
-    assert "; 1 corrupt, 3 changed\n" in output
-    assert re.findall(r"^(\w+): (\S+) on ExecuTorch", output, re.MULTILINE) == [("corrupt", "tosa-int/alpha")]
+    assert "; 1 corrupt, 3 changed" in output
+    of_cells = re.findall(r"^(\w+): (\S+): ", output.partition("\n1 cause, 4 cells:\n")[2], re.MULTILINE)
+    assert of_cells == [("corrupt", "tosa-int/alpha")]
 
 
 def test_accepting_a_part_of_what_is_corrupt_elsewhere_takes_a_second_word(
