@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -23,6 +24,7 @@ from executorch_goldens.workers.seconds import Seconds
 from executorch_goldens.workers.sweep import Sweep
 from tests import REPOSITORY
 from tests.conftest import Artifacts
+from tests.support.making import lowered_by
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
@@ -214,6 +216,22 @@ def test_a_green_run_prints_six_lines_at_most(crashing: Runner, artifacts: Artif
     assert len([line for line in finished.output.splitlines() if not progress.match(line)]) <= 6, (
         finished.output
     )
+
+
+def test_what_was_not_run_is_counted_and_named_where_it_is_recorded(
+    crashing: Runner, artifacts: Artifacts
+) -> None:
+    made = artifacts["steady"][0]
+    not_run = replace(lowered_by(made), samples=(), not_run="no rule gives the sizes")
+    crashing.answers({"*": replace(made, result=not_run)})
+    named = "not judged: 2 cells, not run: no rule gives the sizes"
+    recorded = crashing(*WORDS, "--snapshot-update")
+    assert recorded.code == 0, recorded.output
+    assert named in recorded.output
+    again = crashing(*WORDS)
+    assert "2 stable; of these, 2 not judged; 4 variations" in again.output
+    assert named not in again.output
+    assert named in crashing(*WORDS, "-v").output
 
 
 def test_a_verdict_has_a_colour_where_that_is_asked_for(crashing: Runner) -> None:

@@ -303,8 +303,13 @@ def summary(run: Run, pruned: Sequence[Cell], whole: bool) -> Iterator[str]:
     yield f"results: {run.results.file}; {_report(run)}"
     if whole:
         yield from _rest(run)
-    elif run.reuse is not None:
-        yield from run.reuse.troubles()
+    else:
+        # What is recorded although nothing says that it is right, or that all of it is.
+        recorded = {cell for cell, judged in run.verdicts.items() if judged.recorded}
+        yield from not_judged({cell: why for cell, why in run.not_judged.items() if cell in recorded})
+        yield from held_to_nothing({cell: what for cell, what in run.unchecked.items() if cell in recorded})
+        if run.reuse is not None:
+            yield from run.reuse.troubles()
     yield from run.explainer.looking.failed
     yield from (f"recorded: {cause}" for cause in run.recorded)
     yield from accepted(run.verdicts.values())
