@@ -26,7 +26,7 @@ TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
         (["diff", TOSA, "tosa-fp+cf/linear", "--json"], "--json", "a program and a cell"),
         (["merge", "--markdown", "--into", "DIR", "build"], "--into", "--markdown"),
         (["merge", "--base", "DIR", "build"], "--base", "joining"),
-        (["merge", "--annotations", "--ledger", "build"], "--ledger", "--annotations"),
+        (["merge", "--annotations", "--into", "there", "build"], "--into", "--annotations"),
         (["show", TOSA, "--no-browser"], "--no-browser", "a file"),
         (["show", TOSA, "--port", "8080"], "--port", "a file"),
         (["show", TOSA, "--output", "x.npy"], "--output", "a file"),

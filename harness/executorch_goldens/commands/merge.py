@@ -9,12 +9,10 @@ from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.files import durable
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.results import ledger, merging, proposals
-from executorch_goldens.results.ledger import Ledger
+from executorch_goldens.results import merging, proposals
 from executorch_goldens.results.merging import Merged, Part
 from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, Decisions, decisions, name_of
 from executorch_goldens.review.groups import Group, grouped
@@ -29,7 +27,7 @@ from executorch_goldens.settings.config import Config
 #: The forms of the command, and the options of each.
 JOINING, MARKDOWN, ANNOTATIONS = "joining", "--markdown", "--annotations"
 OPTIONS = {
-    JOINING: ("--into", "--ledger"),
+    JOINING: ("--into",),
     MARKDOWN: (MARKDOWN, "--base", "--link"),
     ANNOTATIONS: (ANNOTATIONS,),
 }
@@ -37,7 +35,6 @@ OPTIONS = {
 EXAMPLES = """\
 examples:
   goldens merge build/shards/*
-  goldens merge build/sweeps --ledger
   goldens merge build/merged --markdown --base build/base
 """
 
@@ -58,11 +55,6 @@ def add_to(subparsers: Any) -> None:
         "--into", type=Path, metavar="DIR", help="where the joined results go (default: build/merged)"
     )
     share(parser.add_argument, "--goldens")
-    parser.add_argument(
-        "--ledger",
-        action="store_true",
-        help=f"write a row of {ledger.FILE} beside the goldens for each release: only for whole runs",
-    )
     reporting = parser.add_argument_group("in place of joining")
     form = reporting.add_mutually_exclusive_group()
     form.add_argument(
@@ -94,7 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
         return tell(arguments, repository)
     goldens = arguments.goldens or repository.goldens
     into = arguments.into or repository.root / "build" / "merged"
-    proved = Ledger.read(goldens) if arguments.ledger else None
     code = SAME
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
@@ -111,11 +102,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if any(left(merged, decided)) or stale(merged, goldens):
             code = DIFFERENT
-        if proved is not None:
-            proved = proved.with_run(merged, goldens)
-    if proved is not None:
-        durable.replace(goldens / ledger.FILE, proved.text())
-        print(f"ledger: {goldens / ledger.FILE}")
     return code
 
 

@@ -55,7 +55,7 @@ def tier(options: Options, folder: Path, compact: bool = False) -> str:
     CoreError
         Where goldens are to be pruned by a run that does not see every cell.
     """
-    narrowed = bool(options.cells or options.families or options.changed_since)
+    narrowed = bool(options.cells or options.families)
     if not compact:
         narrowed = narrowed or options.updating or not (folder / FILE).exists()
     chosen = options.tier or (FULL if narrowed else CORE)

@@ -142,15 +142,6 @@ class Options:
             metavar="N/COUNT",
         ),
     ] = None
-    changed_since: Annotated[
-        str | None,
-        _option(
-            "--changed-since",
-            SELECT,
-            "only cells that changes since a git revision can reach",
-            metavar="REV",
-        ),
-    ] = None
 
     goldens: Annotated[Path, _option("--goldens", COMPARE, key="goldens")]
     variations: Annotated[

@@ -17,7 +17,7 @@ from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.releases import Release
-from executorch_goldens.running import changed, core, reporting
+from executorch_goldens.running import core, reporting
 from executorch_goldens.running.options import FULL, VARIATIONS, Options
 from executorch_goldens.running.selection import (
     cells_of,
@@ -69,8 +69,6 @@ class Plan:
         Those of them that are of the shard: what is exported and judged.
     expectations
         Goldens that are expected to be failures, or of programs that delegate nothing.
-    changes
-        The choice of ``--changed-since``; None where every cell may be chosen.
     variations
         The variations of each of them.
     settings
@@ -88,7 +86,6 @@ class Plan:
     asked: frozenset[Cell]
     selected: frozenset[Cell]
     expectations: Expectations
-    changes: changed.Changes | None
     variations: tuple[Variation, ...]
     settings: Settings
 
@@ -122,8 +119,6 @@ class Plan:
         )
         if asked.shard is not None:
             yield f"shard:      {asked.shard}, of {count(len(self.asked), 'cell')}"
-        if self.changes is not None:
-            yield from self.changes.lines(self.release.version)
         yield f"variations: {' '.join(variation.name for variation in self.variations)}"
         yield f"patches:    {', '.join(self.settings.patches) or 'none'}"
         where = asked.cluster or f"{self.settings.jobs} at a time"
@@ -167,7 +162,7 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     UsageError
         For what cannot be done as asked.
     HarnessError
-        For a root of goldens, a core or a revision that cannot be used.
+        For a root of goldens or a core that cannot be used.
     """
     require_a_person(options.updating)
     if options.report is not None:
@@ -188,18 +183,12 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
         tier, wished, options, release, root, zoo, _stated_core(listed, release) if compact else None
     )
     varied = _variations(options, tier)
-    changes = None
-    if options.changed_since is not None:
-        # Dependencies of exports are known whether the run uses the cache or not.
-        store = Reuse(Store(options.cache_dir))
-        changes = changed.since(options.changed_since, settings, zoo, release, goldens, store, varied)
-    wanted = asked if changes is None else asked & changes.cells
     require_flatc(interpreter)
-    require_extensions(installed, interpreter, wanted, settings.patches)
-    selected = wanted
+    require_extensions(installed, interpreter, asked, settings.patches)
+    selected = asked
     if options.shard is not None:
         # Seconds remembered on this machine would give other shards than elsewhere.
-        in_order = [cell for cell in zoo if cell in wanted]
+        in_order = [cell for cell in zoo if cell in asked]
         selected = options.shard.of(in_order, seconds.committed(root))
     return Plan(
         options=options,
@@ -210,7 +199,7 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
         zoo=zoo,
         tier=tier,
         left_out=wished - asked,
-        asked=wanted,
+        asked=asked,
         selected=selected,
         expectations=Expectations(
             goldens,
@@ -220,7 +209,6 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
             # The cases of a compact root are declared nowhere here.
             cases=not compact,
         ),
-        changes=changes,
         variations=varied,
         settings=settings,
     )

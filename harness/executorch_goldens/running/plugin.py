@@ -117,8 +117,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if RUN not in session.config.stash or session.config.option.collectonly:
         return
     run = session.config.stash[RUN]
-    if run.plan.changes is not None:
-        _print(session.config, run.plan.changes.lines(run.release.version))
     cells = [cell for item in session.items if (cell := _cell(item)) is not None]
     # A shard may be empty, and is merged with the others all the same.
     if cells or run.plan.options.shard is not None:
