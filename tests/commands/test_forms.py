@@ -30,7 +30,7 @@ TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
         (["show", TOSA, "--no-browser"], "--no-browser", "a file"),
         (["show", TOSA, "--port", "8080"], "--port", "a file"),
         (["show", TOSA, "--output", "x.npy"], "--output", "a file"),
-        (["show", "tosa-fp/linear", "--json"], "--json", "a cell"),
+        (["show", "tosa-fp/linear", "--schemas", "there"], "--schemas", "a cell"),
         (["show", "tosa-fp/linear", "--explore", "--schemas", "."], "--schemas", "--explore"),
         # As argparse takes it, too: shortened.
         (["show", TOSA, "--rel", "1.4.1"], "--release", "a file"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,6 @@ import numpy as np
 from executorch_goldens.cli import SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, is_cell, read
 from executorch_goldens.decode import Decoded
-from executorch_goldens.decode.json_form import json_form
 from executorch_goldens.errors import CommandError
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
@@ -26,7 +24,7 @@ PORT = 8080
 #: The forms of the command, and the options of each.
 FILE, TENSOR, CELL, EXPLORE = "a file", "--tensor", "a cell", "--explore"
 OPTIONS = {
-    FILE: ("--json", "--short", "--schemas"),
+    FILE: ("--short", "--schemas"),
     TENSOR: (TENSOR, "--output", "--schemas"),
     CELL: ("--short", "--release", "--sweeps", "--goldens"),
     EXPLORE: (EXPLORE, "--release", "--sweeps", "--goldens", "--port", "--no-browser"),
@@ -35,7 +33,6 @@ EXAMPLES = """\
 examples:
   goldens show model.pte
   goldens show --short payload.tosa
-  goldens show --json payload.tosa | jq '.graphs[0].operators[].type'
   goldens show payload.tosa --tensor conv_weight --output weight.npy
   goldens show - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
   goldens show tosa-int/cat-h-v --release 1.2.0
@@ -58,7 +55,6 @@ def add_to(subparsers: Any) -> None:
         "what", metavar="FILE|TARGET/CASE", help="the payload, - for standard input; or the cell"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the object form as JSON")
     form.add_argument(
         "--short", action="store_true", help="print the operators only, and the constants after them"
     )
@@ -121,9 +117,6 @@ def run(arguments: argparse.Namespace) -> int:
     decoded = load(arguments.what, arguments.schemas)
     if arguments.tensor is not None:
         _write_tensor(decoded, arguments)
-    elif arguments.json:
-        json.dump(json_form(decoded), sys.stdout, indent=1)
-        print()
     elif arguments.short:
         print("\n".join(brief(decoded)))
     else:

@@ -18,7 +18,6 @@ from executorch_goldens.compiling import golden as compiled
 from executorch_goldens.compiling.golden import CONTENTS, CompiledGoldenError
 from executorch_goldens.compiling.verdicts import judge as judge_compiled
 from executorch_goldens.decode import DecodeError, SchemaError, decode
-from executorch_goldens.decode.json_form import json_form
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
 from executorch_goldens.errors import UsageError
@@ -61,7 +60,6 @@ GOLDENS = ("tosa-fp/linear", "tosa-int/cat-h-v", "xnnpack-int8/linear", "tosa-fp
 
 def read_payload(data: bytes, folder: Path) -> None:
     decoded = decode(data, schemas=Schemas.installed())
-    json_form(decoded)
     decoded.constants()
     text = decoded.text()
     outline(text)
