@@ -10,6 +10,7 @@ import torch
 from executorch_goldens import releases
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
+from executorch_goldens.exporting.numerics.walking import nothing_runs
 from executorch_goldens.judging.comparison import compare, numerics_line
 from executorch_goldens.registry import Case
 from tests.exports.conftest import exported
@@ -72,6 +73,40 @@ class Spectrum(torch.nn.Module):
 class Median(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x * 2.0).median(dim=1).values + 1.0
+
+
+#: An operator of one's own: the variant that a program calls is a schema alone, for a device has its kernel.
+OWN = torch.library.Library("tests_walking", "DEF")
+OWN.define("halves(Tensor x) -> (Tensor, Tensor)")
+OWN.define("halves.out(Tensor x, *, Tensor(a!) out0, Tensor(b!) out1) -> (Tensor(a!), Tensor(b!))")
+
+
+@torch.library.impl(OWN, "halves", "CompositeExplicitAutograd")
+def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x[:, :4].clone(), x[:, 4:].clone()
+
+
+class Halves(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one, other = torch.ops.tests_walking.halves(x * 2.0)
+        return one - other
+
+
+@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+def test_an_operator_whose_called_variant_is_a_schema_alone_runs_as_the_other_one(target: str) -> None:
+    artifact = exported(Halves(), GIVEN, target=target)
+    assert objection(artifact) is None
+    made = lowered_by(artifact)
+    assert (made.in_eager, bool(made.samples)) == (("tests_walking::halves.out",), True)
+
+
+def test_what_neither_the_runtime_nor_eager_has_a_kernel_for_is_named() -> None:
+    OWN.define("nowhere.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
+    lacking = ("aten::polar.out", "tests_walking::halves.out", "tests_walking::nowhere.out")
+    assert (
+        nothing_runs(lacking) == "neither the runtime nor eager has a kernel for tests_walking::nowhere.out"
+    )
+    assert nothing_runs(lacking[:2]) == ""
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from executorch_goldens.exporting.numerics import arithmetic, loading, narrow
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of
-from executorch_goldens.exporting.numerics.walking import Walker
+from executorch_goldens.exporting.numerics.walking import Walker, nothing_runs
 from executorch_goldens.files import logged
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.goldens.accuracy import worst
@@ -272,6 +272,7 @@ class BuiltExport(Export):
         self.stage, self.log = "run", logged.end()
         not_run = self.not_run()
         in_eager = () if not_run else self.in_eager(self.called())
+        not_run = not_run or nothing_runs(in_eager)
         samples: list[Sample] = []
         loads: list[str] = []
         for way in self.ways:

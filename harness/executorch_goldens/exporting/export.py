@@ -51,7 +51,7 @@ from executorch_goldens.exporting.numerics.loss import losses
 from executorch_goldens.exporting.numerics.measuring import measured
 from executorch_goldens.exporting.numerics.quantizing import convert, export_program
 from executorch_goldens.exporting.numerics.samples import alone, samples_of, unbounded
-from executorch_goldens.exporting.numerics.walking import Walker
+from executorch_goldens.exporting.numerics.walking import Walker, nothing_runs
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
@@ -270,6 +270,8 @@ class Export:
                 run = partial(numerics.in_reference_model, self.program, observer=self.observer)
                 return Ran(self.outputs(run), self.left_out)
         in_eager = self.in_eager(numerics.operators_of(program))
+        if not_run := nothing_runs(in_eager):
+            return Ran(not_run=not_run)
         if not in_eager and not elsewhere.takes_any(program):
             outputs = self.outputs(lambda steps: numerics.in_runtime(pte, self.call.for_runtime(steps)), pte)
             given = {name: self.call.for_runtime(steps) for name, steps in self.samples.items()}

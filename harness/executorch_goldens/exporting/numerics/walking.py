@@ -12,7 +12,7 @@ import copy
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -321,16 +321,24 @@ class Walker:
         return content.reshape(()) if is_single else content
 
     def _in_eager(self, held: Held, call: Any) -> None:
-        """Run an operator in eager, as the variant that the program calls: it makes its own outputs."""
-        found = operator(*self._operator(call))
-        if found is None:
+        """Run an operator in eager: the variant that the program calls, or else the one that makes its own outputs."""
+        called = operator(*self._operator(call))
+        found = eager_variant(called)
+        if called is None or found is None:
             raise RuntimeError(f"nothing here runs {'.'.join(self._operator(call))}")
-        arguments = found._schema.arguments
+        arguments = called._schema.arguments
         given = [
             self._emptied(number) if each.is_out else self.get(held, number)
             for each, number in zip(arguments, call.args, strict=False)
         ]
-        _call(found, arguments, given)
+        if found is called:
+            _call(found, arguments, given)
+        else:
+            inputs = [value for each, value in zip(arguments, given, strict=True) if not each.is_out]
+            made = _call(found, found._schema.arguments, inputs)
+            outs = [at for at, each in enumerate(arguments) if each.is_out]
+            for at, content in zip(outs, made if isinstance(made, tuple | list) else [made], strict=True):
+                given[at] = content
         for at in self._written(call)[0]:
             if at < len(arguments):
                 self.put(held, call.args[at], given[at])
@@ -396,6 +404,38 @@ def operator(name: str, overload: str) -> Any | None:
     namespace, _, short = name.partition("::")
     packet = getattr(getattr(torch.ops, namespace), short, None)
     return getattr(packet, overload or "default", None)
+
+
+def eager_variant(called: Any | None) -> Any | None:
+    """Return the variant of an operator that eager has a kernel for; None where there is none.
+
+    The variant that is given its outputs may be a schema alone: a device has the kernel.
+    """
+    if called is None:
+        return None
+    packet = called.overloadpacket
+    variants = (called, *(getattr(packet, each) for each in packet.overloads()))
+    alike = (each for each in variants if _has_kernel(each) and _inputs(each) == _inputs(called))
+    return next(alike, None)
+
+
+def nothing_runs(in_eager: Iterable[str]) -> str:
+    """Return that eager has no kernel for some operators, such as ``aten::polar.out``, either; empty where it has."""
+    named = (name.partition(".") for name in in_eager)
+    found = [
+        f"{name}{dot}{overload}"
+        for name, dot, overload in named
+        if eager_variant(operator(name, overload)) is None
+    ]
+    return f"neither the runtime nor eager has a kernel for {', '.join(found)}" if found else ""
+
+
+def _has_kernel(found: Any) -> bool:
+    return torch._C._dispatch_has_computed_kernel_for_dispatch_key(found.name(), "CPU")
+
+
+def _inputs(found: Any) -> list[tuple[str, str]]:
+    return [(each.name, str(each.type)) for each in found._schema.arguments if not each.is_out]
 
 
 def _numbers(call: Any) -> list[int]:
