@@ -244,12 +244,18 @@ class Walker:
         return self.first[number] if isinstance(value, schema.Tensor) else _constant(value)
 
     def _viewed(self, held: Held, number: int, owner: int, content: torch.Tensor) -> torch.Tensor:
-        """Return a value that shares its memory with the one that was written there last."""
+        """Return a value that shares its memory with the one that was written there last.
+
+        Of another size it is one that nothing has written: memory that an operator writes to for itself, and that has
+        what was left there.
+        """
         value, order = self.values[number], self.values[owner].dim_order
-        flat = content.permute(order).contiguous().reshape(-1).view(get_scalar_type(value.scalar_type))
-        sizes = held.sizes.get(number, tuple(value.sizes))
-        if flat.numel() != math.prod(sizes):
-            raise RuntimeError(f"the program reads value {number}, and nothing has written it")
+        dtype, sizes = get_scalar_type(value.scalar_type), held.sizes.get(number, tuple(value.sizes))
+        left = content.permute(order).contiguous().reshape(-1).view(torch.uint8)
+        memory = torch.zeros(math.prod(sizes) * dtype.itemsize, dtype=torch.uint8)
+        both = min(len(left), len(memory))
+        memory[:both] = left[:both]
+        flat = memory.view(dtype)
         return flat.as_strided(sizes, stride_from_dim_order(list(sizes), value.dim_order))
 
     def put(self, held: Held, number: int, content: Any) -> None:
