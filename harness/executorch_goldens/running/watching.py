@@ -176,16 +176,22 @@ class Watching:
         """Check cells until Ctrl-C."""
         try:
             self._check(self.plan.cells)
+            waits = True
             while True:
-                print("watching; Ctrl-C ends it", flush=True)
-                self._after(self.saved.wait())
+                if waits:
+                    print("watching; Ctrl-C ends it", flush=True)
+                waits = self._after(self.saved.wait())
         finally:
             self.saved.stop()
             self.standby.close()
 
-    def _after(self, files: Sequence[str]) -> None:
-        """Check what saved files concern; an error in them is one line."""
+    def _after(self, files: Sequence[str]) -> bool:
+        """Check what saved files concern; an error in them is one line.
+
+        Return whether anything was said: a log that somebody writes beside the zoo concerns no cell.
+        """
         began = max(map(modified, files))
+        named = [file for file in files if file.endswith(".py") or file in self.saved.files]
         # A bisection, or other edits, make environments over the same one: that of this process stays.
         os.utime(sys.prefix)
         try:
@@ -197,13 +203,18 @@ class Watching:
             if self.plan.settings.interpreter != former.settings.interpreter or not self._hold():
                 self.standby.end()
             concerned = self._concerned()
-            names, cells = ", ".join(map(shown, files)), count(len(concerned), "cell")
+            if not concerned and not named:
+                return False
+            names, cells = ", ".join(map(shown, named or files)), count(len(concerned), "cell")
             say(f"saved: {names}: {cells} of {len(self.plan.cells)}")
             if concerned:
                 self._check(concerned)
                 say(f"{time.time() - began:.1f} s after it was saved")
         except HarnessError as error:
+            if not named:
+                return False
             say(str(error))
+        return True
 
     def _check(self, cells: Sequence[Cell]) -> None:
         """Run one round; raise KeyboardInterrupt where that ended it."""
