@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
@@ -18,6 +19,12 @@ from tests import REPOSITORY
 from tests.support.runner import Finished, Runner, made_once
 
 TESTS = REPOSITORY / "tests"
+
+# No test may fail because the machine is busy.
+hypothesis.settings.register_profile(
+    "busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy")
 
 #: Of it, a repository of its own has tests of its own.
 collect_ignore = ["data"]
