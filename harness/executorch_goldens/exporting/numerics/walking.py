@@ -412,6 +412,7 @@ def operator(name: str, overload: str) -> Any | None:
     return getattr(packet, overload or "default", None)
 
 
+@functools.cache
 def eager_variant(called: Any | None) -> Any | None:
     """Return the variant of an operator that eager has a kernel for; None where there is none.
 
