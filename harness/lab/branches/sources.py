@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.store.imports import imported_from
 from lab.branches import BACKENDS, FOLDERS
+from lab.branches.imports import imported_from
 from lab.branches.records import Jumps
 
 
