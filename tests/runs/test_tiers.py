@@ -7,8 +7,10 @@ import shutil
 import pytest
 
 from executorch_goldens.running import core
-from tests.runs.conftest import UPDATE, WHOLE
-from tests.support.runner import Runner
+from tests.conftest import Artifacts
+from tests.runs.conftest import TARGETS, UPDATE, WHOLE
+from tests.support.making import with_graph
+from tests.support.runner import Finished, Runner
 
 
 @pytest.fixture
@@ -34,6 +36,67 @@ def test_the_core_takes_two_variations_by_default_and_all_cells_four(with_core: 
     assert "; 2 variations: seed0-heap0, seed4-heap1\n" in with_core(*models).output
     assert "4 variations: " in with_core(*models, "--tier", "full").output
     assert "4 variations: " in with_core(*models, "--variations", "full").output
+
+
+#: The core of `core_of_six`.
+SIX = tuple(f"{target}/{case}" for case in ("alpha", "beta") for target in TARGETS[:3])
+MODELS = WHOLE[WHOLE.index("--models") :][:2]
+
+
+@pytest.fixture
+def core_of_six(recorded: Runner) -> Runner:
+    """`recorded`, with a core of six cells, run with what are taken for the packages of a release."""
+    (recorded.root / core.FILE).write_text("".join(f"{cell}  target\n" for cell in SIX))
+    return recorded
+
+
+def exported(finished: Finished) -> dict[str, int]:
+    """Return the number of exports of each cell."""
+    return {cell: len(row["variations"]) for cell, row in finished.rows.items()}
+
+
+def test_a_cell_of_a_release_is_exported_once_if_that_is_its_golden(
+    core_of_six: Runner, artifacts: Artifacts
+) -> None:
+    answers = {"alpha": artifacts["steady"][0], "beta": artifacts["does-not-lower"], "declared": True}
+    core_of_six.answers(answers)
+    finished = core_of_six(*MODELS)
+    assert finished.code == 0, finished.output
+    assert exported(finished) == dict.fromkeys(SIX, 1)
+    assert "; 1 variation beside those of the golden\n" in finished.output
+    for words in (("--patches", "none"), ("--variations", "quick"), ("--tier", "full")):
+        assert min(exported(core_of_six(*MODELS, *words)).values()) > 1, words
+    core_of_six.answers({**answers, "declared": False})
+    assert set(exported(core_of_six(*MODELS)).values()) == {2}
+
+
+def test_a_cell_that_is_not_its_golden_is_exported_under_every_variation(
+    core_of_six: Runner, artifacts: Artifacts
+) -> None:
+    golden, *_ = artifacts["steady"]
+    other = with_graph(golden, "another graph\n")
+    known = {SIX[2]: "corrupt: nothing"}
+    answers = {"alpha": golden, "beta": artifacts["does-not-lower"], "declared": True, "known": known}
+    core_of_six.answers({**answers, SIX[0]: (golden, other), SIX[1]: other})
+    finished = core_of_six(*MODELS)
+    assert finished.verdicts()[SIX[0]] == "unstable"
+    assert finished.verdicts()[SIX[1]] == "changed"
+    assert exported(finished) == dict.fromkeys(SIX, 1) | dict.fromkeys(SIX[:3], 2)
+    assert (
+        "; 3 under 1 variation beside those of the golden, the rest under 2 variations\n" in finished.output
+    )
+
+
+def test_once_three_cells_differ_all_that_are_left_are_exported_under_every_variation(
+    core_of_six: Runner, artifacts: Artifacts
+) -> None:
+    golden, *_ = artifacts["steady"]
+    other = with_graph(golden, "another graph\n")
+    core_of_six.answers({"alpha": other, "beta": artifacts["does-not-lower"], "declared": True})
+    finished = core_of_six(*MODELS)
+    judged = list(finished.verdicts().items())
+    third = [number for number, (_, name) in enumerate(judged) if name == "changed"][2]
+    assert [exported(finished)[cell] for cell, _ in judged[third:]] == [2] * (6 - third)
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 The file named by `VARIABLE` holds a pickled mapping from a cell (``tosa-fp/alpha``), a case (``alpha``) or ``*`` to
 what its exports made: one artifact, or one per variation, or the exception that `Sweep.outcomes` raises. Under
-``known`` it may hold the release's known defects, as releases.toml states them; under ``again`` a mapping like itself,
+``known`` it may hold the release's known defects, as releases.toml states them; under ``declared`` whether the
+installed packages are taken for the release's own; under ``again`` a mapping like itself,
 of what further sweeps of the run make; under ``without`` one of what exports without a pass make.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -45,8 +46,10 @@ class Replay:
         lasting: bool = False,
         targets: Sequence[str] | None = None,
         standby: None = None,
+        beside: Collection[Cell] = (),
     ) -> None:
         self.variations = tuple(variations)
+        self.wanted = dict.fromkeys(beside, self.variations[-1:])
         self.answers = recorded()
         if Replay.all_variations:
             self.answers |= self.answers.get("again", {})
@@ -83,7 +86,7 @@ class Replay:
         by_seed = dict(zip(seeds, results, strict=True))
         return tuple(
             Outcome(cell, variation.name, by_seed[variation.hash_seed], seconds=0.5, peak_mb=300.0)
-            for variation in (self.variations if variations is None else variations)
+            for variation in (self.wanted.get(cell, self.variations) if variations is None else variations)
         )
 
     def again(
@@ -95,6 +98,10 @@ class Replay:
     ) -> tuple[Outcome, ...]:
         self.settings = settings or self.settings
         return self.outcomes(cell, variations)
+
+    def widen(self, cells: Iterable[Cell]) -> None:
+        for cell in cells:
+            del self.wanted[cell]
 
 
 def recorded() -> dict[str, Any]:
@@ -112,6 +119,7 @@ def pytest_configure() -> None:
 
     def knowing(word: str | None) -> Toolchain:
         toolchain = chosen(word)
-        return replace(toolchain, release=replace(toolchain.release, known=known))
+        declared = recorded().get("declared", toolchain.is_declared)
+        return replace(toolchain, release=replace(toolchain.release, known=known), is_declared=declared)
 
     executorch_goldens.running.plan.chosen_toolchain = knowing

@@ -94,9 +94,20 @@ class Judge:
     alone: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
     def judge(
-        self, cell: Cell, outcomes: Sequence[Outcome], release: Release, snapshot: SnapshotAssertion
+        self,
+        cell: Cell,
+        outcomes: Sequence[Outcome],
+        release: Release,
+        snapshot: SnapshotAssertion,
+        under_all: Callable[[], Sequence[Outcome]] | None = None,
     ) -> Judged:
         """Judge the exports of `cell`, and record it where that was asked for.
+
+        Parameters
+        ----------
+        under_all
+            Exports the cell under the variations that `outcomes` lack, and returns the outcomes of all; called where
+            `outcomes` are not the golden's.
 
         Raises
         ------
@@ -107,6 +118,11 @@ class Judge:
         try:
             reviewed, conflict = self._reviewed(path)
             comparison = compare(cell, outcomes, reviewed, release, self.compacted, self.budgets, self.allow)
+            if comparison.verdict.name != "stable" and under_all is not None:
+                outcomes = under_all()
+                comparison = compare(
+                    cell, outcomes, reviewed, release, self.compacted, self.budgets, self.allow
+                )
             if comparison.texts is not None and (own := self._own_failure(cell, outcomes)):
                 return Judged(as_known(release.known.get(str(cell)), own), reviewed=reviewed)
             if conflict is not None and comparison.texts is not None:

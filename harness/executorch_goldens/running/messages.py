@@ -331,7 +331,16 @@ def _counts(run: Run) -> Iterator[str]:
         yield f"{len(run.unchecked)} checked in part"
     if run.plan.left_out:
         yield f"{len(run.plan.left_out)} not run (--tier full runs all)"
-    yield count(len(run.plan.variations), "variation")
+    yield _varied(run)
+
+
+def _varied(run: Run) -> str:
+    """Return how many variations cells were exported under."""
+    alone, all_of_them = len(run.alone), count(len(run.plan.variations), "variation")
+    if not alone:
+        return all_of_them
+    beside = "1 variation beside those of the golden"
+    return beside if alone == len(run.verdicts) else f"{alone} under {beside}, the rest under {all_of_them}"
 
 
 def _report(run: Run) -> str:

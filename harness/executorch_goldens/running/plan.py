@@ -18,7 +18,7 @@ from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core, reporting
-from executorch_goldens.running.options import FULL, VARIATIONS, Options
+from executorch_goldens.running.options import CORE, FULL, VARIATIONS, Options
 from executorch_goldens.running.selection import (
     cells_of,
     of_families,
@@ -71,6 +71,9 @@ class Plan:
         Goldens that are expected to be failures, or of programs that delegate nothing.
     variations
         The variations of each of them.
+    beside
+        Those of them that are exported under the last variation alone, unless they then differ from their golden: see
+        `_beside`.
     settings
         Settings of exports; without a store yet.
     """
@@ -87,6 +90,7 @@ class Plan:
     selected: frozenset[Cell]
     expectations: Expectations
     variations: tuple[Variation, ...]
+    beside: frozenset[Cell]
     settings: Settings
 
     @property
@@ -122,7 +126,7 @@ class Plan:
         yield f"variations: {' '.join(variation.name for variation in self.variations)}"
         yield f"patches:    {', '.join(self.settings.patches) or 'none'}"
         where = asked.cluster or f"{self.settings.jobs} at a time"
-        yield f"exports:    {len(cells) * len(self.variations)}, {where}; {self._cost(cells)}"
+        yield f"exports:    {self._exports(cells)}, {where}; {self._cost(cells)}"
         yield f"cache:      {asked.cache}, {asked.cache_dir}"
         yield f"results:    {asked.sweeps / self.release.version}"
         yield f"cells:      {len(cells)}"
@@ -138,12 +142,15 @@ class Plan:
             return f"{there}; none is written"
         return f"{there}; {'those are' if not self.options.update.changed else 'right cells are'} recorded"
 
+    def _exports(self, cells: Iterable[Cell]) -> int:
+        return sum(1 if cell in self.beside else len(self.variations) for cell in cells)
+
     def _cost(self, cells: Iterable[Cell]) -> str:
         """Return how long they take, by the committed table."""
         table = seconds.committed(self.root)
         if not table.measured:
             return "nothing is known yet of how long they take"
-        total = sum(map(table.of, cells)) * len(self.variations)
+        total = sum(table.of(cell) * self._exports([cell]) for cell in cells)
         return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}, without the start of templates"
 
 
@@ -210,6 +217,7 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
             cases=not compact,
         ),
         variations=varied,
+        beside=_beside(options, toolchain, tier, release, root, selected),
         settings=settings,
     )
 
@@ -295,3 +303,26 @@ def _variations(options: Options, tier: str) -> tuple[Variation, ...]:
         raise UsageError(str(error)) from error
     require_repeats(options.updating, len(found), "Pass --variations quick, or leave it out.")
     return found
+
+
+def _beside(
+    options: Options,
+    toolchain: Toolchain,
+    tier: str,
+    release: Release,
+    root: Path,
+    cells: Iterable[Cell],
+) -> frozenset[Cell]:
+    """Return the cells that one export, beside the variations that agreed on their golden, is enough for.
+
+    The packages of a release do not change, and several variations agreed on what they made: if an export with a
+    different hash seed, heap and surroundings makes the same again, there are three that agree. What its golden was not
+    recorded with (an edited toolchain, other patches) is exported under each variation, and so is what is recorded.
+    """
+    as_recorded = toolchain.is_declared and options.patches == "auto"
+    if options.variations or options.updating or options.cluster or tier != CORE or not as_recorded:
+        return frozenset()
+    known_defects = release.known.keys()
+    return frozenset(
+        cell for cell in cells if str(cell) not in known_defects and golden.directory(root, cell).is_dir()
+    )

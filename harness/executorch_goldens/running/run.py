@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from syrupy.assertion import SnapshotAssertion
@@ -49,6 +49,9 @@ T = TypeVar("T")
 #: Why nothing that was held back is recorded.
 UNFINISHED = "the run ended before every cell was judged; goldens review shows the judged ones"
 
+#: Cells that differ from their goldens: from then on a run exports every cell under each variation.
+FEW_DIFFER = 3
+
 
 class Run:
     """A run over the cells of a plan: shared by the fixtures, the report and the results.
@@ -77,6 +80,10 @@ class Run:
         Of cells that need a look, how they differ from their goldens.
     recorded
         The causes whose goldens were replaced, each with their number.
+    alone
+        Cells whose one export was enough: see `Plan.beside`.
+    widened
+        Cells whose one export was not.
     standby
         Templates of earlier runs, which this one leaves to the next; None for those of its own.
     names
@@ -114,6 +121,8 @@ class Run:
         self.names: dict[str, str] = {}
         self._held: set[Cell] = set()
         self._started: set[Cell] = set()
+        self.alone: set[Cell] = set()
+        self.widened: list[Cell] = []
         self.sweep: Sweep | None = None
         self._lock = roots.lock(plan.goldens, plan.release.version)
 
@@ -125,7 +134,8 @@ class Run:
 
     def progress(self, cells: Sequence[Cell], screen: Screen, live: bool) -> Progress:
         """Return the progress of the run over `cells`, shown on `screen`."""
-        return Progress(cells, self.seconds, len(self.plan.variations), self.settings.jobs, screen, live)
+        exports = 1 if self.plan.beside else len(self.plan.variations)
+        return Progress(cells, self.seconds, exports, self.settings.jobs, screen, live)
 
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
@@ -143,7 +153,14 @@ class Run:
         self.explainer = Explainer(plan, self.settings, warmed, self.seconds)
         if asked.cluster is None:
             targets = self.standby.targets if self.standby is not None else None
-            self.sweep = Sweep(cells, plan.variations, self.settings, targets=targets, standby=self.standby)
+            self.sweep = Sweep(
+                cells,
+                plan.variations,
+                self.settings,
+                targets=targets,
+                standby=self.standby,
+                beside=plan.beside,
+            )
         else:
             self.sweep = ClusterSweep(
                 asked.cluster, plan.release.version, cells, plan.variations, self.settings
@@ -204,18 +221,44 @@ class Run:
         """
         assert self.sweep is not None
         outcomes = self.sweep.outcomes(cell)
-        found = self._judged(cell, outcomes, snapshot)
+
+        def under_all() -> Sequence[Outcome]:
+            nonlocal outcomes
+            outcomes = self._under_all(cell, outcomes)
+            return outcomes
+
+        found = self._judged(cell, outcomes, snapshot, under_all)
         judged = self._explained(found, outcomes)
         self.verdicts[cell] = judged
+        if len(outcomes) < len(self.plan.variations):
+            self.alone.add(cell)
         # Held-back cells are recorded after every cell is judged.
         self._note(dataclasses.replace(judged, recorded=judged.recorded and not found.held), outcomes)
         if found.held or not (judged.accepted or judged.name == UNEXPECTED):
             self._propose(judged, found, outcomes[0])
         return judged
 
-    def _judged(self, cell: Cell, outcomes: Sequence[Outcome], snapshot: SnapshotAssertion) -> Judged:
+    def _under_all(self, cell: Cell, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+        """Return the outcomes of `cell` under every variation; after some such cells, export all others so as well."""
+        assert self.sweep is not None
+        made = {each.variation for each in outcomes}
+        further = [each for each in self.plan.variations if each.name not in made]
+        if not further:
+            return outcomes
+        self.widened.append(cell)
+        if len(self.widened) == FEW_DIFFER:
+            self.sweep.widen(self.plan.beside & self._started - self.verdicts.keys() - {cell})
+        return (*self.sweep.again(cell, further), *outcomes)
+
+    def _judged(
+        self,
+        cell: Cell,
+        outcomes: Sequence[Outcome],
+        snapshot: SnapshotAssertion,
+        under_all: Callable[[], Sequence[Outcome]],
+    ) -> Judged:
         """Judge a cell and record it; in a compact root, with its known defect."""
-        found = self.judge.judge(cell, outcomes, self._judging(), snapshot)
+        found = self.judge.judge(cell, outcomes, self._judging(), snapshot, under_all)
         self._count(found, outcomes[0])
         if self._settles(found):
             return dataclasses.replace(found, verdict=self._settle(found.verdict))

@@ -18,20 +18,23 @@ class Job:
     ----------
     again
         Whether a template that hung or died had it before.
+    awaited
+        Whether a caller waits for it alone, whatever else was asked for before.
     """
 
     number: int
     cell: Cell
     variation: Variation
     again: bool = False
+    awaited: bool = False
 
     def __str__(self) -> str:
         return f"{self.cell} [{self.variation.name}]"
 
     @property
-    def place(self) -> tuple[bool, int]:
+    def place(self) -> tuple[bool, bool, int]:
         """The position among waiting jobs."""
-        return not self.again, self.number
+        return not self.again, not self.awaited, self.number
 
 
 class Schedule:
@@ -44,10 +47,10 @@ class Schedule:
         return sum(map(len, list(self._queues.values())))
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Let `jobs` wait after those that do; before them if a template that hung or died had them."""
+        """Let `jobs` wait after those that do; before them if they are awaited, or were a dead template's."""
         for job in jobs:
             self._queues.setdefault(job.variation, collections.deque()).append(job)
-            if job.again:
+            if job.again or job.awaited:
                 self._queues[job.variation].rotate(1)
 
     def empty(self) -> list[Job]:

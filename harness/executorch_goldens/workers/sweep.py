@@ -22,7 +22,7 @@ import threading
 import time
 import types
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -117,6 +117,8 @@ class Sweep:
         In the order in which they are exported, best the longest first: no core is idle at the end.
     variations
         Each cell is exported once under each.
+    beside
+        Cells that are exported under the last of the variations alone, until `widen` or `again` asks for the others.
     settings
         Settings of exports.
     lasting
@@ -139,6 +141,7 @@ class Sweep:
         further_patches: Mapping[Cell, Sequence[str]] = types.MappingProxyType({}),
         targets: Sequence[str] | None = None,
         standby: Standby | None = None,
+        beside: Collection[Cell] = (),
     ) -> None:
         if settings.isolation == "fork" and not hasattr(os, "fork"):
             raise SweepError("this system cannot fork a template: export with --isolation fresh")
@@ -146,12 +149,15 @@ class Sweep:
         self.lasting = lasting
         self.further_patches = further_patches
         self.variations = tuple(variations)
+        self.wanted = {cell: self.variations[-1:] if cell in beside else self.variations for cell in cells}
+        #: Whether further exports of these cells may be asked for.
+        self.growing = bool(beside)
         self.targets = sorted(self._warmed(cells) if targets is None else targets)
         self.standby = standby
         self.numbers = standby.numbers if standby is not None else itertools.count()
         self.schedule = Schedule()
         self.schedule.add(
-            Job(next(self.numbers), cell, variation) for cell in cells for variation in variations
+            Job(next(self.numbers), cell, variation) for cell in cells for variation in self.wanted[cell]
         )
         self.templates: dict[Variation, TemplateProcess] = standby.templates if standby is not None else {}
         #: Those whose template was killed before it was ready.
@@ -204,14 +210,24 @@ class Sweep:
             From now on; they may differ in what a request to a template names.
         """
         self.settings = settings or self.settings
-        self.add(cell, variations)
+        self.add(cell, variations, awaited=True)
         return self.outcomes(cell, variations, tick)
 
-    def add(self, cell: Cell, variations: Sequence[Variation]) -> None:
-        """Let exports of `cell` wait; `outcomes` has their results."""
+    def add(self, cell: Cell, variations: Sequence[Variation], awaited: bool = False) -> None:
+        """Let exports of `cell` wait, before those that nobody waits for if `awaited`; `outcomes` has their results."""
         with self.changed:
             self.results[cell] = []
-            self.schedule.add(Job(next(self.numbers), cell, variation) for variation in variations)
+            self.schedule.add(
+                Job(next(self.numbers), cell, variation, awaited=awaited) for variation in variations
+            )
+
+    def widen(self, cells: Iterable[Cell]) -> None:
+        """Export `cells`, whose outcomes nobody has asked for yet, under every variation."""
+        with self.changed:
+            for cell in cells:
+                had, self.wanted[cell] = self.wanted[cell], self.variations
+                further = [each for each in self.variations if each not in had]
+                self.schedule.add(Job(next(self.numbers), cell, variation) for variation in further)
 
     def __enter__(self) -> Self:
         self.start()
@@ -241,7 +257,7 @@ class Sweep:
         SweepError
             When the harness itself failed: a template did not start, a request could not be carried out.
         """
-        wanted = self.variations if variations is None else variations
+        wanted = self.wanted[cell] if variations is None else variations
         while not self._wait(cell, len(wanted), TICK if tick is not None else None):
             if tick is not None:
                 tick()
@@ -254,7 +270,7 @@ class Sweep:
 
     def ready(self, cell: Cell, seconds: float) -> bool:
         """Wait at most `seconds` for the exports of `cell`; return whether `outcomes` has an answer at once."""
-        return self._wait(cell, len(self.variations), seconds)
+        return self._wait(cell, len(self.wanted[cell]), seconds)
 
     def _wait(self, cell: Cell, count: int, seconds: float | None) -> bool:
         with self.changed:
@@ -283,7 +299,7 @@ class Sweep:
             with selectors.DefaultSelector() as selector:
                 for template in self.templates.values():
                     selector.register(template.answers, selectors.EVENT_READ, template)
-                while not self.stopping and (self.lasting or self.schedule or self._taken()):
+                while not self.stopping and (self.lasting or self.growing or self.schedule or self._taken()):
                     self._dispatch(selector)
                     self._end_idle()
                     for key, _ in selector.select(0.1):
