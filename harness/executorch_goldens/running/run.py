@@ -220,7 +220,7 @@ class Run:
             When its golden, or what is kept of it, cannot be written.
         """
         assert self.sweep is not None
-        outcomes = self.sweep.outcomes(cell)
+        outcomes: Sequence[Outcome] = self.sweep.outcomes(cell)
 
         def under_all() -> Sequence[Outcome]:
             nonlocal outcomes
