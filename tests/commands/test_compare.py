@@ -17,6 +17,7 @@ from executorch_goldens.cli import ERROR, main
 from executorch_goldens.commands import run
 from executorch_goldens.commands.compare import changes_nothing, passes, traced
 from executorch_goldens.running import reporting
+from tests import REPOSITORY
 
 
 def test_a_report_that_cannot_be_drawn_is_refused_before_anything_is_made(
@@ -59,3 +60,9 @@ def test_a_misspelt_pass_is_named_with_those_that_goldens_name(tmp_path: Path) -
     assert traced("RewriteConvPas", cells, tmp_path) == (frozenset({Cell("tosa-fp", "loop")}), frozenset())
     error = changes_nothing("RewriteConvPas", passes(cells, tmp_path))
     assert str(error).endswith("no cell that was chosen; near: RewriteConvPass")
+
+
+def test_a_pass_that_a_cell_fails_in_chooses_it() -> None:
+    # The trace of its golden ends before the pass.
+    cell = frozenset({Cell("xnnpack-fp32", "resnet8")})
+    assert traced("FuseBatchNormPass", cell, REPOSITORY / "goldens" / "1.4.1") == (cell, cell)

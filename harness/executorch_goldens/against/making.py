@@ -18,7 +18,7 @@ import filelock
 
 from executorch_goldens.against.outcome import KINDS, SAME, Made, kind_of, shown
 from executorch_goldens.against.sides import Side, Sides
-from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.files.wording import count
@@ -239,14 +239,13 @@ class _Screen:
 
 
 def changed_by(name: str) -> Callable[[Made, Sequence[Outcome]], bool]:
-    """Return whether a pass of this name changed the graph of a cell, by the trace of its exports."""
+    """Return whether a pass of this name changed the graph of a cell, by the trace of its exports, or failed."""
 
     def wanted(_: Made, outcomes: Sequence[Outcome]) -> bool:
-        traces = (
-            outcome.result.watched.passes
-            for outcome in outcomes
-            if isinstance(outcome.result, Artifact) and outcome.result.watched is not None
+        made = [outcome.result for outcome in outcomes if isinstance(outcome.result, Artifact)]
+        traces = (each.watched.passes for each in made if each.watched is not None)
+        return any(run.changed and run.name == name for trace in traces for run in trace) or any(
+            isinstance(each.result, Failure) and each.result.pass_name == name for each in made
         )
-        return any(run.changed and run.name == name for trace in traces for run in trace)
 
     return wanted

@@ -105,8 +105,8 @@ class Made:
 
     @property
     def result(self) -> str:
-        """The verdict, with its reason."""
-        return f"{self.verdict.name}: {_reason(self)}"
+        """The verdict, with its reason; a failure that repeats has no verdict without a golden."""
+        return _reason(self) if self.verdict.name == "new" else f"{self.verdict.name}: {_reason(self)}"
 
     @property
     def state(self) -> int:

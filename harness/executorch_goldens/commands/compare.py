@@ -68,7 +68,7 @@ def add_to(subparsers: Any) -> None:
         "--pass",
         dest="of_pass",
         metavar="NAME",
-        help="only cells whose graph a pass of this name changed on the base",
+        help="only cells whose graph a pass of this name changed on the base, or that fail in it there",
     )
     share(parser.add_argument, "--variations", default="quick", help="on both sides (default: %(default)s)")
     parser.add_argument(
@@ -222,15 +222,19 @@ def traced(name: str, cells: frozenset[Any], root: Path) -> tuple[frozenset[Any]
 
 
 def passes(cells: Iterable[Any], root: Path) -> dict[Any, set[str]]:
-    """Return the passes that changed the graph of each cell, by the trace of its golden; without one, no entry."""
+    """Return the passes that changed the graph of each cell, and the one it fails in; no entry without a trace."""
     from executorch_goldens.goldens import golden, rendering
 
-    traces = {cell: golden.directory(root, cell) / golden.TRACE for cell in cells}
-    return {
-        cell: {run.name for run in rendering.read_trace(file.read_text(encoding="utf-8"))}
-        for cell, file in traces.items()
-        if file.is_file()
-    }
+    found = {}
+    for cell in cells:
+        trace, failure = (golden.directory(root, cell) / name for name in (golden.TRACE, golden.FAILURE))
+        if trace.is_file():
+            found[cell] = {run.name for run in rendering.read_trace(trace.read_text(encoding="utf-8"))}
+            if failure.is_file():
+                found[cell].update(
+                    re.findall(r"^pass: (\w+)$", failure.read_text(encoding="utf-8"), re.MULTILINE)
+                )
+    return found
 
 
 def changes_nothing(name: str, known: Mapping[Any, set[str]]) -> CommandError:
