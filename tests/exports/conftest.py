@@ -32,7 +32,17 @@ def few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     SHORTCUTS["qat-patterns"].install()
 
 
-@pytest.fixture(scope="session", params=sorted(TARGETS))
+#: A target of each kind of delegate; the rest is exported by ``nox -s goldens`` as well, and here every week.
+QUICK_TARGETS = ("tosa-fp", "tosa-int", "xnnpack-dynamic", "xnnpack-fp32", "xnnpack-int8")
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        pytest.param(name, marks=[] if name in QUICK_TARGETS else pytest.mark.slow)
+        for name in sorted(TARGETS)
+    ],
+)
 def linear(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, own_flatc: None
 ) -> tuple[str, Lowered]:
