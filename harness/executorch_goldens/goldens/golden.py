@@ -61,7 +61,7 @@ FORM, COMPACT = "form", "compact"
 CONTENTS = "contents"
 
 #: Manifest fields that every golden has.
-NEEDED = ("variations", "shortcuts", CONTENTS)
+NEEDED = ("variations", CONTENTS)
 
 #: Suffixes of directories that are beside a golden only while it is being replaced or deleted.
 ASIDE = durable.ASIDE

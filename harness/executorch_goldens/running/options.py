@@ -237,16 +237,16 @@ class Options:
             choices=("fork", "fresh"),
         ),
     ] = "fork"
-    shortcuts: Annotated[
-        str,
+    no_shortcuts: Annotated[
+        bool,
         _option(
-            "--shortcuts",
+            "--no-shortcuts",
             EXPORT,
-            "speed-ups that exports use; output is identical (default: all)",
+            "export without the harness's speed-ups, as runs that record goldens do; output is identical",
             first=False,
-            metavar="all|none|NAME,...",
+            action="store_true",
         ),
-    ] = "all"
+    ] = False
 
     cache: Annotated[
         str,
