@@ -32,11 +32,11 @@ FAILS, NOT_RUN = "lowering fails", "not judged: the program is not run"
 
 
 def parts() -> Iterator[Part]:
-    """Yield the list of README.md, and the tables of docs/lab/README.md, CONTRIBUTING.md and docs/how-it-decides.md."""
-    yield Part("../README.md", "evidence", line)
-    yield Part("lab/README.md", "evidence", table)
-    yield Part("../CONTRIBUTING.md", "cells", cells)
-    yield Part("how-it-decides.md", "tolerances", tolerances)
+    """Yield the list of README.md, and the tables of CONTRIBUTING.md, docs/how-it-decides.md and the lab's first page."""
+    yield Part("README.md", "evidence", line)
+    yield Part("harness/lab/docs/README.md", "evidence", table)
+    yield Part("CONTRIBUTING.md", "cells", cells)
+    yield Part("docs/how-it-decides.md", "tolerances", tolerances)
 
 
 def counts() -> dict[str, str]:
@@ -72,7 +72,7 @@ def counts() -> dict[str, str]:
 def line() -> Iterator[str]:
     """Yield the counts as a list, each with a link."""
     yield ""
-    yield from (f"- {count} ([details](docs/lab/{page}))" for page, count in counts().items())
+    yield from (f"- {count} ([details](harness/lab/docs/{page}))" for page, count in counts().items())
 
 
 def table() -> Iterator[str]:

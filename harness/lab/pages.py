@@ -1,4 +1,4 @@
-"""``python -m lab pages``: pages of docs/ that instruments make, compared with committed data; exports nothing.
+"""``python -m lab pages``: pages that instruments make, compared with committed data; exports nothing.
 
 An instrument keeps what it measured in tables beside it, in goldens, or in the table of findings. Its page, or its
 parts of a page, are rendered from these and from nothing else. A part is between ``<!-- begin: MARK -->`` and
@@ -19,8 +19,6 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable
 from lab import REPOSITORY
-
-DOCS = REPOSITORY / "docs"
 
 #: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
@@ -49,18 +47,18 @@ class PageError(HarnessError, ValueError):
 
     def __init__(self, page: str, mark: str) -> None:
         super().__init__(
-            f"docs/{page} has no part {mark!r}; bring it back with 'git checkout -- docs/{page}'"
+            f"{page} has no part {mark!r}; bring it back with 'git checkout -- {page}'"
         )
 
 
 @dataclass(frozen=True)
 class Part:
-    """A page of docs/, or a part of one.
+    """A page, or a part of one.
 
     Attributes
     ----------
     page
-        Its path within docs/.
+        Its path within the repository.
     mark
         Name of the part; empty for the whole page.
     lines
@@ -73,6 +71,10 @@ class Part:
     mark: str
     lines: Callable[[], Iterable[str]]
     slow: bool = False
+
+    @property
+    def file(self) -> Path:
+        return REPOSITORY / self.page
 
     @property
     def name(self) -> str:
@@ -103,21 +105,19 @@ def parts(instruments: Iterable[str] = tuple(MAKERS)) -> Iterator[Part]:
 def update(instruments: Iterable[str]) -> None:
     """Write the parts that instruments make, and print which of their pages that changed."""
     for part in parts(instruments):
-        file = DOCS / part.page
-        committed = file.read_text(encoding="utf-8") if file.exists() else ""
+        committed = part.file.read_text(encoding="utf-8") if part.file.exists() else ""
         made = part.rendered(committed)
         if made != committed:
-            durable.replace(file, made)
-            print(f"written: docs/{part.name}")
+            durable.replace(part.file, made)
+            print(f"written: {part.name}")
 
 
 def difference(part: Part) -> list[str]:
     """Return the difference of a page's part, as a diff; empty where it is up to date."""
-    file = DOCS / part.page
-    committed = file.read_text(encoding="utf-8") if file.exists() else ""
+    committed = part.file.read_text(encoding="utf-8") if part.file.exists() else ""
     now = part.rendered(committed).splitlines()
     return list(
-        difflib.unified_diff(committed.splitlines(), now, f"docs/{part.name}", "now", lineterm="", n=0)
+        difflib.unified_diff(committed.splitlines(), now, part.name, "now", lineterm="", n=0)
     )
 
 
@@ -125,7 +125,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "pages",
-        description="Compare the pages of docs/ that instruments make with their measurements, or write them.",
+        description="Compare the pages that instruments make with their measurements, or write them.",
     )
     parser.add_argument("instruments", nargs="*", metavar="INSTRUMENT", help=f"of: {', '.join(MAKERS)}")
     what = parser.add_mutually_exclusive_group()
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
     code = SAME
     for part in parts(instruments):
         lines = difference(part)
-        print(*lines or [f"docs/{part.name}: up to date"], sep="\n")
+        print(*lines or [f"{part.name}: up to date"], sep="\n")
         sys.stdout.flush()
         code = DIFFERENT if lines else code
     if code == DIFFERENT:

@@ -13,9 +13,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
-from lab.pages import DOCS
+from lab import DOCS
 
-TABLE = DOCS / "lab" / "findings" / "threads.toml"
+TABLE = DOCS / "findings" / "threads.toml"
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,14 @@ pytest_plugins = ("pytester",)
 
 GOLDENS = REPOSITORY / "goldens"
 DOCS = REPOSITORY / "docs"
+LAB_DOCS = REPOSITORY / "harness" / "lab" / "docs"
 INDEX = DOCS / "README.md"
 #: The folders of pages that have an index; the lab's are those about the harness itself.
-INDEXED = (DOCS, DOCS / "lab")
+INDEXED = (DOCS, LAB_DOCS)
 PAGES = (
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(DOCS.rglob("*.md")),
+    *sorted(LAB_DOCS.rglob("*.md")),
 )
 #: A first page that is read at a sitting.
 README_LINES = 80

@@ -32,7 +32,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--update",
         action="store_true",
-        help="write it into docs/lab/failures.md, from this project's goldens",
+        help="write it into harness/lab/docs/failures.md, from this project's goldens",
     )
     parser.set_defaults(run=run)
 
@@ -51,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of docs/lab/failures.md."""
+    """Yield the table of harness/lab/docs/failures.md."""
     declared = {version: release.known for version, release in releases.load().releases.items()}
-    yield Part("lab/failures.md", "failures", lambda: table(GOLDENS, declared))
+    yield Part("harness/lab/docs/failures.md", "failures", lambda: table(GOLDENS, declared))
 
 
 def table(root: Path, declared: Mapping[str, Mapping[str, KnownDefect]]) -> Iterator[str]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DRAWN_FROM = "1.1.0"
 #: Sources of a sample's tensors.
 INPUT, HELD = "input", "held"
-#: Samples in a sheet, unless one operator has more: docs/lab/guests.md has what they cost in sheets of other sizes.
+#: Samples in a sheet, unless one operator has more: docs/guests.md has what they cost in sheets of other sizes.
 SIZE = 10
 #: Dtypes whose samples share a sheet.
 GROUPS = {

@@ -42,7 +42,7 @@ class Explanation:
     Attributes
     ----------
     why
-        Markdown, for a page in docs/lab.
+        Markdown, for a page in harness/lab/docs.
     cells
         Patterns of ``target/case``, with spaces between them.
     verdict
@@ -110,12 +110,12 @@ def _failure(folder: Path, cell: Cell) -> str | None:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the tables of docs/lab/guests.md."""
-    yield Part("lab/guests.md", "verdicts", lambda: tables(GOLDENS))
+    """Yield the tables of harness/lab/docs/guests.md."""
+    yield Part("harness/lab/docs/guests.md", "verdicts", lambda: tables(GOLDENS))
 
 
 def tables(root: Path) -> Iterator[str]:
-    """Yield the lines of the tables of docs/lab/guests.md: cells, their defects, drift, too large ones."""
+    """Yield the lines of the tables of harness/lab/docs/guests.md: cells, their defects, drift, too large ones."""
     found = list(recorded(root))
     columns = ("zoo", "release", "cells", "right", FAILED, *NAMED, "other", UNEXPLAINED)
     yield from markdown.head(columns)

@@ -91,7 +91,7 @@ def named(verdict: Verdict, shows: str = "") -> str:
 
 
 def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield the lines of docs/lab/mutants.md about each mutant on its cell."""
+    """Yield the lines of harness/lab/docs/mutants.md about each mutant on its cell."""
     yield "# Mutation testing"
     yield ""
     yield f"Deliberate defects in ExecuTorch {release}, and their verdicts. Written by"

@@ -1,4 +1,4 @@
-"""Untrusted files run no code, write nowhere else, exhaust no memory and move no cursor: docs/lab/supply-chain.md."""
+"""Untrusted files run no code, write nowhere else, exhaust no memory and move no cursor (docs/supply-chain.md of the lab)."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these fixes; wildcards")
     parser.add_argument("--check", action="store_true", help="only take all back; exports nothing")
     parser.add_argument("--so-far", action="store_true", help="only report; exports nothing")
-    parser.add_argument("--update", action="store_true", help="write docs/lab/history.md")
+    parser.add_argument("--update", action="store_true", help="write harness/lab/docs/history.md")
     parser.add_argument(
         "--zoo",
         choices=ZOOS,
@@ -152,8 +152,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parts() -> Iterator[Part]:
-    """Yield docs/lab/history.md."""
-    yield Part("lab/history.md", "", _committed)
+    """Yield harness/lab/docs/history.md."""
+    yield Part("harness/lab/docs/history.md", "", _committed)
 
 
 def _committed() -> Iterator[str]:
