@@ -11,7 +11,7 @@ from executorch_goldens import releases, targets
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.running import core
-from lab import GOLDENS, findings
+from lab import GOLDENS, KNOWN, findings
 from lab.mutants import page as mutants
 from lab.mutants.history import FIXES
 from lab.mutants.history.__main__ import ZOO, met
@@ -87,8 +87,8 @@ def cells() -> Iterator[str]:
     """Yield how many cells each release has: with a golden, known to be wrong, and in the core."""
     yield ""
     yield from markdown.head(("release", "goldens", "known defects", "cells of the core"))
-    for version, release in releases.load().releases.items():
-        counted = (_goldens(version), len(release.known), len(core.read(GOLDENS / version / core.FILE)))
+    for version, known in releases.known_defects(KNOWN).items():
+        counted = (_goldens(version), len(known), len(core.read(GOLDENS / version / core.FILE)))
         yield markdown.row((version, *map(str, counted)))
     yield ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
-from lab import DOCS
+from lab import DOCS, KNOWN
 
 TABLE = DOCS / "findings" / "threads.toml"
 
@@ -48,7 +49,11 @@ def load() -> tuple[Thread, ...]:
 
 def lines(threads: Sequence[Thread], root: Path) -> Iterator[str]:
     """Yield the threads as Markdown, with the state in the goldens of each release."""
-    matrix = releases.load().releases
+    known = releases.known_defects(KNOWN)
+    matrix = {
+        version: dataclasses.replace(release, known=known[version])
+        for version, release in releases.load().releases.items()
+    }
     yield from markdown.head(("upstream", "defect", "cells", *matrix))
     for thread in threads:
         numbers = " ".join(f"#{number}" for number in thread.numbers)

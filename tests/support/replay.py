@@ -2,7 +2,7 @@
 
 The file named by `VARIABLE` holds a pickled mapping from a cell (``tosa-fp/alpha``), a case (``alpha``) or ``*`` to
 what its exports made: one artifact, or one per variation, or the exception that `Sweep.outcomes` raises. Under
-``known`` it may hold the release's known defects, as releases.toml states them; under ``again`` a mapping like itself,
+``known`` it may hold the release's known defects, as a file of them states them; under ``again`` a mapping like itself,
 of what further sweeps of the run make; under ``without`` one of what exports without a pass make.
 """
 

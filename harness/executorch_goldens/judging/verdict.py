@@ -89,7 +89,7 @@ class Verdict:
     refusal
         Why an artifact that can be accepted is not, by ``--snapshot-update`` or at all.
     known
-        Whether releases.toml says that the cell is like this.
+        Whether it is the known defect of the cell.
     allowed
         Whether the repository allows what differs from the golden, which stays.
     divergence

@@ -60,11 +60,9 @@ class Installed:
 STACK = ("executorch", "torch", "torchao", "tosa-tools")
 
 
-def find_release(
-    installed: Installed, wanted: str | None, matrix_file: Path = releases.MATRIX
-) -> releases.Release:
-    """Return the matrix's release that is installed; raise UsageError where there is none, or a different one."""
-    matrix = releases.load(matrix_file)
+def find_release(installed: Installed, wanted: str | None) -> releases.Release:
+    """Return the release that is installed, with the known defects of the repository; raise UsageError if it is none."""
+    matrix = releases.load()
     if wanted is not None:
         wanted = matrix.release(wanted).version
     version = installed.versions.get("executorch")
@@ -78,11 +76,9 @@ def find_release(
             f"release {wanted} is not installed in the exporting environment, {version} is; "
             f"-t {wanted} names one that has it"
         )
-    release = matrix.release(version)
-    if matrix_file == releases.MATRIX:
-        # The harness's own matrix states those of its project's zoo; a zoo of someone else's has its own.
-        known = releases.known_defects(config.load().known_defects)
-        release = replace(release, known=known.get(version, {}))
+    file = config.load().known_defects
+    known = releases.known_defects(file).get(version, {})
+    release = replace(matrix.release(version), known=known, known_in=str(file or ""))
     wrong = {
         n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
     }

@@ -17,7 +17,7 @@ from executorch_goldens.judging import known
 from executorch_goldens.releases import KnownDefect
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from lab import GOLDENS, pages
+from lab import GOLDENS, KNOWN, pages
 from lab.pages import Part
 
 
@@ -25,8 +25,8 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "failures",
-        description="Print a Markdown table of the goldens that are failures, and of the defects that releases.toml "
-        "or known.toml declares: a line per cause.",
+        description="Print a Markdown table of the goldens that are failures, and of the defects that known.toml "
+        "declares: a line per cause.",
     )
     share(parser.add_argument, "--goldens")
     parser.add_argument(
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 def parts() -> Iterator[Part]:
     """Yield the table of harness/lab/docs/failures.md."""
-    declared = {version: release.known for version, release in releases.load().releases.items()}
+    declared = releases.known_defects(KNOWN)
     yield Part("harness/lab/docs/failures.md", "failures", lambda: table(GOLDENS, declared))
 
 

@@ -43,7 +43,7 @@ from executorch_goldens.structure import compare
 from executorch_goldens.structure.outline import outline
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.seconds import Remembered, SecondsError
-from lab import REPOSITORY
+from lab import KNOWN, REPOSITORY
 from lab.fielded import goldens as fielded
 from lab.fielded import page
 from lab.fielded.goldens import Pair
@@ -200,9 +200,9 @@ def read_matrix(data: bytes, folder: Path) -> None:
 
 def matrices() -> list[bytes]:
     text = releases.MATRIX.read_text()
-    # The whole, and the first release with little that is known.
-    short = text.split("\n[releases.")
-    return [text.encode(), "\n[releases.".join(short[:2]).encode()]
+    # The whole, the first release, and what is known of that.
+    short, known = (each.split("\n[releases.") for each in (text, KNOWN.read_text()))
+    return [text.encode(), *("\n[releases.".join(each[:2]).encode() for each in (short, known))]
 
 
 def result_lines() -> list[bytes]:

@@ -214,7 +214,9 @@ def test_known_defects_are_those_that_the_repository_states_and_not_this_project
     installed = Installed.probe(default_interpreter())
     version = find_release(installed, None).version
     monkeypatch.chdir(REPOSITORY)
-    assert find_release(installed, None).known == releases.load().release(version).known != {}
+    found = find_release(installed, None)
+    assert found.known == releases.known_defects(REPOSITORY / "goldens" / "known.toml")[version] != {}
+    assert found.known_in == str(REPOSITORY / "goldens" / "known.toml")
     monkeypatch.chdir(write('[tool.goldens]\nmodels = ["models"]\n'))
     assert find_release(installed, None).known == {}
     root = write('[tool.goldens]\nmodels = ["models"]\nknown-defects = "known.toml"\n')
