@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,9 @@ def test_the_text_of_a_finding_says_the_same_of_upstream_as_the_table(name: str)
 def test_a_finding_names_its_patch_which_is_for_the_releases_that_show_it(name: str) -> None:
     shows = {version for version in releases.load().releases if name in corrected_cells(version)}
     assert shows == set(PATCHES[name].fits) == set(load()[name].releases)
-    module = PATCHES[name].install.__module__.replace(".", "/")
-    assert f"[`{name}`](../../../harness/{module}.py)" in (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    (linked,) = re.findall(rf"\[`{name}`\]\(([^)]*\.py)\)", text)
+    assert (FOLDER / linked).resolve() == Path(sys.modules[PATCHES[name].install.__module__].__file__ or "")
 
 
 @pytest.mark.parametrize(

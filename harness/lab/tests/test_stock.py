@@ -70,7 +70,7 @@ def test_patches_without_digests_are_one_error_before_any_export() -> None:
         fitting_shortcuts(dataclasses.replace(toolchain, release=unknown))
     for name in ("partition-order", *CORRECTED):
         assert f"  {name}: not written for ExecuTorch 9.9.9\n" in str(raised.value)
-    assert f"{toolchain.python} -m executorch_goldens.patches" in str(raised.value)
+    assert f"{toolchain.python} -m lab.corrections" in str(raised.value)
 
 
 @pytest.mark.slow
