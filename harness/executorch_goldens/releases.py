@@ -40,21 +40,10 @@ class KnownDefect:
         The verdict about the cell, see `executorch_goldens.judging.verdict.Verdict`.
     reason
         One line, with the upstream issue where there is one.
-    cause
-        The required reason of the verdict, by `executorch_goldens.goldens.causes.general`; any if empty.
-    why
-        A person's comment; may be empty.
     """
 
     verdict: str
     reason: str
-    cause: str = ""
-    why: str = ""
-
-    @property
-    def words(self) -> str:
-        """Return the text for messages."""
-        return self.why or self.reason
 
 
 @dataclass(frozen=True)
@@ -79,7 +68,7 @@ class Release:
         Compilers of its TOSA payloads (`compiling`): distribution name to the version that upstream
         names. No environment of a release has them.
     known
-        ``target/case`` to the verdict and the reason of a cell that the run's repository knows to be wrong on it.
+        ``target/case`` to the verdict and the reason of a cell that a root of goldens knows to be wrong on it.
     known_in
         The file that holds `known`.
     """
@@ -208,15 +197,11 @@ def _release(path: Path, version: str, table: Mapping[str, Any], file: _File) ->
     )
 
 
-def known_defects(path: Path | None) -> dict[str, dict[str, KnownDefect]]:
-    """Return the tables ``[releases."VERSION".known]`` of a file, by version; none for None; raise `MatrixError`."""
-    if path is None:
-        return {}
+def known_defects(path: Path) -> dict[str, dict[str, KnownDefect]]:
+    """Return the tables ``[releases."VERSION".known]`` of a file, by version; raise `MatrixError`."""
     try:
         tables = untrusted.toml(path)["releases"].items()
-        # That of a root has further tables.
-        stated = {version: {"known": table["known"]} if "known" in table else {} for version, table in tables}
-        read = {version: as_declared(table, _Declared).known for version, table in stated.items()}
+        read = {version: as_declared(table, _Declared).known for version, table in tables}
         return {
             version: {cell: KnownDefect(*text.split(": ", 1)) for cell, text in known.items()}
             for version, known in read.items()

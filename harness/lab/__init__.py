@@ -9,5 +9,3 @@ DOCS = Path(__file__).with_name("docs")
 
 #: Root of this project's goldens: a directory per release.
 GOLDENS = REPOSITORY / "goldens"
-#: What is known to be wrong with cells of this project's zoo.
-KNOWN = GOLDENS / "known.toml"

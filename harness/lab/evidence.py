@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from executorch_goldens import releases, targets
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
+from executorch_goldens.judging import known
 from executorch_goldens.running import core
-from lab import GOLDENS, KNOWN, findings
+from lab import GOLDENS, findings
 from lab.mutants import page as mutants
 from lab.mutants.history import FIXES
 from lab.mutants.history.__main__ import ZOO, met
@@ -32,7 +33,7 @@ FAILS, NOT_RUN = "lowering fails", "not judged: the program is not run"
 
 
 def parts() -> Iterator[Part]:
-    """Yield the list of README.md, and the tables of CONTRIBUTING.md, docs/how-it-decides.md and the lab's first page."""
+    """Yield the list of README.md, and the tables of CONTRIBUTING.md, docs/how-it-decides.md and the lab's page."""
     yield Part("README.md", "evidence", line)
     yield Part("harness/lab/docs/README.md", "evidence", table)
     yield Part("CONTRIBUTING.md", "cells", cells)
@@ -87,8 +88,8 @@ def cells() -> Iterator[str]:
     """Yield how many cells each release has: with a golden, known to be wrong, and in the core."""
     yield ""
     yield from markdown.head(("release", "goldens", "known defects", "cells of the core"))
-    for version, known in releases.known_defects(KNOWN).items():
-        counted = (_goldens(version), len(known), len(core.read(GOLDENS / version / core.FILE)))
+    for version, defects in known.read(GOLDENS).items():
+        counted = (_goldens(version), len(defects), len(core.read(GOLDENS / version / core.FILE)))
         yield markdown.row((version, *map(str, counted)))
     yield ""
 

@@ -105,7 +105,9 @@ def index(findings: Mapping[str, Finding]) -> Iterator[str]:
 def parts() -> Iterator[Part]:
     """Yield the index of harness/lab/docs/findings/README.md, and the threads about false alarms."""
     yield Part("harness/lab/docs/findings/README.md", "findings", lambda: ["", *index(load()), ""])
-    yield Part("harness/lab/docs/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS))
+    yield Part(
+        "harness/lab/docs/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS)
+    )
 
 
 def shown(script: Path) -> tuple[bool | None, str]:

@@ -13,6 +13,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from executorch_goldens.cli import DIFFERENT, SAME
@@ -46,9 +47,7 @@ class PageError(HarnessError, ValueError):
     """A page that lacks a mark of its instrument."""
 
     def __init__(self, page: str, mark: str) -> None:
-        super().__init__(
-            f"{page} has no part {mark!r}; bring it back with 'git checkout -- {page}'"
-        )
+        super().__init__(f"{page} has no part {mark!r}; bring it back with 'git checkout -- {page}'")
 
 
 @dataclass(frozen=True)
@@ -116,9 +115,7 @@ def difference(part: Part) -> list[str]:
     """Return the difference of a page's part, as a diff; empty where it is up to date."""
     committed = part.file.read_text(encoding="utf-8") if part.file.exists() else ""
     now = part.rendered(committed).splitlines()
-    return list(
-        difflib.unified_diff(committed.splitlines(), now, part.name, "now", lineterm="", n=0)
-    )
+    return list(difflib.unified_diff(committed.splitlines(), now, part.name, "now", lineterm="", n=0))
 
 
 def add_to(subparsers: Any) -> None:

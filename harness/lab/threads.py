@@ -14,7 +14,8 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
-from lab import DOCS, KNOWN
+from executorch_goldens.judging import known
+from lab import DOCS, GOLDENS
 
 TABLE = DOCS / "findings" / "threads.toml"
 
@@ -49,9 +50,9 @@ def load() -> tuple[Thread, ...]:
 
 def lines(threads: Sequence[Thread], root: Path) -> Iterator[str]:
     """Yield the threads as Markdown, with the state in the goldens of each release."""
-    known = releases.known_defects(KNOWN)
+    declared = known.read(GOLDENS)
     matrix = {
-        version: dataclasses.replace(release, known=known[version])
+        version: dataclasses.replace(release, known=declared[version])
         for version, release in releases.load().releases.items()
     }
     yield from markdown.head(("upstream", "defect", "cells", *matrix))

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from executorch_goldens import cli, releases
+from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
+from executorch_goldens.judging import known
 from executorch_goldens.judging.rightness import wrong_outputs
 from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
 from executorch_goldens.review.groups import DECIDED
@@ -245,8 +246,8 @@ def declared(drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def threaded() -> tuple[str, str]:
     """Return a cell of 1.2.0 whose declared reason names a thread of upstream's, and the reason."""
-    known = releases.known_defects(GOLDENS / "known.toml")["1.2.0"]
-    return next((cell, defect.reason) for cell, defect in known.items() if "#" in defect.reason)
+    declared = known.read(GOLDENS)["1.2.0"]
+    return next((cell, defect.reason) for cell, defect in declared.items() if "#" in defect.reason)
 
 
 def test_known_defects_have_their_reason_and_link_and_are_not_counted_as_corrupt(

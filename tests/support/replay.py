@@ -15,15 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import executorch_goldens.judging.known
 import executorch_goldens.running.explaining
 import executorch_goldens.running.factors
-import executorch_goldens.running.plan
 import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.releases import KnownDefect
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.variations import Variation
 
 VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
@@ -108,10 +107,7 @@ def pytest_configure() -> None:
     executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
     executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
-    chosen = executorch_goldens.running.plan.chosen_toolchain
-
-    def knowing(word: str | None) -> Toolchain:
-        toolchain = chosen(word)
-        return replace(toolchain, release=replace(toolchain.release, known=known))
-
-    executorch_goldens.running.plan.chosen_toolchain = knowing
+    if known:
+        executorch_goldens.judging.known.in_root = lambda release, goldens: replace(
+            release, known=known, known_in=str(goldens / executorch_goldens.judging.known.FILE)
+        )

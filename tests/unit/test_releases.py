@@ -10,6 +10,7 @@ import pytest
 from packaging.version import Version
 
 from executorch_goldens import releases
+from executorch_goldens.judging import known
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.registry import load
 from executorch_goldens.releases import KnownDefect, MatrixError, UnknownReleaseError
@@ -139,7 +140,7 @@ VERDICTS = ("order-only", "unstable", "corrupt", "imprecise", "failed", "crashed
 
 @each_release
 def test_known_defects_name_cells_of_the_zoo_and_verdicts_of_the_harness(release: releases.Release) -> None:
-    for cell, defect in releases.known_defects(GOLDENS / "known.toml")[release.version].items():
+    for cell, defect in known.read(GOLDENS)[release.version].items():
         target, _, case = cell.partition("/")
         assert target in release.targets
         assert case in ZOO

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import extensions, releases
 from executorch_goldens.errors import UsageError
-from executorch_goldens.settings import config
 
 #: Seconds that an interpreter may take to say what is installed: a tenth of one on an idle machine.
 PROBE_LIMIT = 600.0
@@ -61,7 +60,7 @@ STACK = ("executorch", "torch", "torchao", "tosa-tools")
 
 
 def find_release(installed: Installed, wanted: str | None) -> releases.Release:
-    """Return the release that is installed, with the known defects of the repository; raise UsageError if it is none."""
+    """Return the matrix's release that is installed; raise UsageError where there is none, or a different one."""
     matrix = releases.load()
     if wanted is not None:
         wanted = matrix.release(wanted).version
@@ -76,9 +75,7 @@ def find_release(installed: Installed, wanted: str | None) -> releases.Release:
             f"release {wanted} is not installed in the exporting environment, {version} is; "
             f"-t {wanted} names one that has it"
         )
-    file = config.load().known_defects
-    known = releases.known_defects(file).get(version, {})
-    release = replace(matrix.release(version), known=known, known_in=str(file or ""))
+    release = matrix.release(version)
     wrong = {
         n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
     }

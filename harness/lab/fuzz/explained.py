@@ -22,8 +22,8 @@ class Explanation:
     Attributes
     ----------
     finding
-        Name of its page in docs/findings, ``#`` and the number of a thread of upstream's tracker, or ``limit:`` and what
-        the runtime or this harness does not do.
+        Name of its page in docs/findings, ``#`` and the number of a thread of upstream's tracker, or ``limit:`` and
+        what the runtime or this harness does not do.
     targets
         Pattern of their names.
     verdict, where, what

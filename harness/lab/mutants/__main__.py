@@ -37,7 +37,9 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants; wildcards")
-    parser.add_argument("--update", action="store_true", help="write the results, and harness/lab/docs/mutants.md")
+    parser.add_argument(
+        "--update", action="store_true", help="write the results, and harness/lab/docs/mutants.md"
+    )
     parser.add_argument(
         "--tier", choices=TIERS, default=FULL, help="core: over its cells, not each on a cell of its own"
     )

@@ -35,9 +35,9 @@ def results() -> dict[str, Any]:
         "PYTHONPATH": os.pathsep.join(map(str, (REPOSITORY / "harness", REPOSITORY))),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    jobs = [
-        f"{kind}/{name}" for name in SHOWN for kind in ("finding", "other_source")
-    ] + [f"finding/{name}:{name}" for name in SHOWN]
+    jobs = [f"{kind}/{name}" for name in SHOWN for kind in ("finding", "other_source")] + [
+        f"finding/{name}:{name}" for name in SHOWN
+    ]
     command = [sys.executable, "-c", CODE, str(JOBS), *jobs]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

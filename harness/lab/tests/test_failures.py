@@ -38,7 +38,7 @@ def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
             golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\nshortcuts: none\n",
         }
         golden.write(tmp_path / version / "tosa-fp" / case, golden.sealed(texts))
-    (line,) = [line for line in table(tmp_path, {}) if "SpecViolationError" in line]
+    (line,) = [line for line in table(tmp_path) if "SpecViolationError" in line]
     assert line.endswith("| tosa-fp/one (1.1.0, 1.5.1); tosa-fp/two (1.5.1) |")
 
 
@@ -51,8 +51,9 @@ def test_in_another_repository_it_speaks_of_the_defects_that_this_declares(
     monkeypatch.chdir(tmp_path)
     assert main(["failures"]) == SAME
     assert capsys.readouterr().out.splitlines()[2:] == []
-    settings.write_text(f'{settings.read_text()}known-defects = "known.toml"\n')
-    (tmp_path / "known.toml").write_text('[releases."1.4.1"]\nknown = {"tosa-fp/net" = "corrupt: ours"}\n')
+    (tmp_path / "goldens" / "known.toml").write_text(
+        '[releases."1.4.1"]\nknown = {"tosa-fp/net" = "corrupt: ours"}\n'
+    )
     assert main(["failures"]) == SAME
     assert capsys.readouterr().out.splitlines()[2:] == ["| known: corrupt | ours | tosa-fp/net (1.4.1) |"]
 

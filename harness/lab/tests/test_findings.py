@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens import releases
-from executorch_goldens.judging import known
 from executorch_goldens.patches import PATCHES
 from lab import GOLDENS
+from lab.compact import known
 from lab.findings import FOLDER, load, shown
 from lab.stock.issues import CORRECTED, corrected_cells
 

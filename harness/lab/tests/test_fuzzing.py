@@ -24,6 +24,7 @@ from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.numerics.samples import STEPS, samples_of
 from executorch_goldens.exporting.program import example_in
 from executorch_goldens.registry import NAME_PATTERN, SAMPLES, Case
+from lab import DOCS
 from lab.__main__ import main
 from lab.branches.records import Records
 from lab.branches.sources import Branch

@@ -23,6 +23,7 @@ from lab.further import SOURCES as FURTHER
 from lab.further import is_held_out
 from lab.guests import ZOOS as GUESTS
 from lab.guests import listing, modules, sheets
+from lab.guests.one import RECORDED
 from lab.guests.triage import explanations
 from lab.mutants.__main__ import prepare
 from lab.mutants.history import FIXES, SINCE, red
@@ -143,6 +144,7 @@ def run(options: argparse.Namespace) -> int:
             print if options.verbose else lambda _: None,
             ENOUGH_FURTHER if options.zoo in FURTHER else ENOUGH_SHEETS if options.zoo == SHEETS else ENOUGH,
             options.zoo in FURTHER,
+            RECORDED.get(options.zoo),
         )
         search(searching)
     print("", *recall([met(fix) for fix in fixes], efforts()), sep="\n")

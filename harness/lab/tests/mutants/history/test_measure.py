@@ -15,6 +15,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import Comparison
 from executorch_goldens.judging.verdict import Verdict
 from lab import findings
+from lab.compact import goldens
+from lab.compact.form import COUNTED
 from lab.guests.triage import UNEXPLAINED, Explanation, explanations, why
 from lab.mutants.history import FIXES, red
 from lab.mutants.history.__main__ import SOURCES as MEASURED
@@ -143,9 +145,8 @@ def test_a_golden_of_a_guest_zoo_which_stands_in_a_table_counts_as_one(tmp_path:
     assert texts is not None
     golden.prune(of_guest.goldens, CELL)
     assert of_guest.golden(str(CELL)) == ""
-    compact = golden.unsealed(texts)
-    compact[golden.MANIFEST] += f"{golden.FORM}: {golden.COMPACT}\n"
-    golden.write(place, golden.sealed(compact))
+    compact = {golden.MANIFEST: golden.unsealed(texts)[golden.MANIFEST], COUNTED: "delegate a: 1\n"}
+    goldens.write(of_guest.goldens, {CELL: golden.sealed(compact)})
     assert not place.exists()
     assert len(of_guest.golden(str(CELL))) == 12
 

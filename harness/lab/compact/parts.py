@@ -24,6 +24,9 @@ from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.structure.outline import Outline, OutlineOperator, OutlineValue
 from executorch_goldens.structure.side import described
 
+#: The names of a program's parts, each with how many of its outputs are its own, in order.
+Parts = Sequence[tuple[str, int]]
+
 #: Hexadecimal digits of a digest.
 DIGITS = 12
 #: Number of words in a line of a quantized part: one of them is its accuracy.
@@ -46,7 +49,7 @@ class _Node:
     given: str
 
 
-def lines(lowered: Lowered, payloads: Mapping[str, Outline]) -> Iterator[str]:
+def lines(lowered: Lowered, parts: Parts, payloads: Mapping[str, Outline]) -> Iterator[str]:
     """Yield the line of each part of a program; nothing where its outputs are not those of its parts.
 
     Parameters
@@ -55,11 +58,11 @@ def lines(lowered: Lowered, payloads: Mapping[str, Outline]) -> Iterator[str]:
         Of its delegates, by their names.
     """
     nodes, outputs = _read(lowered.graph)
-    if len(outputs) != sum(count for _, count in lowered.parts):
+    if len(outputs) != sum(count for _, count in parts):
         return
     ratios = list(nearnesses(lowered))
     first = 0
-    for name, count in lowered.parts:
+    for name, count in parts:
         places = range(first, first + count)
         first += count
         graph = _Graph(nodes, payloads)

@@ -9,7 +9,7 @@ Each cell is a block: its case, then each of its texts, indented::
     failure.txt
       ...
 
-A golden that says ``form: compact`` in its manifest is kept so. `goldens.golden` reads and writes both kinds.
+Conflicts that git leaves in it are named.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class TableError(ValueError):
     """A file that is no table of goldens; the message says where."""
 
 
-def table_of(directory: Path) -> Path:
-    """Return the table that has the golden which would be in `directory`, ``<root>/<target>/<case>``."""
-    return directory.parent.with_name(directory.parent.name + SUFFIX)
+def file_of(folder: Path, target: str) -> Path:
+    """Return the table of a target in a release's folder."""
+    return folder / f"{target}{SUFFIX}"
 
 
 def tables(root: Path) -> Iterator[tuple[str, Path]]:
