@@ -144,10 +144,13 @@ def explore(session: nox.Session) -> None:
 
 @nox.session(python=python_of(MATRIX.default, "tests"))
 def tests(session: nox.Session) -> None:
-    """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
+    """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports.
+
+    ``-- harness/lab/tests`` runs the lab's.
+    """
     # pytest's workers do not name a file that is missing.
     for word in session.posargs:
-        if word.startswith("tests/") and not (ROOT / word.partition("::")[0]).exists():
+        if word.startswith(("tests/", "harness/lab/tests")) and not (ROOT / word.partition("::")[0]).exists():
             session.error(f"{word} is missing: name a file or folder of tests")
     install(session, MATRIX.default, "tests")
     # Some tests run nox, or let uv install: both stand beside this interpreter, whether that is on the PATH or not.
@@ -200,6 +203,7 @@ def lab(session: nox.Session, release: str) -> None:
         install_this_project(session)
     else:
         install(session, release, *TOOLS.get(instrument, ()), *(["report"] if "large" in words else []))
+        session.install("--no-deps", "--editable", str(ROOT / "harness" / "lab"), env=locking.building())
     if instrument == "bench" and "cluster" in words:
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
     session.run("python", "-m", "lab", *filter(None, (instrument,)), *words, env=environment)

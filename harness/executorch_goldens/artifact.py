@@ -406,8 +406,6 @@ class Lowered:
         nothing was run.
     lost
         The loss of quantization; None where that is within the target's floor.
-    parts
-        See `executorch_goldens.exporting.data.Example`.
     methods
         Of a program of several methods, each with `scales` of its outputs; empty for a program of one.
     bounds
@@ -445,7 +443,6 @@ class Lowered:
     begins: Beginning | None = field(default=None, compare=False)
     lost: Lost | None = field(default=None, compare=False)
     inside: Inside | None = field(default=None, compare=False)
-    parts: tuple[tuple[str, int], ...] = ()
     metric: Metric | None = None
     methods: tuple[tuple[str, tuple[float, ...]], ...] = ()
     bounds: tuple[tuple[str, float], ...] = ()

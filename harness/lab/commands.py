@@ -18,7 +18,7 @@ OF_MACHINES = ("jobs", "cache_dir")
 
 def parts() -> Iterator[Part]:
     """Yield docs/commands.md."""
-    yield Part("commands.md", "", lines)
+    yield Part("docs/commands.md", "", lines)
 
 
 def lines() -> Iterator[str]:

@@ -37,8 +37,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.config import KEYS
 from executorch_goldens.targets import TARGETS
 from executorch_goldens.toolchains.naming import Name
-from lab.__main__ import GUEST, INSTRUMENTS
-from lab.guests import ZOOS
+from lab.__main__ import INSTRUMENTS
 from tests import REPOSITORY
 from tests.support.runner import DROPPED
 
@@ -46,12 +45,14 @@ pytest_plugins = ("pytester",)
 
 GOLDENS = REPOSITORY / "goldens"
 DOCS = REPOSITORY / "docs"
+LAB_DOCS = REPOSITORY / "harness" / "lab" / "docs"
 INDEX = DOCS / "README.md"
 #: The folders of pages that have an index; the lab's are those about the harness itself.
-INDEXED = (DOCS, DOCS / "lab")
+INDEXED = (DOCS, LAB_DOCS)
 PAGES = (
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(DOCS.rglob("*.md")),
+    *sorted(LAB_DOCS.rglob("*.md")),
 )
 #: A first page that is read at a sitting.
 README_LINES = 80
@@ -193,12 +194,6 @@ def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
 def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     """Assert that an instrument of the lab takes the words."""
     name, *others = words
-    if name == "guest":
-        zoo, *others = others
-        assert zoo in ZOOS
-        # It hands these on.
-        is_run(others, _)
-        return
     parser = argparse.ArgumentParser()
     importlib.import_module(INSTRUMENTS[name]).add_to(parser.add_subparsers())
     parser.parse_args([name, *others])
@@ -435,7 +430,7 @@ def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
         for name in re.findall(r"`goldens (\w+)", text):
             assert name in COMMANDS, f"{page.name}: goldens {name}"
         for name in re.findall(r"nox -s \"?lab(?:\([\d.]+\)\")? -- ([\w-]+)", text):
-            assert name in INSTRUMENTS | GUEST, f"{page.name}: nox -s lab -- {name}"
+            assert name in INSTRUMENTS, f"{page.name}: nox -s lab -- {name}"
 
 
 # Links and names

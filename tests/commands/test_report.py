@@ -22,16 +22,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from executorch_goldens import cli, releases
+from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import invocation
+from executorch_goldens.judging import known
 from executorch_goldens.judging.rightness import wrong_outputs
 from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
 from executorch_goldens.review.groups import DECIDED
 from executorch_goldens.running import reporting
 from executorch_goldens.settings.config import QUANTITIES
-from tests import DATA, REPOSITORY
+from tests import DATA, GOLDENS, REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.browsing import Reader
 from tests.support.making import lowered, lowered_by, outcome
@@ -226,7 +227,7 @@ def test_pages_of_cells_and_causes_lead_to_the_next_and_the_one_before(reader: R
 
 @pytest.fixture
 def declared(drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A report of results in which a cell is wrong as releases.toml declares it."""
+    """A report of results in which a cell is wrong as is declared."""
     folder = tmp_path / "results" / "1.2.0"
     shutil.copytree(STOCK / "1.2.0", folder)
     lines = (folder / "results.jsonl").read_text()
@@ -245,8 +246,8 @@ def declared(drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def threaded() -> tuple[str, str]:
     """Return a cell of 1.2.0 whose declared reason names a thread of upstream's, and the reason."""
-    known = releases.load().release("1.2.0").known
-    return next((cell, defect.reason) for cell, defect in known.items() if "#" in defect.reason)
+    declared = known.read(GOLDENS)["1.2.0"]
+    return next((cell, defect.reason) for cell, defect in declared.items() if "#" in defect.reason)
 
 
 def test_known_defects_have_their_reason_and_link_and_are_not_counted_as_corrupt(

@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         joined = list(merging.of_releases(merging.find(arguments.results), into))
     # The folder may hold a review of earlier merged results; grouping takes longer than joining.
     groups = causes([into], goldens.resolve(), repository) if Rejections.read(into).reasons else []
-    decided = decisions(joined, goldens.resolve(), repository, groups)
+    decided = decisions(joined, goldens.resolve(), groups)
     for merged in joined:
         lines = list(summary(merged, goldens, decided))
         print("\n".join(lines))
@@ -116,7 +116,7 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
         print(*marks(groups, within.as_posix()), sep="\n")
         return SAME
     base = rows(parts_of(arguments.base)) if arguments.base else None
-    decided = decisions(parts, goldens, repository, groups)
+    decided = decisions(parts, goldens, groups)
     print(*Summary(rows(parts), groups, base, arguments.link, decided).markdown(), sep="\n")
     return SAME
 
@@ -178,7 +178,7 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
         yield f"accepted since the run: {count(accepted, 'cell')}"
     for row in (row for row, kind in zip(merged.rows, kinds, strict=True) if kind == KNOWN):
         defect = decided.declared.get(name_of(came.release, row))
-        reason = defect.words if defect is not None else row["reason"]
+        reason = defect.reason if defect is not None else row["reason"]
         yield f"{KNOWN}: {row['target']}/{row['case']} is {row['verdict']}: {reason}"
     for cell in stale(merged, goldens):
         yield messages.stale(golden.directory(goldens / came.release, cell))

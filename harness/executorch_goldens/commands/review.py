@@ -14,14 +14,13 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import roots
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.known import FILE
 from executorch_goldens.judging.updating import FEWER, require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import committing, listing
-from executorch_goldens.review.declaring import declare, declare_in, entries
+from executorch_goldens.review.declaring import declare, entries
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.expecting import expect, update
 from executorch_goldens.review.groups import Group, Member, grouped
@@ -278,12 +277,8 @@ class Reviewed:
         print(untrusted.escape_controls("\n".join(lines)))
         if declared:
             # It is a change of the checkout, which proposals are bound to: it comes last.
-            file = self.standing.repository.known_defects
-            if roots.is_compact(goldens):
-                file = goldens / "*" / FILE
-                declare_in(goldens, chosen, rejected)
-            else:
-                declare(file, declared)
+            file = goldens / FILE
+            declare(file, declared)
             print(f"declared as known: {count(sum(map(len, declared.values())), 'cell')}, in {file}")
         if by_name:
             file = self.sweeps / committing.FILE

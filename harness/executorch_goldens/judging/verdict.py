@@ -13,12 +13,12 @@ from executorch_goldens import targets
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import parts, unchecked
+from executorch_goldens.goldens import unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.causes import essence
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.equality import compared, without_digests
-from executorch_goldens.goldens.golden import FAILURE, MANIFEST, PARTS, Texts
+from executorch_goldens.goldens.golden import FAILURE, MANIFEST, Texts
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import directions
 from executorch_goldens.goldens.reading import Reading, reading
@@ -89,7 +89,7 @@ class Verdict:
     refusal
         Why an artifact that can be accepted is not, by ``--snapshot-update`` or at all.
     known
-        Whether releases.toml says that the cell is like this.
+        Whether it is the known defect of the cell.
     allowed
         Whether the repository allows what differs from the golden, which stays.
     divergence
@@ -499,7 +499,7 @@ def changed(
     differences = diagnoses.of(
         "the differences", lambda: tuple(text_difference(*sides, *labels.sides)), nothing
     )
-    detail = (*_parts(old, new), *quantities, *diagnoses.failed, *differences)
+    detail = (*quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
 
 
@@ -510,14 +510,6 @@ def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
     shown = [f"{old} -> {new}" for old, new in names[:SHOWN_LINES]]
     more = [f"… {len(names) - SHOWN_LINES} more names"] if len(names) > SHOWN_LINES else []
     return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
-
-
-def _parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:
-    """Return which parts of a program of several differ, in a line."""
-    if PARTS not in old or PARTS not in new:
-        return ()
-    names = parts.differing(old[PARTS], new[PARTS])
-    return (f"parts that differ, of {len(new[PARTS].splitlines())}: {', '.join(names) or 'none'}",)
 
 
 def _quantities(

@@ -1,4 +1,4 @@
-"""Reads a corpus: runs nothing of it, and uses nothing whose digest differs (docs/lab/supply-chain.md)."""
+"""Reads a corpus: runs nothing of it, and uses nothing whose digest differs (harness/lab/docs/supply-chain.md)."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     standing = None if compares else Standing(repository, goldens)
     labels = OF_TOOLCHAINS if compares else OF_RUN
     groups = grouped(proposed, goldens, standing, labels, Reader(goldens).without_texts)
-    decided = decisions(parts, goldens, repository, groups)
+    decided = decisions(parts, goldens, groups)
     return Gathered(_found(parts, groups, decided), groups, goldens, decided, compares)
 
 

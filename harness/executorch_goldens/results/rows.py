@@ -150,7 +150,6 @@ class Results:
         reviewed: golden.Texts | None,
         came: Provenance,
         accuracy: Accuracy | None = None,
-        whole: golden.Texts | None = None,
         expected: str = "",
         begins: str = "",
     ) -> Proposal:
@@ -164,8 +163,6 @@ class Results:
             The golden that it would replace, if there is one that can be used.
         accuracy
             Of the program, right or wrong, if it ran.
-        whole
-            Of a compact `reviewed`, the whole texts, where they are known.
         expected, begins
             See `executorch_goldens.results.proposals.Proposal`.
         """
@@ -187,7 +184,7 @@ class Results:
             begins=begins,
             folder=self.folder(judged.cell),
         )
-        proposal.write(texts, whole)
+        proposal.write(texts)
         return proposal
 
     def take_junit(self, file: Path) -> None:

@@ -96,18 +96,7 @@ def difference(member: Member) -> Iterator[str]:
         return
     before = equality.compared(member.before, member.after) if member.before is not None else {}
     after = equality.compared(member.after, member.before)
-    if golden.is_compact(member.after):
-        yield from _by_digest(member, before, after)
-        return
     sides = equality.without_digests(before), equality.without_digests(after)
-    yield from text_difference(*sides, *_labels(member))
-
-
-def _by_digest(member: Member, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield how a compact golden without a kept export differs: only digests of its texts are known."""
-    yield f"the golden's texts are known by their digests alone; those of now are in {member.proposal.folder}"
-    others = any(before.get(name) != after.get(name) for name in {*before, *after} - {golden.MANIFEST})
-    sides = (equality.without_digests(before), equality.without_digests(after)) if others else (before, after)
     yield from text_difference(*sides, *_labels(member))
 
 

@@ -127,7 +127,7 @@ def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
     typed = {"again": invocation.again(plan.options.called, *this)}
     if judged.recordable:
         typed = {"accept": _accept(plan, judged, this), **typed}
-    if judged.name == "corrupt" and not plan.compact and judged.cell.target != targets.BUILD:
+    if judged.name == "corrupt" and judged.cell.target != targets.BUILD:
         typed["repro"] = _repro(judged, plan.release.version, plan.options.called)
     return typed
 
@@ -156,9 +156,7 @@ def failure(run: Run, judged: Verdict) -> str:
     typed = commands(run.plan, judged)
     lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
     lines += [f"  {line}" for line in judged.detail]
-    # The cases of a compact root are declared nowhere here.
-    own = not run.plan.compact
-    lines += [f"  {line}" for line in ways_out(judged, run.release.version, own, run.plan.options.called)]
+    lines += [f"  {line}" for line in ways_out(judged, run.release.version, True, run.plan.options.called)]
     missing = unpatched(judged, run.release, run.plan.options.patches, run.plan.settings.patches)
     lines += [f"  {line}" for line in missing]
     if judged.refusal:
@@ -267,7 +265,7 @@ def found(number: int, shown: Shown) -> str:
 def brief(run: Run, judged: Verdict) -> list[str]:
     """Return three lines at most of a cell: the verdict, where it begins, and the first way out."""
     lines = [f"{judged.name}: {judged.cell}: {(judged.reason.splitlines() or [''])[0]}", *judged.detail[:1]]
-    ways = ways_out(judged, run.release.version, not run.plan.compact, run.plan.options.called)
+    ways = ways_out(judged, run.release.version, True, run.plan.options.called)
     missing = unpatched(judged, run.release, run.plan.options.patches, run.plan.settings.patches)
     lines += [*missing, *ways, *judged.detail[1:]][:1]
     return [untrusted.escape_ci(line) for line in (lines[0], *(f"  {line.strip()}" for line in lines[1:]))][
@@ -358,7 +356,7 @@ def _rest(run: Run) -> Iterator[str]:
         yield from run.reuse.lines()
     for judged in run.verdicts.values():
         if judged.known:
-            yield f"{KNOWN}: {judged.cell} is {judged.name}: {run.release.known[str(judged.cell)].words}"
+            yield f"{KNOWN}: {judged.cell} is {judged.name}: {run.release.known[str(judged.cell)].reason}"
         elif judged.allowed:
             yield f"{ALLOWED}: {judged.cell} {judged.reason}"
     yield from not_judged(run.not_judged)
@@ -484,7 +482,7 @@ def labels(judged: Iterable[Verdict], defects: Mapping[str, KnownDefect]) -> tup
     lines = [f"{each.name}: {each.cell}: {each.reason}" for each in judged if not each.accepted]
     # A known defect that is as declared has its reason there.
     declared = (each for each in judged if each.known)
-    lines += [f"{KNOWN}: {each.cell} is {each.name}: {defects[str(each.cell)].words}" for each in declared]
+    lines += [f"{KNOWN}: {each.cell} is {each.name}: {defects[str(each.cell)].reason}" for each in declared]
     return names, lines
 
 

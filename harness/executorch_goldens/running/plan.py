@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +52,6 @@ class Plan:
         The packages of the exporting environment, with the known defects of the root of the goldens.
     goldens
         Root of the goldens.
-    compact
-        Whether its goldens are compact: see `executorch_goldens.goldens.roots`.
     listed
         What the zoo registers.
     zoo
@@ -81,7 +78,6 @@ class Plan:
     options: Options
     release: Release
     goldens: Path
-    compact: bool
     listed: Zoo
     zoo: tuple[Cell, ...]
     tier: str
@@ -181,14 +177,11 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     zoo, settings = _settings(options, toolchain, listed)
     goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.adopting, options.updating)
-    release = _with_own_defects(release, goldens)
-    compact = roots.is_compact(goldens)
+    release = known.in_root(release, goldens)
     root = goldens / release.version
     wished = select(of_families(zoo, options.families, listed.cases), options.cells)
-    tier = core.tier(options, root, compact)
-    asked = _of_tier(
-        tier, wished, options, release, root, zoo, _stated_core(listed, release) if compact else None
-    )
+    tier = core.tier(options, root)
+    asked = _of_tier(tier, wished, release, root, zoo)
     varied = _variations(options, tier)
     require_flatc(interpreter)
     require_extensions(installed, interpreter, asked, settings.patches)
@@ -201,7 +194,6 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
         options=options,
         release=release,
         goldens=goldens,
-        compact=compact,
         listed=listed,
         zoo=zoo,
         tier=tier,
@@ -213,8 +205,6 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
             release.version,
             expectations.read(goldens),
             {name: case.expects for name, case in listed.cases.items() if case.expects},
-            # The cases of a compact root are declared nowhere here.
-            cases=not compact,
         ),
         variations=varied,
         beside=_beside(options, toolchain, tier, release, root, selected),
@@ -253,46 +243,16 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
     )
 
 
-def _with_own_defects(release: Release, goldens: Path) -> Release:
-    """Return a release with the known defects that the root of the goldens states, where it has its own."""
-    if not known.own(goldens, release.version):
-        # The repository's file states the defects of its own zoo.
-        return release
-    root = goldens / release.version
-    return dataclasses.replace(
-        release, known=known.read(root, release.version), known_in=str(root / known.FILE)
-    )
-
-
 def _of_tier(
-    tier: str,
-    wished: frozenset[Cell],
-    options: Options,
-    release: Release,
-    root: Path,
-    zoo: tuple[Cell, ...],
-    of_cases: frozenset[str] | None,
+    tier: str, wished: frozenset[Cell], release: Release, root: Path, zoo: tuple[Cell, ...]
 ) -> frozenset[Cell]:
-    """Return those of the cells chosen that are of the tier; raise UsageError where none is.
-
-    Parameters
-    ----------
-    of_cases
-        The cases of the core, where the cases state it.
-    """
+    """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
     if tier == FULL:
         return wished
-    if of_cases is not None:
-        return frozenset(cell for cell in wished if cell.case in of_cases)
     within = core.within(root, wished, zoo, release.known)
     if not within:
         raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: pass --tier full")
     return within
-
-
-def _stated_core(listed: Zoo, release: Release) -> frozenset[str]:
-    """Return the cases that say that they are of the core of a release."""
-    return frozenset(name for name, case in listed.cases.items() if release.version in case.core)
 
 
 def _variations(options: Options, tier: str) -> tuple[Variation, ...]:

@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +117,7 @@ class Suite:
             tolerances=repository.tolerances,
             pickled=folder.path,
         )
-        # Known defects are those of this project's zoo.
-        return cls(repository, replace(release, known={}), settings, seeds, updating, folder)
+        return cls(repository, release, settings, seeds, updating, folder)
 
     @property
     def root(self) -> Path:
@@ -186,7 +185,7 @@ class Suite:
         stated = expectations.read(root)
         return Judge(
             self.root,
-            Expectations(root, self.release.version, stated, cases=False, proposes=False),
+            Expectations(root, self.release.version, stated, of_zoo=False),
             OwnFiles.of(self.repository.root),
             self.updating,
             budgets=self.repository.budgets,

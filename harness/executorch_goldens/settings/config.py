@@ -121,8 +121,6 @@ class Config:
         `executorch_goldens.goldens.quantities`.
     allow
         Allowed differences of artifacts from their goldens: `RENAMES`, or nothing.
-    known_defects
-        File that states cells that are known to be wrong, as the matrix does for this project's zoo.
     cases
         Cases that are files, beside those of the zoos.
     """
@@ -143,7 +141,6 @@ class Config:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
-    known_defects: Path | None = None
     cache_dir: Path | None = None
     cases: tuple[FileCase, ...] = ()
 
@@ -275,7 +272,6 @@ class _Table(msgspec.Struct, rename="kebab"):
     allow: Annotated[
         tuple[Literal["renames"], ...], Meta(description=f'a list of allowed differences: ["{RENAMES}"]')
     ] = ()
-    known_defects: Annotated[Path | None, Meta(description="a file")] = None
     cases: Annotated[
         tuple[FileCase, ...],
         Meta(description='tables with file = "x.pt2" and inputs = "x.npz", or with folder = "cases"'),

@@ -30,7 +30,6 @@ class Listed(msgspec.Struct, frozen=True):
     also: tuple[str, ...] = ()
     expects: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
     releases: tuple[str, ...] = ()
-    core: tuple[str, ...] = ()
     is_build: bool = False
 
     @classmethod

@@ -33,11 +33,6 @@ class Found:
     def name(self) -> str:
         return f"the golden of {self.cell} on ExecuTorch {self.release}"
 
-    @property
-    def is_compact(self) -> bool:
-        """True if it has digests and counts, and no text of its program."""
-        return golden.is_compact(self.texts)
-
     def has_bytes(self, pte: bytes) -> bool:
         """Return whether the recorded program has the bytes `pte`, on whatever architecture."""
         # The program's digest is the last of the manifest's, after those of its delegates.

@@ -181,7 +181,6 @@ def _as_declared(installed: Installed, version: str) -> Release:
         # Those of a release fit its own code, whatever is installed beside it.
         patches=nearest.patches if version == nearest.version else (),
         issues={},
-        known={},
     )
 
 

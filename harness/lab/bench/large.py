@@ -157,7 +157,7 @@ def keep() -> None:
 
 
 def figures() -> Iterator[str]:
-    """Yield the figures of docs/lab/benchmarks.md."""
+    """Yield the figures of harness/lab/docs/benchmarks.md."""
     *rows, where = tables.read(FIGURES, COLUMNS)
     yield from markdown.head(COLUMNS)
     yield from (markdown.row([*row.values()]) for row in rows)

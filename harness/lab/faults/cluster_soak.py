@@ -335,8 +335,8 @@ def soaked(place: Place, seed: int, minutes: float) -> tuple[list[State], str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of the soak on a cluster of docs/lab/reliability.md."""
-    yield Part("lab/reliability.md", "cluster-soak", lambda: soak.committed(TABLE))
+    """Yield the table of the soak on a cluster of harness/lab/docs/reliability.md."""
+    yield Part("harness/lab/docs/reliability.md", "cluster-soak", lambda: soak.committed(TABLE))
 
 
 def add_to(subparsers: Any) -> None:

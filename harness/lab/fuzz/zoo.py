@@ -35,6 +35,6 @@ def register(folder: Path) -> None:
 
 if FOLDER not in os.environ:
     raise ZooError(
-        f"the environment variable {FOLDER} must name a folder of drawn models (docs/lab/generator.md)"
+        f"the environment variable {FOLDER} must name a folder of drawn models (harness/lab/docs/generator.md)"
     )
 register(Path(os.environ[FOLDER]).absolute())

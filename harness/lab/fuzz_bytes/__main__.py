@@ -119,8 +119,8 @@ def lines(found: Iterable[Mapping[str, str]]) -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of mutated files of docs/lab/reliability.md."""
-    yield Part("lab/reliability.md", "fuzz-bytes", lambda: lines(tables.read(TABLE, COLUMNS)))
+    """Yield the table of mutated files of harness/lab/docs/reliability.md."""
+    yield Part("harness/lab/docs/reliability.md", "fuzz-bytes", lambda: lines(tables.read(TABLE, COLUMNS)))
 
 
 def tried(rows: Sequence[Mapping[str, Any]], reader: str) -> int:

@@ -21,7 +21,7 @@ from executorch_goldens.decode import DecodeError, SchemaError, decode
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import equality, golden, rendering, roots, table
+from executorch_goldens.goldens import equality, golden, rendering, roots
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging import expectations
@@ -44,6 +44,7 @@ from executorch_goldens.structure.outline import outline
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.seconds import Remembered, SecondsError
 from lab import REPOSITORY
+from lab.compact import form, goldens, table
 from lab.fielded import goldens as fielded
 from lab.fielded import page
 from lab.fielded.goldens import Pair
@@ -122,7 +123,6 @@ def use_golden(texts: golden.Texts, reviewed: golden.Texts) -> None:
     """Use a golden as runs, reviews and reports do."""
     equality.compared(texts)
     golden.digest(texts)
-    golden.is_compact(texts)
     equality.confirmed(texts, reviewed)
     equality.confirmed(reviewed, texts)
     rendering.read_trace(texts.get(golden.TRACE, ""))
@@ -152,10 +152,12 @@ def read_table(data: bytes, folder: Path) -> None:
         path.write_bytes(table.rendered(sealed).encode())
     except ValueError:
         pass
-    for cell in golden.recorded(folder / "table"):
-        texts = golden.read(golden.directory(folder / "table", cell))
+    for cell in goldens.recorded(folder / "table"):
+        texts = goldens.read(folder / "table", cell)
         if texts is not None:
-            use_golden(texts, texts)
+            golden.digest(texts)
+            goldens.reading(texts)
+            list(form.differences(texts, texts))
 
 
 def configurations() -> list[bytes]:
@@ -171,7 +173,6 @@ jobs = 2
 export-timeout = 60.5
 sweeps = "build/sweeps"
 store = "build/store"
-known-defects = "known.toml"
 
 [tool.goldens.tolerances]
 tosa-fp = 1e-5
@@ -200,9 +201,11 @@ def read_matrix(data: bytes, folder: Path) -> None:
 
 def matrices() -> list[bytes]:
     text = releases.MATRIX.read_text()
-    # The whole, and the first release with little that is known.
-    short = text.split("\n[releases.")
-    return [text.encode(), "\n[releases.".join(short[:2]).encode()]
+    # The whole, the first release, and what is known of that.
+    short, known = (
+        each.split("\n[releases.") for each in (text, (REPOSITORY / "goldens" / "known.toml").read_text())
+    )
+    return [text.encode(), *("\n[releases.".join(each[:2]).encode() for each in (short, known))]
 
 
 def result_lines() -> list[bytes]:

@@ -100,8 +100,10 @@ def wanted() -> dict[str, Wanted]:
     """Return the locks that there should be, by name; those of torch are parts of others."""
     matrix = releases.load()
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    own, extras = project["project"]["dependencies"], project["project"]["optional-dependencies"]
-    groups = project["dependency-groups"]
+    lab = tomllib.loads((REPOSITORY / "harness" / "lab" / "pyproject.toml").read_text(encoding="utf-8"))
+    own = project["project"]["dependencies"]
+    extras = project["project"]["optional-dependencies"] | lab["project"]["optional-dependencies"]
+    groups = project["dependency-groups"] | lab["dependency-groups"]
     default = matrix.release(matrix.default)
     numpy = f"numpy=={default.pins['numpy']}"
     beside = [each for name in ("cluster", "review", "report", "branches") for each in extras[name]]
