@@ -429,8 +429,8 @@ def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
     """Yield a line per reason for which programs were not run: nothing says that these are right.
 
     >>> cells = [Cell("tosa-fp", name) for name in ("one", "two")]
-    >>> list(not_judged(dict.fromkeys(cells, "no rule gives the sizes")))
-    ['not judged: 2 cells, not run: no rule gives the sizes (tosa-fp/one, tosa-fp/two)']
+    >>> list(not_judged(dict.fromkeys(cells, "nothing runs a delegate")))
+    ['not judged: 2 cells, not run: nothing runs a delegate (tosa-fp/one, tosa-fp/two)']
     """
     for reason in dict.fromkeys(why.values()):
         cells = [str(cell) for cell, its in why.items() if its == reason]
