@@ -408,7 +408,7 @@ def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
     """Yield the cells that are recorded though they fail, or delegate nothing."""
     found = [each for each in judged if each.recorded and kind_of_new(each.name, each.reason)]
     for each in found[:SHOWN_ACCEPTED]:
-        yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden yet')}"
+        yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden')}"
     if len(found) > SHOWN_ACCEPTED:
         yield f"recorded: {len(found) - SHOWN_ACCEPTED} more that fail or delegate nothing"
 
