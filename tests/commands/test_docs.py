@@ -54,8 +54,6 @@ PAGES = (
     *sorted(DOCS.rglob("*.md")),
     *sorted(LAB_DOCS.rglob("*.md")),
 )
-#: A first page that is read at a sitting.
-README_LINES = 80
 #: The long form of ``goldens run`` in pages.
 LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
 #: The cell of the model that the tutorial makes.
@@ -500,10 +498,6 @@ def test_what_contributing_calls_by_name_stands_in_the_file_it_links() -> None:
         text = place.read_text() if (place := page.parent / linked[1]).is_file() else ""
         for name in re.findall(r"`(\w[\w.]*)`", row):
             assert re.search(rf"\b{re.escape(name)}\b", text), f"{name} is not in {linked[1]}"
-
-
-def test_the_readme_is_short() -> None:
-    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= README_LINES
 
 
 def test_the_page_about_targets_has_every_target() -> None:

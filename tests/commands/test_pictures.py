@@ -108,7 +108,7 @@ def text_of(places: Sequence[Any]) -> str:
 @pytest.fixture(scope="module")
 def reader(browser: Any, ran: Runner) -> Iterator[Reader]:
     """The report of the run."""
-    pytest.importorskip("grandalf")
+    pytest.importorskip("markdown_it")
     file = ran.folder / "report.html"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
@@ -153,8 +153,7 @@ def test_the_operators_are_of_this_report(reader: Reader, release: str) -> None:
     reader.go(f"cell/{release}/{WRONG}")
     names = reader.page.locator("h3", has_text="delegate_0").first
     operator = reader.page.locator("section.operator").last
-    nearby = reader.page.locator(".nearby")
-    kept("report-operators", text_of([nearby, operator]), photographed(reader, names, operator))
+    kept("report-operators", text_of([operator]), photographed(reader, names, operator))
 
 
 def as_html(screen: Any) -> str:

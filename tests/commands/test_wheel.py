@@ -104,7 +104,7 @@ def test_from_an_empty_folder_to_a_golden_a_red_run_its_review_and_a_report(
 ) -> None:
     model = tmp_path / "wake_word.py"
     model.write_text(MODEL)
-    begun = call("goldens", "init", "--yes")
+    begun = call("goldens", "init", "wake_word.py:WakeWord", "--input", "1,40")
     assert begun.returncode == SAME, begun.stdout + begun.stderr
     # Only this machine has the file.
     assert "put a requirement that CI can install into noxfile.py" in begun.stdout

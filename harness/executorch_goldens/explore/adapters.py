@@ -14,9 +14,9 @@ from typing import Any
 from model_explorer import Adapter
 from model_explorer.graph_builder import Graph, GraphNode
 
+from executorch_goldens.explore import lowered
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.report import lowered
 
 #: Modules of the adapters, by what they read. The adapter of programs hands VGF in them to the one for VGF.
 PROGRAM, TOSA = "pte_adapter_model_explorer", "tosa_adapter_model_explorer"

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from model_explorer.graph_builder import Graph, GraphNode, IncomingEdge, KeyValue, MetadataItem
 
+from executorch_goldens.explore import lowered
+from executorch_goldens.explore.lowered import LoweredNode
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.report import lowered
-from executorch_goldens.report.lowered import LoweredNode
 from executorch_goldens.report.operators import ADDED, CHANGED, REMOVED, SAME, rows
 from executorch_goldens.structure import outline
 from executorch_goldens.structure.comparison import graph_pairs

@@ -447,7 +447,7 @@ def example_of(case: Case) -> Example:
     calibrates = example.calibration is not None
     return replace(
         example,
-        recordings={**example.recordings, **inputs.recorded(example.recorded)},
+        recordings=inputs.recorded(example.recorded),
         calibrating=inputs.calibration(example.calibration) if calibrates else (),
     )
 

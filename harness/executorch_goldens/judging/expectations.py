@@ -227,15 +227,6 @@ def of_tables(read: Mapping[str, Any]) -> tuple[Expected, ...]:
     return msgspec.convert(read, _File).expected
 
 
-def differing(before: Iterable[Expected], after: Iterable[Expected], release: str) -> frozenset[str]:
-    """Return the cells, or patterns of cells, whose expectation differs on a release."""
-    old, new = (
-        {(each.what, each.cause, name) for each in side if release in each.releases for name in each.cells}
-        for side in (before, after)
-    )
-    return frozenset(name for *_, name in old ^ new)
-
-
 def write(root: Path, stated: Iterable[Expected]) -> None:
     """Replace the file of a root, a table for each cause and its releases; raise `GoldenError`."""
     path = root / FILE

@@ -484,7 +484,7 @@ def changed(
         reason = f"now lowers; the {labels.old} is a failure"
     else:
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-        reason = f"differs from {labels.reference} in {', '.join(names)}"
+        reason = f"differs from its {labels.old} in {', '.join(names)}"
     # Digests say something where nothing else does.
     others = any(old.get(name) != new.get(name) for name in {*old, *new} - {MANIFEST})
     sides = (without_digests(old), without_digests(new)) if others else (old, new)
@@ -496,9 +496,7 @@ def changed(
     quantities = diagnoses.of(
         "the change in quantities", lambda: _quantities(golden, received, refusals), nothing
     )
-    differences = diagnoses.of(
-        "the differences", lambda: tuple(text_difference(*sides, *labels.sides)), nothing
-    )
+    differences = diagnoses.of("the differences", lambda: tuple(text_difference(*sides, *labels)), nothing)
     detail = (*quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
 
@@ -506,7 +504,7 @@ def changed(
 def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
     """Say which names alone differ from a golden."""
     before, after = names[0]
-    reason = f"differs from {labels.reference} in {count(len(names), 'name')} alone, as {before} -> {after}"
+    reason = f"differs from its {labels.old} in {count(len(names), 'name')} alone, as {before} -> {after}"
     shown = [f"{old} -> {new}" for old, new in names[:SHOWN_LINES]]
     more = [f"… {len(names) - SHOWN_LINES} more names"] if len(names) > SHOWN_LINES else []
     return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
@@ -548,7 +546,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -
     """
     result = artifact.result
     if isinstance(result, Failure):
-        reason = f"{_failure(result)}; has {labels.unlike}"
+        reason = f"{_failure(result)}; has no {labels.old}"
         accepting = "recording it accepts that it fails"
         return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
     found = reading(texts)
@@ -559,7 +557,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -
     is_bare = _is_bare(cell, result)
     accepting_none = ("recording it accepts that nothing is delegated",) if is_bare else ()
     bare = f"{UNDELEGATED}: " if is_bare else ""
-    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has {labels.unlike}{unchecked}"
+    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no {labels.old}{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 

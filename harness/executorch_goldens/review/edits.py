@@ -99,7 +99,7 @@ def edits(
     """
     new = reading(after)
     if before is None:
-        return {Edit(NEW, _alone(new, delegates, labels.unlike)): ""}
+        return {Edit(NEW, _alone(new, delegates, f"no {labels.old}")): ""}
     old = reading(before)
     names = weights.changed(before, after)
     model = {Edit(MODEL, weights.named(names, labels)): ""} if names else {}

@@ -196,4 +196,4 @@ def _by_line(name: str, before: str, after: str) -> Iterator[str]:
 def _labels(member: Member) -> tuple[str, str]:
     if member.proposal.verdict in ("order-only", "unstable"):
         return "one variation", "another"
-    return member.labels.sides
+    return member.labels

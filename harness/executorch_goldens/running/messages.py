@@ -415,7 +415,7 @@ def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
     """Yield the cells that are recorded though they fail, or delegate nothing."""
     found = [each for each in judged if each.recorded and kind_of_new(each.name, each.reason)]
     for each in found[:SHOWN_ACCEPTED]:
-        yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden yet')}"
+        yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden')}"
     if len(found) > SHOWN_ACCEPTED:
         yield f"recorded: {len(found) - SHOWN_ACCEPTED} more that fail or delegate nothing"
 
@@ -436,8 +436,8 @@ def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
     """Yield a line per reason for which programs were not run: nothing says that these are right.
 
     >>> cells = [Cell("tosa-fp", name) for name in ("one", "two")]
-    >>> list(not_judged(dict.fromkeys(cells, "no rule gives the sizes")))
-    ['not judged: 2 cells, not run: no rule gives the sizes (tosa-fp/one, tosa-fp/two)']
+    >>> list(not_judged(dict.fromkeys(cells, "nothing runs a delegate")))
+    ['not judged: 2 cells, not run: nothing runs a delegate (tosa-fp/one, tosa-fp/two)']
     """
     for reason in dict.fromkeys(why.values()):
         cells = [str(cell) for cell, its in why.items() if its == reason]

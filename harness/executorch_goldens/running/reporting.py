@@ -1,4 +1,4 @@
-"""Writes the report of a finished run, by a Python with the drawing packages: no release's environment has them."""
+"""Writes the report of a finished run, by a Python with the extra `report`: no release's environment has them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def require(file: Path) -> None:
             f"--html {file}: there is no folder {file.parent}: make it, or name a file elsewhere"
         )
     try:
-        found = subprocess.run(
-            [_python(), "-c", "import grandalf, markdown_it"], capture_output=True, check=False
-        )
+        found = subprocess.run([_python(), "-c", "import markdown_it"], capture_output=True, check=False)
         why = found.stderr.decode(errors="replace").strip().splitlines()[-1:]
     except OSError as error:
         why = [str(error)]

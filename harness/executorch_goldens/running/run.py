@@ -7,7 +7,7 @@ records, `results` keeps the rest, `explaining` looks into what is wrong, `messa
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from syrupy.assertion import SnapshotAssertion

@@ -39,43 +39,8 @@ RENAMES = "renames"
 SQNR = "sqnr"
 
 
-#: The zoo of the cases that are files (`executorch_goldens.exporting.files`).
-CASES = "executorch_goldens.exporting.files"
-
-
 class ConfigError(UsageError):
     """A table ``[tool.goldens]`` that cannot be used; the message names the file, the key and the way out."""
-
-
-class FileCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A case of ``[[tool.goldens.cases]]``: an exported program, or a folder of such, with inputs beside them.
-
-    Attributes
-    ----------
-    name
-        By default that of the file.
-    file, inputs, folder
-        ``.pt2`` and ``.npz``, relative to the repository; or a folder of both, named alike. Without inputs the program
-        has to bring its own. Or a ``.pte``, which is run on its inputs and lowered for nothing.
-    outputs, bound, data
-        Of a ``.pte``: what it gave, another ``.npz``; how far it may be from that, as a part of the largest value; and
-        its data file, a ``.ptd``.
-    targets, backends
-        Its targets: some targets, or backends as of `executorch_goldens.registry.Case`; by default all.
-    guards
-        See `executorch_goldens.registry.Case`.
-    """
-
-    name: str | None = None
-    file: str | None = None
-    inputs: str | None = None
-    folder: str | None = None
-    targets: tuple[str, ...] = ()
-    backends: tuple[str, ...] = ()
-    guards: str | None = None
-    outputs: str | None = None
-    bound: Annotated[float, Meta(gt=0, lt=1)] | None = None
-    data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,8 +86,6 @@ class Config:
         `executorch_goldens.goldens.quantities`.
     allow
         Allowed differences of artifacts from their goldens: `RENAMES`, or nothing.
-    cases
-        Cases that are files, beside those of the zoos.
     """
 
     root: Path
@@ -142,16 +105,15 @@ class Config:
     budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
     cache_dir: Path | None = None
-    cases: tuple[FileCase, ...] = ()
 
     def zoos(self, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return the zoos that the command line names, or else the file; raise `ConfigError` where neither does."""
-        if not named and not self.models and not self.cases:
+        if not named and not self.models:
             raise ConfigError(
                 f"{self.root / FILE}: no zoo is named: pass --models MODULE, or write a table [tool.goldens] with "
                 'models = ["MODULE"], where MODULE registers cases with @executorch_goldens.case',
             )
-        return tuple(named or (*self.models, *((CASES,) if self.cases else ())))
+        return tuple(named or self.models)
 
     def import_paths(self) -> tuple[Path, ...]:
         """Return the directories that zoos are imported from before any other: the repository's, the working one."""
@@ -271,10 +233,6 @@ class _Table(msgspec.Struct, rename="kebab"):
     )
     allow: Annotated[
         tuple[Literal["renames"], ...], Meta(description=f'a list of allowed differences: ["{RENAMES}"]')
-    ] = ()
-    cases: Annotated[
-        tuple[FileCase, ...],
-        Meta(description='tables with file = "x.pt2" and inputs = "x.npz", or with folder = "cases"'),
     ] = ()
 
 

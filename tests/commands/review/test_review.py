@@ -169,7 +169,7 @@ def test_a_new_program_without_delegates_is_called_so_where_its_target_makes_som
         proposal = replace(there, target=target, content=golden.digest(texts), folder=tmp_path / target)
         proposal.write(texts, None)
         titles.append([str(edit) for edit in seen(proposal, tmp_path).edits])
-    assert titles == [["NO DELEGATE; no golden yet"], ["no golden yet"]]
+    assert titles == [["NO DELEGATE; no golden"], ["no golden"]]
 
 
 def test_a_run_prints_the_message_of_the_cell_that_a_cause_makes_wrong(
