@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from executorch_goldens.running import core
-from tests.runs.conftest import UPDATE, WHOLE
+from tests.runs.conftest import WHOLE
 from tests.support.runner import Runner
 
 
@@ -37,15 +37,11 @@ def test_the_core_takes_two_variations_by_default_and_all_cells_four(with_core: 
 
 
 @pytest.mark.slow
-def test_only_a_full_run_knows_stale_goldens_and_prunes_them(with_core: Runner) -> None:
+def test_only_a_full_run_knows_stale_goldens(with_core: Runner) -> None:
     stale = with_core.root / "tosa-fp" / "gone"
     shutil.copytree(with_core.root / "tosa-fp" / "alpha", stale)
     assert with_core(*WHOLE).code == 0
     assert with_core(*WHOLE, "--tier", "full").code == pytest.ExitCode.TESTS_FAILED
-    with_core(*WHOLE, UPDATE, "--prune", "--tier", "core").refused("--prune", "--tier full")
-    assert stale.exists()
-    assert with_core(*WHOLE, UPDATE, "--prune").code == 0
-    assert not stale.exists()
 
 
 def test_cells_that_are_not_in_the_core_are_refused(with_core: Runner) -> None:

@@ -122,7 +122,7 @@ class Beginning:
             "zoo": "" if self.model.is_program else ZOO,
             "function": self.case.replace("-", "_"),
             "comment": list(OPTIONAL["workflow"])[1].name,
-            "harness_with_results": with_extras(self.harness, "report", "review"),
+            "harness_with_results": with_extras(self.harness, "report"),
             "is_project": "project" in read,
             "has_environment": "environment" in read.get("tool", {}).get("goldens", {}),
             "imports": self.imports(),

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from executorch_goldens import cli
-from executorch_goldens.commands.run import CALLED_AS
 from executorch_goldens.files import invocation
+from executorch_goldens.running.options import CALLED_AS
 from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
 from lab.guests import ZOOS, GuestZoo, layer
@@ -57,11 +57,5 @@ def of(zoo: GuestZoo) -> list[str]:
     repository = config.load()
     # Many models, few findings: two variations show most of what four would.
     words = ["--models", zoo.module, "--variations", repository.variations or "quick"]
-    words += [
-        "--goldens",
-        str(repository.goldens / zoo.folder),
-        "--sweeps",
-        str(repository.sweeps / zoo.folder),
-    ]
-    limit = repository.export_timeout or zoo.export_timeout
-    return [*words, *(("--export-timeout", f"{limit:g}") if limit else ())]
+    words += ["--goldens", str(repository.goldens / zoo.folder)]
+    return [*words, "--sweeps", str(repository.sweeps / zoo.folder)]
