@@ -58,8 +58,6 @@ def goldens(session: nox.Session, release: str) -> None:
     environment = {"EXECUTORCH_GOLDENS_CALLED_AS": called}
     if any(word.partition("=")[0] == "--cluster" for word in session.posargs):
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
-    if any(word.partition("=")[0] == "--html" for word in session.posargs):
-        environment["EXECUTORCH_GOLDENS_REPORT_PYTHON"] = beside(session, "report")
     goldens_command(session, "run", "-t", release, *session.posargs, env=environment)
 
 
@@ -119,13 +117,6 @@ def worker(session: nox.Session) -> None:
     """Offer releases to a Dask cluster: ``-- tcp://host:8786 -t 1.4.1``; docs/running.md."""
     install_with_extra(session, "cluster")
     session.run("goldens", "worker", *session.posargs)
-
-
-@nox.session(python=python_of("review"))
-def review(session: nox.Session) -> None:
-    """Go through what changed cells propose, cause by cause; docs/review.md."""
-    install_with_extra(session, "review")
-    session.run("goldens", "review", *session.posargs)
 
 
 @nox.session(python=python_of("report"))

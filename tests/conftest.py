@@ -112,20 +112,10 @@ def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
     """Run every case of tests.support.zoo on xnnpack-fp32, asked to record the results."""
 
     def make(folder: Path) -> ZooRun:
-        runner = Runner(folder, release)
-        finished = runner(
-            *(
-                "--models",
-                "tests.support.zoo",
-                "--cell",
-                "xnnpack-fp32/*",
-                "--variations",
-                "0,4",
-                "--jobs",
-                "2",
-            ),
-            *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--explain", "off"),
-        )
+        runner = Runner(folder, release, directory=folder)
+        (folder / "pyproject.toml").write_text(f"[tool.goldens]\nexport-timeout = {ZOO_LIMIT}\n")
+        words = ("--models", "tests.support.zoo", "--cell", "xnnpack-fp32/*", "--variations", "0,4")
+        finished = runner(*words, "--jobs", "2", "--snapshot-update", "--explain", "off")
         return ZooRun(runner, finished)
 
     return made_once(tmp_path_factory, "zoo", make)

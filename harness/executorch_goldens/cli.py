@@ -21,7 +21,6 @@ from executorch_goldens.settings.arguments import Forms
 
 #: Subcommands, and what they are for.
 COMMANDS = {
-    "bisect": "find the commit or distribution that changed a cell",
     "compare": "compare the results of two toolchains: base against head, or an upgrade",
     "compile": "compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
     "diff": "show how two payloads, goldens or releases differ",

@@ -118,44 +118,31 @@ class Matrix:
         return self.releases[public]
 
 
-_Known = Annotated[
-    dict[str, Annotated[str, Meta(pattern=r": \s*\S")]],
-    Meta(description='a table of "target/case" = "verdict: reason"'),
-]
-_Versions = Annotated[dict[str, str], Meta(description='a table of distribution = "version"')]
-_Version = Annotated[str, Meta(description="a version")]
-
-
-class _Declared(msgspec.Struct):
+class _Declared(msgspec.Struct, forbid_unknown_fields=True):
     """A table ``[releases."VERSION"]`` of a file of known defects."""
 
-    known: _Known = msgspec.field(default_factory=dict)
+    known: dict[str, Annotated[str, Meta(pattern=r": \s*\S")]] = msgspec.field(default_factory=dict)
 
 
-class _Table(msgspec.Struct, kw_only=True, rename="kebab"):
+class _Table(msgspec.Struct, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """A table ``[releases."VERSION"]`` of the matrix; see `Release`."""
 
-    torch: _Version
-    torchao: _Version
-    tosa_tools: _Version
-    pytest: _Version
-    unsupported: Annotated[
-        dict[str, Annotated[str, Meta(min_length=1)]], Meta(description='a table of target = "reason"')
-    ]
-    patches: Annotated[tuple[str, ...], Meta(description="a list of strings")]
-    issues: Annotated[
-        dict[Annotated[str, Meta(pattern="^[0-9]{1,9}$")], IssueState],
-        Meta(description="a table of number = state, one of bug, fails, fixed"),
-    ]
-    compilers: _Versions = msgspec.field(default_factory=dict)
+    torch: str
+    torchao: str
+    tosa_tools: str
+    pytest: str
+    unsupported: dict[str, Annotated[str, Meta(min_length=1)]]
+    patches: tuple[str, ...]
+    issues: dict[Annotated[str, Meta(pattern="^[0-9]{1,9}$")], IssueState]
+    compilers: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _File(msgspec.Struct):
+class _File(msgspec.Struct, forbid_unknown_fields=True):
     """The matrix."""
 
-    default: _Version
-    common: _Versions
-    releases: Annotated[dict[str, dict[str, Any]], Meta(description='tables [releases."VERSION"]')]
+    default: str
+    common: dict[str, str]
+    releases: dict[str, dict[str, Any]]
 
 
 @functools.cache

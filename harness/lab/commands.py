@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from executorch_goldens.cli import COMMANDS, MODULES
-from executorch_goldens.commands.run import complete
 from executorch_goldens.files import markdown
 from lab.pages import Part
 
@@ -40,7 +39,7 @@ def lines() -> Iterator[str]:
 
 def section(name: str) -> Iterator[str]:
     """Yield the part of one command."""
-    command = complete(parser(name)) if name == "run" else parser(name)
+    command = parser(name)
     yield f"## goldens {name}"
     yield ""
     yield " ".join((command.description or "").split())

@@ -158,15 +158,13 @@ def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
 
 
 def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
-    """Assert that a run takes the words, and that the goldens have the cells and the zoo the families they name."""
+    """Assert that a run takes the words, and that the goldens have the cells."""
     # The options of the command that never reach pytest as they are.
-    taken = ("--toolchain" if word == "-t" else word for word in words if word not in ("--plan", "--watch"))
+    taken = ("--toolchain" if word == "-t" else word for word in words if word != "--watch")
     option = parsed(request, *PYTEST, *taken).option
     recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
     for pattern in option.cells or ():
         assert pattern == OF_THE_TUTORIAL or fnmatch.filter(recorded, pattern), pattern
-    for family in option.families or ():
-        assert (REPOSITORY / "models" / f"{family}.py").exists(), family
 
 
 def are_compared(words: Sequence[str], request: pytest.FixtureRequest) -> None:
@@ -298,7 +296,6 @@ UNRUN = (
         ("goldens", "init"), "needs a repository without goldens, exports for a minute", subcommand("init")
     ),
     Unrun(("goldens", "compare"), "makes environments, exports for minutes", are_compared),
-    Unrun(("goldens", "bisect"), "makes environments, exports for minutes", subcommand("bisect")),
     Unrun(("goldens", "env"), "makes environments, and deletes them", subcommand("env")),
     Unrun(("goldens", "merge"), "needs the results of runs", subcommand("merge")),
     Unrun(("goldens", "review"), "needs the results of runs", subcommand("review")),
@@ -387,7 +384,6 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
         "nox -s no-such-session",
         "nox -s goldens -- --no-such-option",
         "nox -s goldens -- --cell tosa-fp/no-such-case",
-        "nox -s goldens -- --family no-such-family",
         "nox -s tests -- --no-such-option",
         "nox -s lint -- words",
         "nox -s lab -- mutants --no-such-option",
@@ -398,7 +394,6 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
         "goldens compare 1.4.1 1.5.1 --no-such-option",
         "goldens compare 1.4.1 1.5.1 --cell tosa-fp/no-such-case",
         "goldens compare 1.4.1 '1.5.1 + no-such-requirement!'",
-        "goldens bisect tosa-int/linear --good 1.4.1",
         "goldens env grow 1.4.1",
         "git diff no-such-folder",
         "git merge --no-such-option",

@@ -34,7 +34,7 @@ TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
         (["show", "tosa-fp/linear", "--explore", "--schemas", "."], "--schemas", "--explore"),
         # As argparse takes it, too: shortened.
         (["show", TOSA, "--rel", "1.4.1"], "--release", "a file"),
-        (["review", "--list", "--known"], "--known", "--list"),
+        (["review", "--known"], "--known", "the list"),
         (["review", "--accept", "1f0c9a3e", "--reason", "why"], "--reason", "--accept"),
         (
             ["review", "--reject", "1f0c9a3e", "--reason", "why", "--fewer-variations"],

@@ -19,11 +19,11 @@ import pytest
 
 from executorch_goldens.artifact import Casualty
 from executorch_goldens.cli import main
+from executorch_goldens.commands.merge import STEP_SUMMARY
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expected
 from executorch_goldens.results import evidence, provenance
 from executorch_goldens.results import rows as results
-from executorch_goldens.running.messages import STEP_SUMMARY
 from executorch_goldens.variations import variations
 from tests.support.making import artifact, failure
 from tests.support.runner import Runner

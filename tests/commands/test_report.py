@@ -24,13 +24,10 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
-from executorch_goldens.errors import UsageError
-from executorch_goldens.files import invocation
 from executorch_goldens.judging import known
 from executorch_goldens.judging.rightness import wrong_outputs
 from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
 from executorch_goldens.review.groups import DECIDED
-from executorch_goldens.running import reporting
 from executorch_goldens.settings.config import QUANTITIES
 from tests import DATA, GOLDENS, REPOSITORY
 from tests.conftest import Artifacts
@@ -753,35 +750,11 @@ def test_no_error_is_a_number_of_times_that_nobody_reads(drawn: None, allowed: f
     assert [error.part for error in errors(Evidence(tensors=[kept]))] == [words]
 
 
-def test_a_run_writes_its_report_and_keeps_evidence(
-    runner: Runner, artifacts: dict[str, Any], tmp_path: Path
-) -> None:
-    try:
-        reporting.require(tmp_path / "report.html")
-    except UsageError as error:
-        pytest.skip(str(error))
+def test_a_run_keeps_evidence_for_its_report(runner: Runner, artifacts: dict[str, Any]) -> None:
     runner.zoo("zoo_two", "alpha", "beta")
     runner.answers({"alpha": artifacts["wrong"], "beta": artifacts["set-of-strings"]})
     words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
-    made = tmp_path / "report.html"
-    finished = runner(*words, "--explain", "off", f"--html={made}")
+    finished = runner(*words, "--explain", "off")
     assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
-    assert f"report: {made}: 1 corrupt, 1 order-only" in finished.output
-    assert made.read_text().startswith("<!doctype html>")
     kept = Evidence.read(runner.sweeps / "xnnpack-fp32" / "alpha")
     assert [tensor.kind for tensor in kept.tensors][:1] == ["output"]
-    # What is typed again is for one cell: it does not write over the report of the run.
-    assert "--html" not in kept.commands["again"]
-
-
-def test_a_report_that_cannot_be_written_is_refused_before_anything_is_exported(runner: Runner) -> None:
-    runner.zoo("zoo_one", "alpha")
-    finished = runner("--models", "zoo_one", "--html", str(runner.folder / "nowhere" / "report.html"))
-    finished.refused("there is no folder")
-    assert not runner.results.exists()
-
-
-def test_a_command_to_repeat_names_no_report() -> None:
-    assert invocation.again(["goldens", "run", "--html", "r.html", "-q"], "--cell", "a/b") == (
-        "goldens run -q --cell a/b"
-    )

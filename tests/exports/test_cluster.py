@@ -49,7 +49,7 @@ CELLS = (
 
 
 def over(runner: Runner, address: str) -> Finished:
-    return runner(*CELLS, "--cluster", address, "--cache-dir", str(runner.folder / "store"))
+    return runner(*CELLS, "--cluster", address, "--cache", str(runner.folder / "store"))
 
 
 @pytest.mark.slow
@@ -317,7 +317,7 @@ def test_a_golden_has_the_same_bytes_fresh_cached_merged_and_from_a_worker(
 
     fresh = recorded()
     assert len([name for name in fresh if name.endswith("manifest.txt")]) == 2
-    store = ("--cache=on", "--cache-dir", str(tmp_path / "cache"))
+    store = ("--cache", str(tmp_path / "cache"))
     assert recorded(*store, says="reused 0 of 4") == fresh
     assert recorded(*store, says="reused 4 of 4") == fresh
     parts = [str(tmp_path / f"part-{number}") for number in (1, 2)]
@@ -331,7 +331,7 @@ def test_a_golden_has_the_same_bytes_fresh_cached_merged_and_from_a_worker(
     assert main(["review", *accepting, f"--sweeps={merged}", root]) == 0
     assert goldens() == fresh
     with scheduler(tmp_path) as (address, _), worker(tmp_path, "one", address):
-        assert recorded("--cluster", address, "--cache-dir", str(tmp_path / "other")) == fresh
+        assert recorded("--cluster", address, "--cache", str(tmp_path / "other")) == fresh
 
 
 @pytest.mark.slow
@@ -374,7 +374,7 @@ def test_a_scheduler_that_is_killed_is_one_clear_error_and_loses_nothing(
         over(runner, address).refused(address, "does not answer any more", "are in the store")
         killing.join()
     kept = len(list(store.glob("*/*")))
-    again = runner(*CELLS, "--cache=on", "--cache-dir", str(tmp_path / "store"))
+    again = runner(*CELLS, "--cache", str(tmp_path / "store"))
     assert f"reused {kept} of " in again.output
 
 

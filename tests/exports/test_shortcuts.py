@@ -215,8 +215,7 @@ def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("isolation", ["fork", "fresh"])
-def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runner, isolation: str) -> None:
+def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runner) -> None:
     runner.zoo("zoo_edited", "alpha")
     with (runner.folder / "zoo_edited.py").open("a") as module:
         # Every process that exports imports it.
@@ -225,16 +224,7 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
             "for known in SHORTCUTS['lazy-code'].fits.values():\n"
             "    known['torch.fx.graph_module:GraphModule.recompile'] = 'another'\n"
         )
-    options = (
-        "--models",
-        "zoo_edited",
-        "--cell",
-        "xnnpack-fp32/*",
-        "--variations",
-        "1",
-        "--isolation",
-        isolation,
-    )
+    options = ("--models", "zoo_edited", "--cell", "xnnpack-fp32/*", "--variations", "1")
     facts = ("'lazy-code'", "GraphModule.recompile", runner.release, "--shortcuts none")
     runner(*options).refused(*facts)
     # Without it, the case itself is what fails: it has no model.

@@ -107,7 +107,7 @@ class Watch:
 @contextlib.contextmanager
 def watching(folder: Path, *words: str, **variables: str) -> Iterator[Watch]:
     """Run a watch; end it by Ctrl-C, after which nothing of it is left."""
-    watch = Watch(folder, (*words, f"--cache-dir={folder / 'store'}", "--cache=on"), variables)
+    watch = Watch(folder, (*words, f"--cache={folder / 'store'}"), variables)
     try:
         yield watch
         children = watch.children()

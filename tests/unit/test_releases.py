@@ -83,24 +83,24 @@ def test_a_missing_field_is_named_with_its_table(tmp_path: Path, field: str) -> 
 
 
 def test_a_missing_top_level_field_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MatrixError, match=" default: is missing"):
-        releases.load(edited(tmp_path, "\ndefault = ", "\nxdefault = "))
+    with pytest.raises(MatrixError, match=" default: object missing required field"):
+        releases.load(edited(tmp_path, '\ndefault = "1.4.1"', ""))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "facts"),
     [
-        ('19045 = "bug"', '19045 = "broken"', ["1.1.0", "issues", "bug, fails, fixed"]),
+        ('19045 = "bug"', '19045 = "broken"', ["1.1.0", "issues", "broken"]),
         (
             'torchao = "',
             'torchoa = "0"\ntorchao = "',
-            ["1.1.0", "torchoa: is unknown; did you mean torchao?"],
+            ["1.1.0", "torchoa: object contains unknown field"],
         ),
-        ('19045 = "bug"', 'aliases = "bug"', ["1.1.0", "issues", "'aliases'", "number"]),
-        ('19045 = "bug"', "19045 = []", ["1.1.0", "issues", "bug, fails, fixed"]),
+        ('19045 = "bug"', 'aliases = "bug"', ["1.1.0", "issues", "[0-9]"]),
+        ('19045 = "bug"', "19045 = []", ["1.1.0", "issues", "array"]),
         ("unsupported = {}", 'unsupported = { tosa-fp8 = "no" }', ["unsupported", "tosa-fp8", "tosa-fp, "]),
-        ('patches = ["partition-order"', 'patches = [7, "partition-order"', ["1.1.0", "patches", "strings"]),
-        ("unsupported = {}", 'unsupported = { tosa-fp = "" }', ["unsupported", "reason"]),
+        ('patches = ["partition-order"', 'patches = [7, "partition-order"', ["1.1.0", "patches[0]", "`str`"]),
+        ("unsupported = {}", 'unsupported = { tosa-fp = "" }', ["unsupported", "length"]),
         ('default = "1.4.1"', 'default = "9.9.9"', ["default", "9.9.9"]),
         ("[common]", "[common", ["releases.toml", "line"]),
     ],

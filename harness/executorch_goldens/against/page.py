@@ -17,7 +17,7 @@ from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import NOT_JUDGED
 from executorch_goldens.review.groups import Group
-from executorch_goldens.running.messages import not_judged
+from executorch_goldens.running.counting import not_judged
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Cells that are named of a cause, and causes of a kind.

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-import os
 import re
-import sys
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens import variations
-from executorch_goldens.cli import DIFFERENT, ERROR, SAME
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.waits import saying
 from executorch_goldens.files.wording import count
-from executorch_goldens.running import reporting
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
@@ -28,7 +26,7 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 EXAMPLES = """\
 examples:
   goldens compare 1.4.1 1.5.1
-  goldens compare 1.4.1 1.5.1 --programs --html build/upgrade.html
+  goldens compare 1.4.1 1.5.1 --programs
   goldens compare 1.5.1 "1.5.1 + ../executorch" --pass RewriteConvPass
   goldens compare "1.5.1 + ../executorch@main" "1.5.1 + ../executorch" --markdown
   goldens compare 1.5.1 "1.5.1 + torch==2.15.0" --cell 'xnnpack-*/*'
@@ -84,7 +82,6 @@ def add_to(subparsers: Any) -> None:
     )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a report with a page for each cell")
     share(parser.add_argument, "--jobs", default=cores())
     share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
     parser.add_argument(
@@ -107,10 +104,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             "--variations: one variation cannot show that exports repeat; pass --variations quick"
         )
-    if arguments.html is not None:
-        # A toolchain's Python has nothing that draws a report: this one may.
-        os.environ.setdefault(reporting.PYTHON, sys.executable)
-        reporting.require(arguments.html)
     repository = config.load()
     base, head = (Toolchain.of(word, repository) for word in (arguments.base, arguments.head))
     zoos = repository.zoos(arguments.models)
@@ -170,12 +163,8 @@ def compare(
             else [*(page.markdown() if arguments.markdown else page.lines())]
         )
     print("\n".join(lines))
-    if arguments.html is not None:
-        with saying("drawing the report"):
-            written, said = reporting.write(arguments.html, comparison.folder / RESULTS, comparison.artifacts)
-        print(said, file=sys.stderr)
-        if not written:
-            return ERROR
+    report = ("goldens", "report", comparison.folder / RESULTS, "--goldens", comparison.artifacts)
+    say(f"report: {shlex.join([*map(str, report), '--html', 'report.html'])}")
     return DIFFERENT if page.differs or (ran is not None and not ran.are_right) else SAME
 
 

@@ -21,8 +21,8 @@ from executorch_goldens.toolchains import handing
 
 #: The options of a run that choose cells and say how they are exported.
 TAKEN = (
-    *("--models", "--cell", "--family", "--tier", "--goldens", "--variations", "--patches"),
-    *("--jobs", "--export-timeout", "--toolchain", "--cache", "--cache-dir"),
+    *("--models", "--cell", "--tier", "--goldens", "--variations", "--patches"),
+    *("--jobs", "--toolchain", "--cache"),
 )
 
 

@@ -37,7 +37,7 @@ class Leftovers:
     foreign: tuple[tuple[Path, str], ...]
 
 
-def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> None:
+def check(root: Path, models: Sequence[str], updating: bool) -> None:
     """Raise GoldenError unless a run over the zoo of `models` may use the goldens under `root`.
 
     One that only reads may have further modules, which bring patches for instance, and may use goldens that do not say
@@ -45,19 +45,18 @@ def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> 
 
     Parameters
     ----------
-    adopting
-        Whether goldens that do not say whose they are may become those of `models`.
     updating
         Whether the run may write.
     """
     owner = zoo(root)
     asked = " ".join(sorted(models))
     if owner is None:
-        if updating and not adopting and _holds_goldens(root):
+        if updating and _holds_goldens(root):
             raise GoldenError(
                 root,
                 f"holds goldens and no {ZOO} that says whose they are; the run is over {asked}",
-                f"Pass --goldens DIR for a root of its own, or --adopt if these are the goldens of {asked}.",
+                f"Pass --goldens DIR for a root of its own; if these are the goldens of {asked}, write the lines "
+                f"'format: {golden.FORMAT}' and 'models: {asked}' to {root / ZOO}.",
             )
     elif not set(owner) <= set(models) or (updating and set(owner) != set(models)):
         raise GoldenError(

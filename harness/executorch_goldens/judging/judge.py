@@ -198,7 +198,7 @@ class Judge:
 
     def _refusal(self, judged: Verdict, reviewed: Texts, texts: Texts) -> str:
         """Return why a golden is not replaced by one that is right as well; empty where it may be."""
-        return "" if self.updating.fewer or not judged.recordable else fewer(reviewed, texts)
+        return fewer(reviewed, texts) if judged.recordable else ""
 
     def _confirm(self, path: Path, reviewed: Texts, texts: Texts) -> bool:
         """Add agreeing variations and missing fields to a golden; return whether there were any."""

@@ -129,7 +129,7 @@ class Standing:
 
     def _zoo(self, proposal: Proposal) -> str:
         try:
-            roots.check(self.goldens, proposal.models, adopting=False, updating=True)
+            roots.check(self.goldens, proposal.models, updating=True)
         except GoldenError as error:
             return str(error)
         return ""

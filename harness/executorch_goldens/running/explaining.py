@@ -24,8 +24,8 @@ from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.groups import DECIDED
-from executorch_goldens.running import messages
 from executorch_goldens.running.factors import Experiment
+from executorch_goldens.running.hints import commands
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.variations import Variation
@@ -170,7 +170,7 @@ class Explainer:
             message=judged.detail,
             agreeing=[[outcome.variation for outcome in group] for group in groups],
             follows=judged.attribution.line if judged.attribution is not None else "",
-            commands=messages.commands(self.plan, judged),
+            commands=commands(self.plan, judged),
             diverging=judged.divergence.line if judged.divergence is not None else "",
             tensors=list(evidence.tensors(groups)),
         )

@@ -68,12 +68,8 @@ class Experiment:
 
     def factors(self) -> list[str]:
         """Return the names of the factors in which the two variations differ."""
-        # A fresh interpreter has exported nothing before.
-        without = ("history",) if self.settings.isolation == "fresh" else ()
         return [
-            name
-            for name, field in FACTORS.items()
-            if name not in without and getattr(self.one, field) != getattr(self.other, field)
+            name for name, field in FACTORS.items() if getattr(self.one, field) != getattr(self.other, field)
         ]
 
     def _attribution(self) -> Attribution:

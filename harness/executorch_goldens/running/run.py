@@ -398,8 +398,3 @@ class Run:
     def leftovers(self) -> roots.Leftovers:
         """Return files among the goldens that match no cell of the zoo and the release."""
         return roots.leftovers(self.plan.root, self.plan.zoo)
-
-    def prune(self, cells: Sequence[Cell]) -> None:
-        """Delete the goldens of `cells`; raise GoldenError unless they are goldens."""
-        for cell in cells:
-            golden.prune(self.plan.root, cell)

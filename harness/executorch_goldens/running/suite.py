@@ -34,7 +34,7 @@ from executorch_goldens.judging.updating import UPDATE, Updating, require_a_pers
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.releases import Release
-from executorch_goldens.running.messages import unpatched, ways_out
+from executorch_goldens.running.hints import unpatched, ways_out
 from executorch_goldens.running.selection import (
     require_flatc,
     require_repeats,
@@ -264,7 +264,7 @@ class Exports:
         return untrusted.escape_ci("\n".join([*lines, f"  again:  {again}"]))
 
     def _unpatched(self, judged: Verdict) -> Iterator[str]:
-        """Yield the hint of `messages.unpatched`; pytest's own command line has no option for it."""
+        """Yield the hint of `hints.unpatched`; pytest's own command line has no option for it."""
         asked, applied = self.suite.repository.patches, self.suite.settings.patches
         return unpatched(judged, self.suite.release, asked, applied)
 

@@ -52,7 +52,7 @@ def require(options: Options) -> None:
         raise UsageError(f"--watch needs watchfiles: {sys.executable} -m pip install watchfiles")
     if options.updating:
         raise UsageError("--watch records nothing: goldens review accepts what it shows")
-    if options.cache != "on":
+    if not options.caches:
         raise UsageError("--watch asks the cache what a saved file concerns: pass --cache on")
     if options.cluster is not None:
         raise UsageError("--watch exports on this machine: leave --cluster out")

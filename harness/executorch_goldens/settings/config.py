@@ -127,7 +127,7 @@ def load(start: Path | None = None) -> Config:
         file = folder / FILE
         if file.is_file() and (table := _table(file)) is not None:
             return _read(file, table)
-    return Config(root=start, goldens=start / "goldens", sweeps=start / "build" / "sweeps")
+    return _read(start / FILE, {})
 
 
 def _table(file: Path) -> dict[str, Any] | None:
@@ -161,7 +161,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
 def _custom(kind: type, value: object) -> object:
     """Read types that TOML lacks: a path, or a number of bytes with its unit."""
     if not isinstance(value, str) or not value:
-        raise ValueError
+        raise ValueError(f"expected a text, found {value!r}")
     return _Bytes(amount(value)) if kind is _Bytes else Path(value)
 
 
@@ -170,7 +170,7 @@ class _Bytes(int):
 
 
 _Text = Annotated[str, Meta(min_length=1)]
-_Texts = tuple[_Text, ...]
+_Texts = Annotated[tuple[_Text, ...], Meta(min_length=1)]
 _Count = Annotated[int, Meta(ge=1)]
 _MOST = sys.float_info.max
 _Positive = Annotated[float, Meta(gt=0, le=_MOST)]
@@ -191,49 +191,31 @@ class _Limits(msgspec.Struct, forbid_unknown_fields=True):
     sqnr: Annotated[float, Meta(ge=-_MOST, le=_MOST)] | UnsetType = UNSET
 
 
-_BUDGETS = f'a table of "TARGET/CASE" = {{ {" or ".join((*QUANTITIES, SQNR))} = number }}'
-
-
 class _Environment(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of ``[tool.goldens.environment]``."""
 
-    requirements: Annotated[_Texts, Meta(min_length=1, description="a list of requirements of pip")] = ()
+    requirements: _Texts = ()
 
 
-class _Table(msgspec.Struct, rename="kebab"):
+class _Table(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     """The keys of ``[tool.goldens]``, as a person writes them; see `Config`."""
 
-    models: Annotated[_Texts, Meta(min_length=1, description="a list of modules")] = ()
-    goldens: Annotated[Path, Meta(description="a directory")] = Path("goldens")
-    targets: Annotated[_Texts, Meta(min_length=1, description="a list of targets")] = ()
-    releases: Annotated[_Texts, Meta(min_length=1, description="a list of ExecuTorch versions")] = ()
-    toolchains: Annotated[_Texts, Meta(min_length=1, description="a list of toolchains")] = ()
-    environment: Annotated[
-        _Environment, Meta(description="a table with requirements, a list of requirements of pip")
-    ] = msgspec.field(default_factory=_Environment)
-    variations: Annotated[
-        _Text | _Count | None,
-        Meta(description='"quick", "full", a number of at least 1 or hash seeds such as "0,3,7"'),
-    ] = None
-    patches: Annotated[
-        _Text | Annotated[_Texts, Meta(min_length=1)], Meta(description='"auto", "none" or a list of patches')
-    ] = "none"
-    jobs: Annotated[_Count | None, Meta(description="a number of at least 1")] = None
-    export_timeout: Annotated[_Positive | None, Meta(description="a number of seconds above 0")] = None
-    export_memory: Annotated[_Bytes | None, Meta(description='a number of bytes above 0, such as "4GiB"')] = (
-        None
-    )
-    sweeps: Annotated[Path, Meta(description="a directory")] = Path("build/sweeps")
-    cache_dir: Annotated[Path | None, Meta(description="a directory")] = None
-    tolerances: Annotated[Mapping[str, _Positive], Meta(description="a table of target = number above 0")] = (
-        msgspec.field(default_factory=dict)
-    )
-    budgets: Annotated[Mapping[str, _Limits], Meta(description=_BUDGETS)] = msgspec.field(
-        default_factory=dict
-    )
-    allow: Annotated[
-        tuple[Literal["renames"], ...], Meta(description=f'a list of allowed differences: ["{RENAMES}"]')
-    ] = ()
+    models: _Texts = ()
+    goldens: Path = Path("goldens")
+    targets: _Texts = ()
+    releases: _Texts = ()
+    toolchains: _Texts = ()
+    environment: _Environment = msgspec.field(default_factory=_Environment)
+    variations: _Text | _Count | None = None
+    patches: _Text | _Texts = "none"
+    jobs: _Count | None = None
+    export_timeout: _Positive | None = None
+    export_memory: _Bytes | None = None
+    sweeps: Path = Path("build/sweeps")
+    cache_dir: Path | None = None
+    tolerances: Mapping[str, _Positive] = msgspec.field(default_factory=dict)
+    budgets: Mapping[str, _Limits] = msgspec.field(default_factory=dict)
+    allow: tuple[Literal["renames"], ...] = ()
 
 
 #: The keys that there are.

@@ -78,7 +78,7 @@ class Beginning:
             keep_trailing_newline=True,
         )
         with_results = Requirement(self.harness)
-        with_results.extras |= {"report", "review"}
+        with_results.extras |= {"report"}
         function = self.case.replace("-", "_")
         is_taken = self.model.name in (*LOCALS, function)
         values = {

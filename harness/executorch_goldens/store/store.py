@@ -81,7 +81,9 @@ class StoreError(HarnessError):
     way_out: str = "make it writable"
 
     def __str__(self) -> str:
-        return f"the cache {self.root} {self.what}: {self.way_out}, pass --cache-dir DIR for another, or --cache off"
+        return (
+            f"the cache {self.root} {self.what}: {self.way_out}, pass --cache DIR for another, or --cache off"
+        )
 
 
 @dataclass(frozen=True)

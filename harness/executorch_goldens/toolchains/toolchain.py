@@ -107,7 +107,7 @@ class Toolchain:
         if name.sources is not None:
             environment = sources.laid_over(environments, environment, name.sources)
             source = sources.described(name.sources)
-        is_plain = not (source or name.requirements or name.wheel)
+        is_plain = not (source or name.requirements)
         return cls._installed(name.word, python_of(environment), source, is_plain)
 
     @classmethod

@@ -144,7 +144,7 @@ class Sweep:
         beside: Collection[Cell] = (),
     ) -> None:
         if settings.isolation == "fork" and not hasattr(os, "fork"):
-            raise SweepError("this system cannot fork a template: export with --isolation fresh")
+            raise SweepError("this system cannot fork a process, which exports need")
         self.settings = settings
         self.lasting = lasting
         self.further_patches = further_patches
@@ -621,14 +621,14 @@ class Sweep:
         limit = self.settings.limit
         processor, wall = in_seconds(answer["core_seconds"]), in_seconds(answer["seconds"])
         taken = f"{processor} of processor time and {wall} of wall time"
-        return f"no end after {taken}; the limits are {limit:g} s (--export-timeout) and {WALL * limit:g} s"
+        return f"no end after {taken}; the limits are {limit:g} s (export-timeout) and {WALL * limit:g} s"
 
     def _memory_limit(self) -> str:
         most = self.settings.memory
         if most is None:
             return "the machine has no more memory for it"
         shown = f"{most / 2**20:,.0f} MiB" if most >= 2**20 else f"{most} bytes"
-        return f"it needs more than {shown} of data (--export-memory)"
+        return f"it needs more than {shown} of data (export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
         """Export again, once, the jobs of a template that died: somebody else may have killed it."""
@@ -682,7 +682,7 @@ class Sweep:
             if job.again:
                 raise SweepError(
                     f"{job}: two templates of {self.settings.interpreter} hung: no output for "
-                    f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1 or --isolation fresh"
+                    f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1"
                 )
         self._export_again(list(template.running.values()))
 

@@ -19,8 +19,8 @@ The artifact itself goes through the file, written aside and renamed, so that th
 The template imports what every export needs. For each group of targets that it serves it forks a template of the
 group's own, which imports and warms up what these need: see `executorch_goldens.exporting.recording`.
 
-Where forking is missing or unsafe, ``--isolation fresh`` runs each request in a fresh
-interpreter instead: the same `run_request`, slower, same results.
+With ``--isolation fresh``, by which the lab and tests prove the forks, each request runs in a fresh interpreter
+instead: the same `run_request`, slower, same results.
 """
 
 from __future__ import annotations

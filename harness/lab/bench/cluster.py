@@ -59,7 +59,7 @@ def export(cells: Sequence[Cell], workers: int, folder: Path) -> float:
         for number in range(workers):
             cluster.enter_context(worker(folder, f"worker-{number}", address, python))
         command = [sys.executable, "-m", "executorch_goldens", "run", "-q", "-q", "--variations", "quick"]
-        command += ["--cluster", address, "--cache-dir", str(folder / "store")]
+        command += ["--cluster", address, "--cache", str(folder / "store")]
         command += ["--sweeps", str(folder / "sweeps")]
         command += [word for cell in cells for word in ("--cell", str(cell))]
         started = time.perf_counter()

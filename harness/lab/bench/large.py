@@ -49,7 +49,7 @@ COMMANDS = (
     ("compare", ("compare", "{python}", "{python}", "--variations", "quick", "--cache=off", "--jobs=1"), 0),
     ("freeze", ("freeze", "corpus", *PAIR), 0),
     ("run, a weight changed", ("run", *PAIR), 1),
-    ("review", ("review", "--list"), 0),
+    ("review", ("review",), 0),
     ("report", ("report", "-o", "report.html"), 0),
 )
 #: Runs a command and prints its exit code, its processor seconds and its peak memory in KiB. A process begins with the

@@ -377,7 +377,7 @@ def read_core(data: bytes, folder: Path) -> None:
 
 def read_zoo(data: bytes, folder: Path) -> None:
     written(folder / roots.ZOO, data)
-    roots.check(folder, ("models",), adopting=False, updating=True)
+    roots.check(folder, ("models",), updating=True)
 
 
 def read_expectations(data: bytes, folder: Path) -> None:

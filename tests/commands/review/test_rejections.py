@@ -23,11 +23,11 @@ def test_a_rejection_is_kept_and_shown_until_its_cause_is_accepted(proposed: Run
     # The next run proposes the same cause in other words and on fewer cells.
     edit(proposed, "tosa-int/alpha", reason="differs in something")
     shutil.rmtree(proposed.sweeps / "tosa-fp" / "alpha")
-    assert review("--list").out.count("  rejected: ask in the tracker\n") == 1
+    assert review().out.count("  rejected: ask in the tracker\n") == 1
     again = titled(proposed, "constants with different values")
     assert again.name != group.name
     assert review("--accept", again.name).code == cli.SAME
-    assert "ask in the tracker" not in review("--list").out
+    assert "ask in the tracker" not in review().out
 
 
 KNOWN = """\

@@ -17,6 +17,7 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Cell
+from executorch_goldens.commands import merge
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.untrusted import UntrustedError
@@ -29,7 +30,6 @@ from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.summary import Summary
-from executorch_goldens.running import messages
 from executorch_goldens.store import store as storage
 from executorch_goldens.store.store import Store, StoreError
 from tests import DATA, GOLDENS
@@ -315,7 +315,7 @@ def test_a_command_shows_what_a_terminal_would_obey_as_text(
     for text in texts:
         text.write_text(f"{text.name} {HOSTILE[:-1]}\n")
     for command in (
-        ["review", "--list", *words],
+        ["review", *words],
         ["merge", "--markdown", str(run)],
         ["show", f"no{HOSTILE[:-1]}"],
         ["diff", *map(str, texts)],
@@ -333,8 +333,8 @@ def test_a_failing_cell_gives_a_job_no_command() -> None:
 
 
 def test_the_summary_of_a_job_has_no_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(messages.STEP_SUMMARY, str(tmp_path / "summary"))
-    messages.step_summary("t", ["corrupt"], ["corrupt: a: <img src=x> [x](http://y) @z `a`\n# b | c"])
+    monkeypatch.setenv(merge.STEP_SUMMARY, str(tmp_path / "summary"))
+    merge.step_summary("t", ["corrupt"], ["corrupt: a: <img src=x> [x](http://y) @z `a`\n# b | c"])
     (line,) = (line for line in (tmp_path / "summary").read_text().splitlines() if line.startswith("-"))
     for markup in ("<img", "http://", "@z", " `a`", " | c", "[x]"):
         assert markup not in line, line

@@ -257,7 +257,6 @@ def test_a_damaged_list_of_visitors_is_one_error(
         (False, {}, FULL),
         (True, {"tier": FULL}, FULL),
         (True, {"cells": ("tosa-fp/*",)}, FULL),
-        (True, {"families": ("cat",)}, FULL),
         (True, {"update": Updating(new=True)}, FULL),
         (True, {"cells": ("tosa-fp/*",), "tier": CORE}, CORE),
     ],

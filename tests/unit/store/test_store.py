@@ -244,7 +244,7 @@ def test_runs_may_share_a_store(store: Store) -> None:
 
 def test_a_store_that_cannot_be_written_is_one_error_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"--cache-dir DIR for another, or --cache off") as raised:
+    with pytest.raises(StoreError, match=r"--cache DIR for another, or --cache off") as raised:
         Store(tmp_path / "file").open()
     assert str(tmp_path / "file") in str(raised.value)
 

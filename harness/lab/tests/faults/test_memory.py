@@ -1,4 +1,4 @@
-"""``--export-memory``: the kernel gives an exporting process no more, and the verdict says so."""
+"""``export-memory``: the kernel gives an exporting process no more, and the verdict says so."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_export_that_needs_more_memory_than_it_may_have_is_out_of_memory_and_
         result = found[case].result
         assert isinstance(result, Casualty), case
         assert result.verdict == "out-of-memory", result
-        assert result.reason.startswith("it needs more than 3,072 MiB of data (--export-memory)\n")
+        assert result.reason.startswith("it needs more than 3,072 MiB of data (export-memory)\n")
     assert isinstance(found["sound"].result, Artifact)
 
 

@@ -13,7 +13,7 @@ from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.rightness import Excess
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.running.messages import unpatched, ways_out
+from executorch_goldens.running.hints import unpatched, ways_out
 
 CELL = Cell("tosa-int", "some-case")
 ISSUE = "if it is a defect: goldens repro 1.4.1 tosa-int/some-case writes a script for an issue"
