@@ -31,6 +31,8 @@ class GuestZoo:
     core
         The rule of the core: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``; of
         sheets those whose place among all of their group is a multiple of `lab.guests.listing.PART`.
+    export_timeout
+        Seconds that one export may take where nothing is said of it; None for as long as any.
     run_on
         The samples that its programs run on: see `executorch_goldens.registry.Case`.
     sheets
@@ -44,6 +46,7 @@ class GuestZoo:
     floats: tuple[str, ...]
     quantized: tuple[str, ...]
     core: Literal["case", "test", "file", "part"] = "test"
+    export_timeout: float | None = None
     run_on: tuple[str, ...] = SAMPLES
     sheets: bool = False
     layered: bool = False
@@ -71,12 +74,13 @@ ZOOS: Mapping[str, GuestZoo] = {
         GuestZoo("arm-models", "backends/arm/test/models", *_TOSA, core="case", layered=True),
         GuestZoo("xnnpack-ops", "backends/xnnpack/test/ops", *_XNNPACK),
         # torch multiplies matrices of float16 a hundred times slower than those of float32: with all samples, Llama
-        # takes twenty minutes of a core ([tool.goldens] export-timeout).
+        # takes twenty minutes of a core.
         GuestZoo(
             "xnnpack-models",
             "backends/xnnpack/test/models",
             *_XNNPACK,
             core="case",
+            export_timeout=900.0,
             run_on=("example",),
             layered=True,
         ),
