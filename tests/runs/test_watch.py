@@ -209,4 +209,4 @@ def environment_in(cache: Path, repository: Path, release: str) -> Path:
 
 def test_a_watch_without_facts_is_refused() -> None:
     with pytest.raises(UsageError, match="pass --cache on"):
-        require(options_of("--cache", "read"))
+        require(options_of("--cache", "off"))

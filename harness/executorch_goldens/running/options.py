@@ -17,16 +17,12 @@ from executorch_goldens.judging.updating import FEWER, UPDATE, Updating
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import SHARED, amount
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
-from executorch_goldens.store.reuse import Recheck
 from executorch_goldens.store.store import SIZE, default_root
 from executorch_goldens.workers.shards import Shard
 
 CORE, FULL = TIERS = ("core", "full")
 #: Default of ``--variations``: a core is checked often, the whole zoo before a release.
 VARIATIONS = {CORE: "quick", FULL: "full"}
-
-#: Values of ``--cache``: whether exports are then taken from the cache, and put into it.
-CACHES = {"on": (True, True), "fill": (False, True), "read": (True, False), "off": (False, False)}
 
 #: What ``--explain`` may be, and the seconds that a run looks for causes by further exports after its last cell.
 EXPLAINED = {"off": 0.0, "some": 60.0, "all": math.inf}
@@ -253,21 +249,10 @@ class Options:
         _option(
             "--cache",
             CACHE,
-            "take exports from the cache and put them there, only put them, only take them, or neither (default: on; "
-            "off in CI)",
-            choices=tuple(CACHES),
+            "take exports from the cache, and put others there (default: on; off in CI)",
+            choices=("on", "off"),
         ),
     ] = dataclasses.field(default_factory=lambda: "off" if in_ci() else "on")
-    recheck: Annotated[
-        Recheck,
-        _option(
-            "--cache-verify",
-            CACHE,
-            "make this part of the exports that are taken again, and compare",
-            type=_read_by(Recheck.of),
-            metavar="PART%[:SEED]",
-        ),
-    ] = dataclasses.field(default_factory=Recheck)
     cache_dir: Annotated[
         Path,
         _option(
@@ -324,16 +309,6 @@ class Options:
     def updating(self) -> bool:
         """True if goldens may be written."""
         return self.update.any
-
-    @property
-    def takes(self) -> bool:
-        """True if exports are taken from the cache."""
-        return CACHES[self.cache][0]
-
-    @property
-    def keeps(self) -> bool:
-        """True if exports are put into the cache."""
-        return CACHES[self.cache][1]
 
     @property
     def budget(self) -> float:
@@ -438,11 +413,6 @@ def _require_agreeing(options: Options) -> None:
     for option, asked in (("--prune", options.pruning), ("--adopt", options.adopting)):
         if asked and not options.updating:
             raise UsageError(f"{option} changes the root of the goldens: pass {UPDATE} as well")
-    if options.recheck.part and not options.takes:
-        raise UsageError(
-            f"--cache-verify makes some of the exports again that are taken, and --cache {options.cache} takes none: "
-            "pass --cache on"
-        )
     if options.cluster is not None and options.cache != "on":
         raise UsageError(
             f"--cluster brings artifacts back through the cache: leave --cache {options.cache} out"

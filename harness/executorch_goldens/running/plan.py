@@ -102,10 +102,9 @@ class Plan:
     def reuse(self) -> Reuse | None:
         """Return the run's access to the cache; None without one."""
         asked = self.options
-        if not (asked.takes or asked.keeps):
+        if asked.cache == "off":
             return None
-        store = Store(asked.cache_dir, asked.cache_size)
-        return Reuse(store, asked.recheck, asked.takes, asked.keeps, needed=asked.cache_named)
+        return Reuse(Store(asked.cache_dir, asked.cache_size), needed=asked.cache_named)
 
     def lines(self) -> Iterator[str]:
         """Yield the plan for a person: the facts, and then a line per cell."""

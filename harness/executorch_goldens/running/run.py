@@ -88,7 +88,7 @@ class Run:
         self.standby = standby
         self.release = plan.release
         self.reuse = plan.reuse()
-        self.settings = dataclasses.replace(plan.settings, reuse=self.reuse)
+        self.settings = plan.settings
         self.judge = Judge(
             plan.root,
             plan.expectations,
@@ -143,10 +143,18 @@ class Run:
         self.explainer = Explainer(plan, self.settings, warmed, self.seconds)
         if asked.cluster is None:
             targets = self.standby.targets if self.standby is not None else None
-            self.sweep = Sweep(cells, plan.variations, self.settings, targets=targets, standby=self.standby)
+            self.sweep = Sweep(
+                cells,
+                plan.variations,
+                self.settings,
+                targets=targets,
+                standby=self.standby,
+                reuse=self.reuse,
+            )
         else:
+            assert self.reuse is not None
             self.sweep = ClusterSweep(
-                asked.cluster, plan.release.version, cells, plan.variations, self.settings
+                asked.cluster, plan.release.version, cells, plan.variations, self.settings, self.reuse
             )
         self.sweep.start()
 
@@ -197,8 +205,6 @@ class Run:
         ------
         SweepError
             When the harness itself could not export; no further cell will do better.
-        ReuseError
-            When what the cache had of the cell is not what an export makes now.
         GoldenError
             When its golden, or what is kept of it, cannot be written.
         """
@@ -238,14 +244,9 @@ class Run:
         return judged
 
     def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
-        """Write the result of a cell; raise `ReuseError` where its cache entry is wrong."""
-        wrong = self.reuse.error_of(judged.cell) if self.reuse is not None else None
+        """Write the result of a cell."""
         cell = judged.cell
-        self.results.note(
-            judged, outcomes, self.accuracies.get(cell), str(wrong or ""), self.not_judged.get(cell, "")
-        )
-        if wrong is not None:
-            raise wrong
+        self.results.note(judged, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
 
     def _propose(self, judged: Verdict, found: Judged, outcome: Outcome) -> None:
         """Write the cell's golden-to-be; none from too few variations."""
@@ -270,7 +271,9 @@ class Run:
             return None
         names = [variation.name for variation in self.plan.variations]
         for variation in self.plan.variations:
-            for artifact in self.reuse.made_before(self.settings, (cell, variation, ())):
+            for outcome in self.reuse.made_before(self.settings, (cell, variation, ())):
+                artifact = outcome.result
+                assert isinstance(artifact, Artifact)
                 with contextlib.suppress(DecodeError):
                     texts = rendering.render(artifact, made_with(artifact, names, self.release, reviewed))
                     if equality.equal(compact(texts), reviewed):
