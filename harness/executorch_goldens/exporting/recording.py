@@ -52,6 +52,8 @@ NO_VARIABLES = (
 #: The module that lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"
 
+#: What is as young as this when it is read may change again without a new modification time.
+SETTLED_NS = 2_000_000_000
 #: Types of paths.
 NAMED = (str, bytes, os.PathLike)
 _listdir, _stat, _access, _readlink = os.listdir, os.stat, os.access, os.readlink
@@ -70,7 +72,10 @@ def names_at(place: str) -> list[str]:
     """Return the names at a place that ends like `ALL`, but for compiled code, or like `SUFFIXES`."""
     folder, _, pattern = place.rpartition("/")
     try:
-        by_stem = _by_stem(folder or "/", _stat(folder or "/").st_mtime_ns)
+        changed = _stat(folder or "/").st_mtime_ns
+        # A folder that is as young as this may change again without a new time.
+        listed = _by_stem if changed < time.time_ns() - SETTLED_NS else _by_stem.__wrapped__
+        by_stem = listed(folder or "/", changed)
     except (OSError, ValueError):
         return []
     if not pattern.startswith("*"):
@@ -102,6 +107,15 @@ def _at(path: str) -> str:
     size = f" {found.st_size} bytes" if stat.S_ISREG(found.st_mode) else ""
     access = "".join(str(int(_access(path, mode))) for mode in (os.R_OK, os.W_OK, os.X_OK))
     return f"{stat.filemode(found.st_mode)[0]} {access}{size}{link}"
+
+
+def state_when_read(file: str) -> str:
+    """Return a file's size, time of modification and inode, which further names of it do not change."""
+    try:
+        found = _stat(file)
+    except (OSError, ValueError):
+        return NOTHING
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ino}" if stat.S_ISREG(found.st_mode) else NOTHING
 
 
 class Recorder:
@@ -181,7 +195,7 @@ class Recorder:
         if kind == LOOK and "__pycache__" in place:
             return
         busy, self._busy = self._busy, True
-        self.facts[key] = value = look(place, self._variables) if kind == LOOK else ""
+        self.facts[key] = value = look(place, self._variables) if kind == LOOK else state_when_read(place)
         if self._file is not None:
             self._write([kind, place, value])
         self._busy = busy

@@ -19,11 +19,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from executorch_goldens.exporting.recording import FILE, NOTHING, VARIABLE, look
+from executorch_goldens.exporting.recording import FILE, NOTHING, SETTLED_NS, VARIABLE, look, state_when_read
 from executorch_goldens.files import durable
 
-#: A file that is as young as this when it is read may change again without a new modification time.
-SETTLED_NS = 2_000_000_000
 #: By how much a file's time of change may lag behind the clock: a tick of the kernel; where it has no fraction of a
 #: second, what such file systems round by.
 LAG_NS, ROUNDED_NS = 50_000_000, 2_000_000_000
@@ -54,6 +52,7 @@ class Digests:
     def __init__(self, memory: Path) -> None:
         self.memory = memory
         self.known: dict[str, tuple[State, str]] = {}
+        self.rewritten: set[str] = set()
         with contextlib.suppress(OSError, ValueError):
             self.known = msgspec.msgpack.decode(memory.read_bytes(), type=dict[str, tuple[State, str]])
 
@@ -69,6 +68,13 @@ class Digests:
                 digest = hashlib.file_digest(opened, "sha256").hexdigest()
         except OSError:
             return NOTHING
+        # Whoever writes to a file may put its time back; one that only got a further name has the same content.
+        if (
+            known is not None
+            and (*known[0][:2], known[0][3]) == (*state[:2], state[3])
+            and known[1] != digest
+        ):
+            self.rewritten.add(file)
         if max(state[1:3]) < time.time_ns() - SETTLED_NS:
             self.known[file] = (state, digest)
         return digest
@@ -89,9 +95,9 @@ def state_of(file: str) -> State | None:
 
 
 def changed_since(file: str, began: int) -> bool:
-    """Return whether a file may have been read before its last change."""
+    """Return whether a file may have been read before it was last modified."""
     state = state_of(file)
-    return state is not None and state[2] + (LAG_NS if state[2] % 1_000_000_000 else ROUNDED_NS) >= began
+    return state is not None and state[1] + (LAG_NS if state[1] % 1_000_000_000 else ROUNDED_NS) >= began
 
 
 @dataclass(frozen=True)
@@ -127,8 +133,13 @@ class View:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             # Hashing lets go of the interpreter's lock.
             digests = dict(zip(files, pool.map(self.digests.of, files), strict=True))
-        if late := next((file for file in files if changed_since(file, began)), None):
-            raise UnknownError(f"{late} changed while exports were made")
+        for kind, place, was in found:
+            if kind == FILE and (
+                was != state_when_read(place)
+                or changed_since(place, began)
+                or place in self.digests.rewritten
+            ):
+                raise UnknownError(f"{place} changed while exports were made")
         facts = {
             Fact(kind, named, digests[place] if kind == FILE else self._linked(value))
             for kind, place, value in found

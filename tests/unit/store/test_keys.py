@@ -126,6 +126,7 @@ def test_digests_are_remembered_and_an_edit_in_place_is_noticed(tmp_path: Path) 
     file.write_text("two")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert again.of(str(file)) != before
+    assert again.rewritten == {str(file)}
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x93damaged", b"\x81\xa3a\xff\xff"])

@@ -26,7 +26,7 @@ from executorch_goldens.artifact import (
     Tensor,
     Watched,
 )
-from executorch_goldens.exporting.recording import FILE
+from executorch_goldens.exporting.recording import FILE, state_when_read
 from executorch_goldens.settings.arguments import amount
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.store.reuse import Reuse
@@ -77,7 +77,10 @@ def record(
 ) -> Path:
     """Leave the record of an export that has read some files, by default after they were written."""
     began = time.time_ns() + 10**10 if began is None else began
-    lines = [[began, str(before) if before else None], *([FILE, str(file), ""] for file in files)]
+    lines = [
+        [began, str(before) if before else None],
+        *([FILE, str(file), state_when_read(str(file))] for file in files),
+    ]
     path = folder / f"record-{len(list(folder.glob('record-*')))}"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + end)
     return path
