@@ -27,7 +27,7 @@ from executorch_goldens.review.groups import grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.reuse import Recheck, Reuse
+from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.schedule import Job
@@ -343,7 +343,7 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(runner: Runner, tmp
         worker(tmp_path, "one", address),
         worker(tmp_path, "two", address) as two,
     ):
-        entries = tmp_path / "store-two" / "artifacts"
+        entries = tmp_path / "store-two" / "exports"
 
         def kill() -> None:
             # In the middle: it has made something, and has more to make.
@@ -362,7 +362,7 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(runner: Runner, tmp
 def test_a_scheduler_that_is_killed_is_one_clear_error_and_loses_nothing(
     runner: Runner, tmp_path: Path
 ) -> None:
-    store = tmp_path / "store" / "artifacts"
+    store = tmp_path / "store" / "exports"
     with scheduler(tmp_path) as (address, process), worker(tmp_path, "one", address):
 
         def kill() -> None:
@@ -412,14 +412,15 @@ for line in sys.stdin:
 def cluster_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ClusterSweep]:
     """Return a maker of a sweep over cells of no zoo, with invented requests."""
     monkeypatch.setattr(
-        Reuse, "listing", lambda self, settings, wanted: (("name", f"{wanted[0]} " * 100),) * 20
+        "executorch_goldens.cluster.sweep.request",
+        lambda settings, wanted: (("name", f"{wanted[0]} " * 100),) * 20,
     )
     monkeypatch.setattr(Reuse, "take", lambda self, settings, wanted: [None for _ in wanted])
 
     def make(cells: Sequence[Cell], address: str = "tcp://127.0.0.1:1") -> ClusterSweep:
-        reuse = Reuse(Store(tmp_path / "store"), Recheck(), takes=True, keeps=True)
-        settings = Settings(Path(sys.executable), ("tests.support.zoo",), (), 1, 60.0, reuse=reuse)
-        return ClusterSweep(address, "1.4.1", cells, variations((0,)), settings)
+        settings = Settings(Path(sys.executable), ("tests.support.zoo",), (), 1, 60.0)
+        reuse = Reuse(Store(tmp_path / "store"))
+        return ClusterSweep(address, "1.4.1", cells, variations((0,)), settings, reuse)
 
     return make
 

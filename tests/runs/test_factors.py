@@ -274,5 +274,5 @@ def test_a_run_that_takes_all_from_the_store_seeks_the_factor_apart_from_it(runn
         assert finished.rows["xnnpack-fp32/follows-hash"]["factor"] == "hash seed", finished.output
     assert "reused 0 of 2 exports" in first.output
     assert "reused 2 of 2 exports" in again.output
-    kept = [file for file in (runner.folder / "store" / "artifacts").rglob("*") if file.is_file()]
+    kept = [file for file in (runner.folder / "store" / "exports").rglob("*") if file.is_file()]
     assert len(kept) == 2

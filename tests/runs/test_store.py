@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from executorch_goldens.store.store import Store
+from executorch_goldens.store.store import Store, facts_of
 from tests.conftest import Artifacts
 from tests.support.runner import Finished, Runner, options_of
 
 UPDATE = "--snapshot-update"
-
-
-@pytest.mark.slow
-def test_a_run_takes_what_the_one_before_kept(runner: Runner) -> None:
-    words = ("--models", "tests.support.zoo", "--cell", "xnnpack-fp32/steady", "--variations", "1")
-    words = (*words, "--cache", str(runner.folder / "store"), "-v")
-    assert "exports put into the cache: 1;" in runner(*words).output
-    assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words).output
 
 
 def reused(run: Finished) -> list[str]:
@@ -59,25 +51,23 @@ def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_cha
 
 
 @pytest.mark.slow
-def test_an_edited_case_is_exported_again_and_those_beside_it_are_not(runner: Runner) -> None:
-    zoo, root = runner.folder / "firmware.py", runner.folder / "store"
+def test_an_edited_case_is_exported_again_with_those_of_its_module_and_no_others(runner: Runner) -> None:
+    zoo, other, root = runner.folder / "firmware.py", runner.folder / "others.py", runner.folder / "store"
     second = (
         FIRMWARE.partition("@case")[2].replace("gate", "door").replace("4, 4", "2, 2").replace("1, 4", "1, 2")
     )
     zoo.write_text(f"{FIRMWARE}\n@case{second}")
-    words = ("--models", "firmware", "--cell", "xnnpack-fp32/*", "--variations", "1")
+    other.write_text(FIRMWARE.replace("gate", "wall"))
+    words = ("--models", "firmware", "--models", "others", "--cell", "xnnpack-fp32/*", "--variations", "1")
     words = (*words, "--cache", str(root), "-v")
-    assert reused(runner(*words)) == [f"reused 0 of 2 exports; cache: {root}"]
+    assert reused(runner(*words)) == [f"reused 0 of 3 exports; cache: {root}"]
     zoo.write_text(zoo.read_text().replace("2, 2", "2, 3"))
     edited = runner(*words)
     assert reused(edited) == [
-        f"reused 1 of 2 exports; cache: {root}",
-        f"exported again: 1, because {zoo} changed",
+        f"reused 1 of 3 exports; cache: {root}",
+        f"exported again: 2, because {zoo} changed",
     ]
-    assert {name: row["reused"] for name, row in edited.rows.items()} == {
-        "xnnpack-fp32/gate": [True],
-        "xnnpack-fp32/door": [False],
-    }
+    assert [name for name, row in edited.rows.items() if row["reused"] == [True]] == ["xnnpack-fp32/wall"]
 
 
 @pytest.mark.slow
@@ -88,9 +78,8 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner) -> N
     runner("--models", "tests.support.zoo", *words, "--cache", str(root))
     store = Store(root)
     found = [
-        {fact.place for name in made.lists for fact in store.facts(name) or ()}
-        for path in (root / "made").glob("*/*")
-        for made in store.made(path.name)
+        {fact.place for key in facts_of(path.name) for fact in store.facts(key) or ()}
+        for path in (root / "exports").glob("*/*")
     ]
     assert len(found) == 2
     backends = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,11 +51,10 @@ def ran(comparison: Comparison) -> Programs:
     if not cells:
         return Programs({}, ("programs: the base made none",))
     engines = freezing.engines_of(cells)
-    settings = dataclasses.replace(base.settings, reuse=comparison.reuse)
     words: dict[Cell, str] = {}
     lines, number = [], Counter[str]()
     with Runtime(base.toolchain.python, engines) as old, Runtime(head.toolchain.python, engines) as new:
-        for cell, exports in freezing.exported(cells, comparison.variations, settings):
+        for cell, exports in freezing.exported(cells, comparison.variations, base.settings, comparison.reuse):
             try:
                 programs = freezing.programs(cell, exports, old)
             except freezing.RefusedError as error:

@@ -205,9 +205,9 @@ class Relay:
         else:
             self.deal()
         try:
-            for (folder, key), content in answer.pop("entries", {}).items():
+            for key, content in answer.pop("entries", {}).items():
                 if content is not None:
-                    self.store.add(key, content, folder)
+                    self.store.add(key, content)
         except StoreError as error:
             self.answers.add({"error": f"a batch came back that cannot be kept: {error}"})
             return

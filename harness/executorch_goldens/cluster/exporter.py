@@ -18,14 +18,14 @@ from typing import Any
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.settings.exports import Machine, Settings
-from executorch_goldens.store.keys import different, digest
-from executorch_goldens.store.reuse import Lookup, Reuse, Wanted
+from executorch_goldens.store.keys import Ingredients, Wanted, digest, request
+from executorch_goldens.store.reuse import Lookup, Reuse
 from executorch_goldens.store.store import Store
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers.sweep import Sweep
 
 
-def settings_of(message: Mapping[str, Any], reuse: Reuse) -> Settings:
+def settings_of(message: Mapping[str, Any]) -> Settings:
     """Return the settings of the run, for this machine; the inverse of `cluster.sweep.message_of`."""
     machine = message["machine"]
     return Settings(
@@ -42,8 +42,16 @@ def settings_of(message: Mapping[str, Any], reuse: Reuse) -> Settings:
         machine=Machine(machine["capability"], machine["threads"], machine["onednn"], machine["environment"]),
         shortcuts=tuple(message["shortcuts"]),
         tolerances=message["tolerances"],
-        reuse=reuse,
     )
+
+
+def different(one: Ingredients, other: Ingredients) -> tuple[str, ...]:
+    """Return the names of the ingredients that two listings do not share.
+
+    >>> different((("python", "3.11"), ("capture", "0")), (("python", "3.12"), ("capture", "0")))
+    ('python',)
+    """
+    return tuple(sorted({name for name, _ in {*one} ^ {*other}}))
 
 
 class Exporter:
@@ -52,7 +60,7 @@ class Exporter:
     def __init__(self, message: Mapping[str, Any]) -> None:
         self.reuse = Reuse(Store(Path(message["store"])))
         self.reuse.open()
-        self.settings = settings_of(message, self.reuse)
+        self.settings = settings_of(message)
         self.targets = [Cell(target, "-") for target in message["targets"]]
         self.sweep: Sweep | None = None
         self.patches: dict[Cell, tuple[str, ...]] = {}
@@ -61,11 +69,11 @@ class Exporter:
         """Answer a batch: see `executorch_goldens.cluster.task.export_batch`."""
         wanted = [(Cell(*each["cell"]), Variation(*each["variation"]), ()) for each in batch["exports"]]
         for each, one in zip(batch["exports"], wanted, strict=True):
-            if digest(self.reuse.listing(self.settings, one)) != each["request"]:
+            if digest(request(self.settings, one)) != each["request"]:
                 return {"refused": self.differing(wanted[0], batch["listing"])}
         outcomes = list(self.outcomes(wanted))
         # A worker may be killed before it ends.
-        self.reuse.remember_files()
+        self.reuse.close()
         lookup = self.reuse.lookup(self.settings)
         return {"rows": [self.row(outcome, one, lookup) for outcome, one in outcomes]}
 
@@ -73,7 +81,7 @@ class Exporter:
         """Return the names of the ingredients of a batch's first export that are others here than in `listing`."""
         theirs = tuple((name, value) for name, value in listing)
         # Where the first is the same, one is that comes later.
-        return list(different(self.reuse.listing(self.settings, first), theirs)) or ["a target"]
+        return list(different(request(self.settings, first), theirs)) or ["a target"]
 
     def outcomes(self, wanted: Sequence[Wanted]) -> Iterator[tuple[Outcome, Wanted]]:
         """Yield stored results of the exports, then those of new exports."""
@@ -87,7 +95,7 @@ class Exporter:
             return
         if self.sweep is None:
             # No exports yet: it warms its templates up for the targets of the whole run.
-            self.sweep = Sweep(self.targets, (), self.settings, lasting=True)
+            self.sweep = Sweep(self.targets, (), self.settings, lasting=True, reuse=self.reuse)
             self.sweep.start()
         sweep = self.sweep
         # All of them first: the next export begins while the artifact of the one before is stored.
@@ -103,8 +111,7 @@ class Exporter:
     def row(self, outcome: Outcome, wanted: Wanted, lookup: Lookup) -> dict[str, Any]:
         """Return the data to send to the run beside the entry of the store."""
         casualty = outcome.result if isinstance(outcome.result, Casualty) else None
-        asked = digest(self.reuse.listing(self.settings, wanted))
-        made = lookup.answer(asked) if casualty is None else None
+        made = lookup.answer(digest(request(self.settings, wanted))) if casualty is None else None
         if casualty is None and made is None:
             # A failure of the moment (executorch_goldens.store.reuse): not kept, and so nothing to hand over.
             assert isinstance(outcome.result, Artifact)
@@ -112,7 +119,7 @@ class Exporter:
         return {
             "cell": [wanted[0].target, wanted[0].case],
             "variation": wanted[1].name,
-            "made": None if made is None else [made.key, made.lists],
+            "made": made,
             "casualty": None if casualty is None else [casualty.verdict, casualty.reason, casualty.log],
             "seconds": outcome.seconds,
             "peak_mb": outcome.peak_mb,

@@ -19,9 +19,9 @@ from typing import Any
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.cluster import PYTHON, WITH_DASK
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.keys import digest
+from executorch_goldens.store.facts import View
+from executorch_goldens.store.keys import digest, request
 from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.store.store import Made
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers.schedule import Job
 from executorch_goldens.workers.sweep import Ended, Sweep, SweepError
@@ -88,7 +88,7 @@ class ClusterSweep(Sweep):
     release
         That the workers must offer.
     cells, variations, settings
-        See `Sweep`; the settings have a store.
+        See `Sweep`.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class ClusterSweep(Sweep):
         cells: Sequence[Cell],
         variations: Sequence[Variation],
         settings: Settings,
+        reuse: Reuse,
     ) -> None:
         super().__init__(cells, variations, settings)
-        assert settings.reuse is not None
-        self.reuse: Reuse = settings.reuse
+        self.reuse: Reuse = reuse
         self.address = address
         self.release = release
         self.kept = 0
@@ -205,9 +205,7 @@ class ClusterSweep(Sweep):
             return
         rows = {(*row["cell"], row["variation"]): row for row in answer["rows"]}
         lookup = self.reuse.lookup(self.settings)
-        made = [
-            Made(key, tuple(lists)) for row in answer["rows"] if row["made"] for key, lists in [row["made"]]
-        ]
+        made = [row["made"] for row in answer["rows"] if row["made"] is not None]
         if (fact := next(filter(None, map(lookup.differing, made)), None)) is not None:
             # Its dependencies there differ from those here: no later batch of that worker's would fit, either.
             self.waiting[batch.number] = again = replace(batch, attempt=batch.attempt + 1)
@@ -215,23 +213,21 @@ class ClusterSweep(Sweep):
             requests.add({**self._message(again), "refuse": [answer["worker"], str(fact)]})
             return
         for job in batch.jobs:
-            ended = self._ended(job, rows[job.cell.target, job.cell.case, job.variation.name])
+            ended = self._ended(job, lookup.view, rows[job.cell.target, job.cell.case, job.variation.name])
             with self.changed:
                 self.results[job.cell].append(Ended(job.variation, ended))
                 self.changed.notify_all()
 
-    def _ended(self, job: Job, row: Mapping[str, Any]) -> Callable[[], Outcome]:
+    def _ended(self, job: Job, view: View, row: Mapping[str, Any]) -> Callable[[], Outcome]:
         """Return a reader of a job's outcome; raise SweepError where its entry does not match its key."""
         if row["casualty"] is not None:
             figures = (row["seconds"], row["peak_mb"], row["core_seconds"])
             casualty = Outcome(job.cell, job.variation.name, Casualty(*row["casualty"]), *figures)
             return lambda: casualty
-        key, lists = row["made"]
-        stored = self.reuse.accept(self.settings, self._wanted(job), Made(key, tuple(lists)))
-        if stored is None:
+        if self.reuse.store.content(row["made"]) is None:
             raise self._error(f"the result of {job} arrived damaged: run again")
         self.kept += 1
-        return stored
+        return self.reuse.stored(view, self._wanted(job), row["made"])
 
     def _message(self, batch: Batch, more: bool = False) -> dict[str, Any]:
         wanted = [self._wanted(job) for job in batch.jobs]
@@ -239,12 +235,12 @@ class ClusterSweep(Sweep):
             "batch": batch.number,
             "attempt": batch.attempt,
             "more": more,
-            "listing": self.reuse.listing(self.settings, wanted[0]),
+            "listing": request(self.settings, wanted[0]),
             "exports": [
                 {
                     "cell": [cell.target, cell.case],
                     "variation": [variation.hash_seed, variation.heap_seed],
-                    "request": digest(self.reuse.listing(self.settings, (cell, variation, patches))),
+                    "request": digest(request(self.settings, (cell, variation, patches))),
                 }
                 for cell, variation, patches in wanted
             ],

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.cluster import OFFER
-from executorch_goldens.store.store import Store
+from executorch_goldens.store.store import Store, facts_of
 from executorch_goldens.workers.worker import with_harness
 
 #: Code of the exporter.
@@ -87,7 +87,7 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
     Returns
     -------
     dict
-        Of ``rows``, one an export, and ``entries``, by folder and key what the store has of each; or of ``refused``,
+        Of ``rows``, one an export, and ``entries``, by key what the store has of each; or of ``refused``,
         the names of the ingredients that this machine does not share with the run; or of ``error``, what the harness
         could not do.
     """
@@ -115,11 +115,7 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
         _idle.start()
     store = Store(Path(offer["store"]))
     made = [row["made"] for row in answer.get("rows", ()) if row["made"] is not None]
-    names = [
-        *(("artifacts", key) for key, _ in made),
-        *(("lists", name) for _, lists in made for name in lists),
-    ]
-    entries = {each: store.content(each[1], each[0]) for each in names}
+    entries = {key: store.content(key) for key in (*made, *facts_of(*made))}
     return {**answer, "worker": get_worker().address, "entries": entries}
 
 

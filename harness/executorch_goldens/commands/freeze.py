@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +49,12 @@ def run(arguments: argparse.Namespace) -> int:
             "; pass --variations quick"
         )
     cells, reuse = chosen.cells, chosen.reuse()
-    settings = dataclasses.replace(chosen.settings, reuse=reuse)
     engines = freezing.engines_of(cells)
     if reuse is not None:
         reuse.open()
     refused = 0
-    with Writer(arguments.folder) as writer, Runtime(settings.interpreter, engines) as runtime:
-        for cell, exports in freezing.exported(cells, chosen.variations, settings):
+    with Writer(arguments.folder) as writer, Runtime(chosen.settings.interpreter, engines) as runtime:
+        for cell, exports in freezing.exported(cells, chosen.variations, chosen.settings, reuse):
             try:
                 programs = freezing.programs(cell, exports, runtime)
                 writer.add(cell, [outcome.variation for outcome in exports.outcomes], programs)
@@ -70,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"frozen: {cell}: {names}", flush=True)
         if not writer.cells:
             raise CommandError(f"{arguments.folder} was not written: no cell could be frozen")
-        writer.finish(chosen.release.stack(), settings.patches)
+        writer.finish(chosen.release.stack(), chosen.settings.patches)
     if reuse is not None:
         reuse.close()
     print(f"{count(len(writer.cells), 'cell')} frozen, {refused} refused: {arguments.folder}")

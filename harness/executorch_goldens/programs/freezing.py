@@ -31,6 +31,7 @@ from executorch_goldens.programs.format import (
 from executorch_goldens.programs.record import FOLDER, RECORDER, Call, Record, of_call
 from executorch_goldens.programs.running import Runtime
 from executorch_goldens.settings.exports import Settings
+from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.variations import Variation
 from executorch_goldens.workers.sweep import Sweep
 
@@ -58,7 +59,7 @@ def engines_of(cells: Sequence[Cell]) -> list[str]:
 
 
 def exported(
-    cells: Sequence[Cell], variations: Sequence[Variation], settings: Settings
+    cells: Sequence[Cell], variations: Sequence[Variation], settings: Settings, reuse: Reuse | None
 ) -> Iterator[tuple[Cell, Exported]]:
     """Export `cells` under each of `variations`; yield them in their order.
 
@@ -66,14 +67,14 @@ def exported(
     others are exported, or reused, as in any run.
     """
     first, *others = variations
-    recording = replace(settings, observer=RECORDER, reuse=None)
+    recording = replace(settings, observer=RECORDER)
     with tempfile.TemporaryDirectory(prefix="goldens-records-") as name, _variable(FOLDER, name):
         folder = Path(name)
         with Sweep(cells, (first,), recording) as recorded:
             for cell in cells:
                 while not recorded.ready(cell, LOOK):
                     pass
-            with Sweep(cells, others, settings) as repeated:
+            with Sweep(cells, others, settings, reuse=reuse) as repeated:
                 for cell in cells:
                     outcomes = (*recorded.outcomes(cell), *repeated.outcomes(cell))
                     yield cell, Exported(outcomes, Record.read(folder, cell))

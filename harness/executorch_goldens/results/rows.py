@@ -94,10 +94,9 @@ class Results:
         judged: Verdict,
         outcomes: Sequence[Outcome],
         accuracy: Accuracy | None,
-        error: str = "",
         not_judged: str = "",
     ) -> None:
-        """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict.
+        """Append the cell's line to results.jsonl.
 
         Parameters
         ----------
@@ -117,10 +116,10 @@ class Results:
             "pte_sha256": _digest(outcomes),
             **_measured(accuracy),
             "not_judged": not_judged,
-            "reason": error or judged.reason,
+            "reason": judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,
-            "accepted": judged.accepted and not error,
+            "accepted": judged.accepted,
             "pass": judged.divergence.name if judged.divergence else None,
             "factor": judged.attribution.factor if judged.attribution else None,
         }

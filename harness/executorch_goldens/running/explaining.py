@@ -287,12 +287,13 @@ class Explainer:
         self, cell: Cell, variations: Sequence[Variation], tick: Callable[[], None], **changed: Any
     ) -> Sequence[Outcome]:
         """Export a cell with changed settings, in templates that are warm from the second time on."""
-        settings = dataclasses.replace(self.settings, reuse=None)
         try:
             if self._sweep is None:
-                self._sweep = Sweep([], self.plan.variations, settings, lasting=True, targets=self.targets)
+                self._sweep = Sweep(
+                    [], self.plan.variations, self.settings, lasting=True, targets=self.targets
+                )
                 self._sweep.start()
-            return self._sweep.again(cell, variations, dataclasses.replace(settings, **changed), tick)
+            return self._sweep.again(cell, variations, dataclasses.replace(self.settings, **changed), tick)
         except BaseException:
             # What is under way is not waited for, and a sweep that failed makes nothing more.
             self._stop()

@@ -89,7 +89,7 @@ class Run:
         self.standby = standby
         self.release = plan.release
         self.reuse = plan.reuse()
-        self.settings = dataclasses.replace(plan.settings, reuse=self.reuse)
+        self.settings = plan.settings
         self.judge = Judge(
             plan.root,
             plan.expectations,
@@ -152,10 +152,12 @@ class Run:
                 targets=targets,
                 standby=self.standby,
                 beside=plan.beside,
+                reuse=self.reuse,
             )
         else:
+            assert self.reuse is not None
             self.sweep = ClusterSweep(
-                asked.cluster, plan.release.version, cells, plan.variations, self.settings
+                asked.cluster, plan.release.version, cells, plan.variations, self.settings, self.reuse
             )
         self.sweep.start()
 
@@ -206,8 +208,6 @@ class Run:
         ------
         SweepError
             When the harness itself could not export; no further cell will do better.
-        ReuseError
-            When what the cache had of the cell is not what an export makes now.
         GoldenError
             When its golden, or what is kept of it, cannot be written.
         """
@@ -260,14 +260,9 @@ class Run:
         return judged
 
     def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
-        """Write the result of a cell; raise `ReuseError` where its cache entry is wrong."""
-        wrong = self.reuse.error_of(judged.cell) if self.reuse is not None else None
+        """Write the result of a cell."""
         cell = judged.cell
-        self.results.note(
-            judged, outcomes, self.accuracies.get(cell), str(wrong or ""), self.not_judged.get(cell, "")
-        )
-        if wrong is not None:
-            raise wrong
+        self.results.note(judged, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
 
     def _propose(self, judged: Verdict, found: Judged, outcome: Outcome) -> None:
         """Write the cell's golden-to-be; none from too few variations."""

@@ -98,7 +98,7 @@ def made(cell: Cell, settings: Settings, tried: Sequence[Build]) -> Iterator[tup
     for (capability, onednn, threads), same in itertools.groupby(tried, _kernels):
         machine = replace(settings.machine, capability=capability, onednn=onednn, threads=threads)
         further: dict[Cell, Sequence[str]] = {}
-        of_machine = replace(settings, patches=(), execute=False, reuse=None, machine=machine)
+        of_machine = replace(settings, patches=(), execute=False, machine=machine)
         # One template serves both: patches are installed in what it forks.
         with Sweep([cell], (), of_machine, lasting=True, further_patches=further) as sweep:
             for build in same:

@@ -207,12 +207,10 @@ def run_request(request: dict[str, Any]) -> None:
     if recorder is not None and request["record"] is not None:
         # This run has made everything in these folders.
         own = (request["cwd"], Path(request["result"]).parent)
-        recorder.begin(Path(f"{request['record']}.forked"), map(str, own), afresh=BEFORE is not None)
+        recorder.begin(Path(request["record"]), map(str, own), BEFORE)
     os.chdir(request["cwd"])
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
     case = requested_case(request)
-    if recorder is not None:
-        recorder.made_by(case.build)
     named = {*patches.PATCHES, *(point.name for point in extensions.points(extensions.PATCHES))}
     if request["models"] and not set(request["patches"]) <= named:
         # A module with cases that are not this one registers it.
@@ -231,7 +229,7 @@ def run_request(request: dict[str, Any]) -> None:
     )
     write_artifact(Path(request["result"]), artifact)
     if recorder is not None and request["record"] is not None:
-        recorder.write(Path(request["record"]), BEFORE)
+        recorder.end()
 
 
 def write_artifact(result: Path, artifact: Artifact) -> None:
@@ -389,7 +387,8 @@ def serve_group(
     perturb(options.heap_seed)
     if RECORDER is not None:
         BEFORE = str(Path(options.records) / f"{os.getpid()}.json")
-        RECORDER.write(Path(BEFORE))
+        RECORDER.begin(Path(BEFORE))
+        RECORDER.end()
     template = Template(requests, options.answers, fork_child(options.answers, options.threads))
     ready()
     template.serve()

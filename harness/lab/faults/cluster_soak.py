@@ -115,7 +115,7 @@ class Cluster:
     def forget(self) -> None:
         """Empty the stores: cached exports would not be made again."""
         for store in self.place.folder.glob("store*"):
-            for entry in store.glob("artifacts/*/*"):
+            for entry in store.glob("exports/*/*"):
                 entry.unlink(missing_ok=True)
 
     def below_nanny(self, worker: Member) -> int:
@@ -256,9 +256,7 @@ class ClusterSoak:
 
     def _lose_scheduler(self, run: subprocess.Popen[str], said: str) -> None:
         """Kill the scheduler in the middle of a run, which is one error; workers without one end by themselves."""
-        until(
-            lambda: any(self.place.store.glob("artifacts/*/*")) or run.poll() is not None, "no export comes"
-        )
+        until(lambda: any(self.place.store.glob("exports/*/*")) or run.poll() is not None, "no export comes")
         self.cluster.scheduler.kill()
         ended = self.place.finish(run)
         if ended.code == 0:

@@ -73,7 +73,7 @@ def run_and_merge(place: Place) -> None:
 
 
 def one_store(place: Place) -> None:
-    """Let three runs fill one store, and empty it: it may have as much as two exports take."""
+    """Let three runs fill one store, which may have as much as two exports take: what is used stays."""
     place.go_on()
     modules = place.folder / "modules"
     modules.mkdir()

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from executorch_goldens import releases
-from executorch_goldens.artifact import Cell, Failure, Lowered
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.compiling import golden as compiled
 from executorch_goldens.compiling.golden import CONTENTS, CompiledGoldenError
 from executorch_goldens.compiling.verdicts import judge as judge_compiled
@@ -38,7 +38,7 @@ from executorch_goldens.review.rejections import RejectionError, Rejections
 from executorch_goldens.review.summary import Summary
 from executorch_goldens.running import core
 from executorch_goldens.settings import config
-from executorch_goldens.store.store import Store, StoreError, _head
+from executorch_goldens.store.store import Store, StoreError, signed
 from executorch_goldens.structure import compare
 from executorch_goldens.structure.outline import outline
 from executorch_goldens.workers import seconds
@@ -298,8 +298,8 @@ def rejections() -> list[bytes]:
     ]
 
 
-#: A key of the store: a SHA-256.
-KEY = "0" * 64
+#: A key of the store.
+KEY = f"exports/{'0' * 64}/{'0' * 64}"
 
 
 def store_entries() -> list[bytes]:
@@ -309,16 +309,15 @@ def store_entries() -> list[bytes]:
 
 def read_entry(data: bytes, folder: Path) -> None:
     """Read an entry with a digest that fits."""
-    read_whole_entry(b"".join((_head(KEY, packed := zlib.compress(data, 1)), packed)), folder)
+    read_whole_entry(signed(KEY, zlib.compress(data, 1)), folder)
 
 
 def read_whole_entry(data: bytes, folder: Path) -> None:
     store = Store(folder / "store")
-    store.open()
     store.add(KEY, data)
-    store.is_sound(KEY)
-    if (kept := store.get(KEY)) is not None:
-        use_artifact(kept.artifact.result)
+    outcome = store.get(KEY, Cell("tosa-fp", "a"), "seed0-heap0")
+    if outcome is not None and isinstance(outcome.result, Artifact):
+        use_artifact(outcome.result.result)
 
 
 def use_artifact(result: Lowered | Failure) -> None:
@@ -332,7 +331,7 @@ def use_artifact(result: Lowered | Failure) -> None:
 
 
 def whole_entries() -> list[bytes]:
-    return [_head(KEY, packed := zlib.compress(data)) + packed for data in store_entries()]
+    return [signed(KEY, zlib.compress(data)) for data in store_entries()]
 
 
 def shard_files() -> list[bytes]:

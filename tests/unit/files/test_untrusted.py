@@ -37,7 +37,7 @@ from tests import DATA, GOLDENS
 RESULTS = DATA / "report_results" / "stock"
 GOLDEN = GOLDENS / "1.4.1" / "tosa-fp" / "linear"
 #: A key of the store.
-KEY = "0" * 64
+KEY = f"exports/{'0' * 64}/{'0' * 64}"
 
 NAMES = (
     *(
@@ -126,10 +126,9 @@ def test_a_proposal_is_of_a_release_and_a_cell(shard: Path) -> None:
         Proposal.read(file)
 
 
-def test_a_key_of_the_store_is_a_digest(tmp_path: Path) -> None:
+def test_a_key_of_the_store_is_of_digests(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    store.open()
-    for act in (store.holds, store.get, store.content, lambda key: store.add(key, b"x")):
+    for act in (store.facts, store.content, store.answers, lambda key: store.add(key, b"x")):
         with pytest.raises(StoreError, match="which is no key"):
             act("../../../outside")
     assert not (tmp_path / "outside").exists()
@@ -207,19 +206,14 @@ def test_json_nests_so_deep_and_no_deeper(text: str) -> None:
     untrusted.json_of("[" * 64 + "]" * 64)
 
 
-def entry(content: bytes) -> bytes:
-    return storage._head(KEY, content) + content
-
-
-def test_an_entry_that_unpacks_to_more_than_an_entry_is_refused(
+def test_an_entry_that_unpacks_to_more_than_an_entry_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "LARGEST", 1 << 20)
     store = Store(tmp_path / "store")
-    store.open()
-    store.add(KEY, entry(zlib.compress(bytes(1 << 24))))
-    with pytest.raises(StoreError, match="has more than 1,048,576 bytes"):
-        store.get(KEY)
+    store.add(KEY, storage.signed(KEY, zlib.compress(bytes(1 << 24))))
+    assert store.get(KEY, Cell("tosa-fp", "linear"), "seed0-heap0") is None
+    assert store.damaged == [KEY]
 
 
 def archive(folder: Path, *members: tuple[str, bytes]) -> Path:
@@ -276,16 +270,14 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
     ran = tmp_path / "ran"
     bomb = pickle.dumps(Bomb(ran))
     store = Store(tmp_path / "store")
-    store.open()
-    store.add(KEY, entry(zlib.compress(bomb)))
-    store.add("1" * 64, bomb)
+    store.add(KEY, storage.signed(KEY, zlib.compress(bomb)))
+    store.add(f"facts/{'1' * 64}", bomb)
     cell = archive(tmp_path / "cell", ("0.actual.npy", array((1,), bomb, "|O")))
     for file in (shard / "run.json", shard / results.FILE, recorded / "tosa-fp" / "linear" / golden.MANIFEST):
         file.write_bytes(bomb)
     place = shard / "tosa-fp" / "two-delegates"
     (place / "proposal.json").write_bytes(bomb)
     for read in (
-        lambda: store.get(KEY),
         lambda: Evidence.read(cell),
         lambda: Provenance.read(shard),
         lambda: results.read(shard / results.FILE),
@@ -294,7 +286,8 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
     ):
         with pytest.raises(HarnessError):
             read()
-    assert store.get("1" * 64) is None
+    assert store.get(KEY, Cell("tosa-fp", "linear"), "seed0-heap0") is None
+    assert store.facts(f"facts/{'1' * 64}") is None
     assert not ran.exists()
 
 
