@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 #: Folders of tests, that of the longest files first: processes that run files side by side end together.
-ORDER = ("exports", "runs", "commands", "lab", "unit")
+ORDER = ("plugins", "exports", "runs", "commands", "lab", "unit")
 #: The folder whose tests are all slow: they prove the instruments, which no user installs.
 LAB = TESTS / "lab"
 

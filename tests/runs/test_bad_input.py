@@ -122,7 +122,6 @@ def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], f
         (["--export-memory", "9999999999T"], ["'9999999999T'", "of at least 1"]),
         (["--cache=on", "--cache-verify", "0%"], ["'0%'", "5%:SEED"]),
         (["--cache-verify", "5%", "--cache=fill"], ["--cache-verify", "pass --cache on"]),
-        (["--cluster", "tcp://127.0.0.1:1", "--cache=off"], ["--cluster", "leave --cache off out"]),
         (
             ["--cache=on", "--cache-dir", "/dev/null"],
             ["the cache /dev/null", "cannot be written", "--cache-dir DIR"],

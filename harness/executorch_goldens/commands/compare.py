@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import variations
+from executorch_goldens import plugins, variations
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.waits import saying
@@ -28,7 +28,7 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 EXAMPLES = """\
 examples:
   goldens compare 1.4.1 1.5.1
-  goldens compare 1.4.1 1.5.1 --programs --html build/upgrade.html
+  goldens compare 1.4.1 1.5.1 --html build/upgrade.html
   goldens compare 1.5.1 "1.5.1 + ../executorch" --pass RewriteConvPass
   goldens compare "1.5.1 + ../executorch@main" "1.5.1 + ../executorch" --markdown
   goldens compare 1.5.1 "1.5.1 + torch==2.15.0" --cell 'xnnpack-*/*'
@@ -79,9 +79,6 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--allow", default="", metavar="renames,order", help="differences that do not make the exit code 1"
     )
-    parser.add_argument(
-        "--programs", action="store_true", help="also run the base's programs in the runtime of the head"
-    )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a report with a page for each cell")
@@ -91,6 +88,7 @@ def add_to(subparsers: Any) -> None:
         "--cache", choices=("on", "off"), default="on", help="reuse earlier exports (default: %(default)s)"
     )
     share(parser.add_argument, "--sweeps", help=f"where results go (default: below {FOLDER})")
+    plugins.add_options("compare", parser.add_argument)
     parser.set_defaults(run=run)
 
 
@@ -129,7 +127,6 @@ def compare(
     kinds: Sequence[str],
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
-    from executorch_goldens.against import programs
     from executorch_goldens.against.making import RESULTS, Comparison, changed_by
     from executorch_goldens.against.page import Page
     from executorch_goldens.against.sides import Sides
@@ -161,8 +158,8 @@ def compare(
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True)
     if arguments.of_pass and not comparison.found:
         raise changes_nothing(arguments.of_pass, passes(sides.cells, _root(sides)))
-    ran = programs.ran(comparison) if arguments.programs else None
-    page = Page(comparison, kinds, ran)
+    columns = [column(comparison) for column, _, _ in plugins.asked("compare", arguments)]
+    page = Page(comparison, kinds, columns)
     with saying("grouping by cause"):
         lines = (
             [json.dumps(page.as_json(), indent=1)]
@@ -176,7 +173,7 @@ def compare(
         print(said, file=sys.stderr)
         if not written:
             return ERROR
-    return DIFFERENT if page.differs or (ran is not None and not ran.are_right) else SAME
+    return SAME if not page.differs and all(column.is_right for column in columns) else DIFFERENT
 
 
 def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:

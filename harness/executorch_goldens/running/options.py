@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+from executorch_goldens import plugins
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.judging.updating import FEWER, UPDATE, Updating
+from executorch_goldens.running.additions import Addition
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import SHARED, amount
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
@@ -38,7 +40,8 @@ RECORD = "recording"
 EXPORT = "exporting"
 CACHE = "exports of earlier runs"
 DIAGNOSE = "reporting"
-GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE)
+PLUGINS = "plugins"
+GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE, PLUGINS)
 
 #: Of syrupy: pytest has them, and ``goldens run --help`` lists them.
 SYRUPYS: Mapping[str, dict[str, Any]] = {
@@ -112,6 +115,8 @@ class Options:
         See `executorch_goldens.settings.config.Config`.
     called
         The words of the command that a person typed.
+    additions
+        The options of plugins that it has.
     """
 
     models: Annotated[tuple[str, ...], _option("--models", SELECT, key="models")] = ()
@@ -196,15 +201,6 @@ class Options:
 
     toolchain: Annotated[str | None, _option("--toolchain", EXPORT)] = None
     jobs: Annotated[int | None, _option("--jobs", EXPORT, key="jobs")] = None
-    cluster: Annotated[
-        str | None,
-        _option(
-            "--cluster",
-            EXPORT,
-            "export on the workers of a Dask scheduler; artifacts come back through the cache",
-            metavar="tcp://HOST:PORT",
-        ),
-    ] = None
     export_timeout: Annotated[
         float,
         _option(
@@ -297,8 +293,7 @@ class Options:
         _option(
             "--explain",
             DIAGNOSE,
-            f"diagnose failures by further exports: for {EXPLAINED['some']:g} s, or of all cells, then with the pass "
-            "that made each operator (default: some)",
+            f"diagnose failures by further exports: for {EXPLAINED['some']:g} s, or of all cells (default: some)",
             choices=tuple(EXPLAINED),
         ),
     ] = "some"
@@ -319,6 +314,7 @@ class Options:
     budgets: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     allow: tuple[str, ...] = ()
     called: tuple[str, ...] = ("goldens", "run")
+    additions: tuple[Addition, ...] = ()
 
     @property
     def updating(self) -> bool:
@@ -336,14 +332,14 @@ class Options:
         return CACHES[self.cache][1]
 
     @property
+    def elsewhere(self) -> Addition | None:
+        """What makes the exports elsewhere; None where they are made on this machine."""
+        return next((each for each in self.additions if each.place), None)
+
+    @property
     def budget(self) -> float:
         """The seconds that further exports may take after the last cell."""
         return EXPLAINED[self.explain]
-
-    @property
-    def origins(self) -> bool:
-        """True if exports record the pass that made each operator, beside the results."""
-        return self.explain == "all"
 
 
 #: The options, by the field of `Options` that each says.
@@ -376,6 +372,8 @@ def add_to(adders: Mapping[str, Adder], every: bool = True, names: Collection[st
         # No default: given options are distinguished from those left out.
         stated = {**option.how, "dest": field}
         _add(adders[option.group], option.name, stated, every or option.first)
+    if names is None:
+        plugins.add_options("run", adders[PLUGINS])
 
 
 def add_syrupys(adders: Mapping[str, Adder], every: bool = True) -> None:
@@ -409,8 +407,9 @@ def read(arguments: argparse.Namespace, words: Sequence[str]) -> Options:
         allow=repository.allow,
         cache_named=bool(_of(arguments, "cache")),
         called=tuple(shlex.split(_of(arguments, "called_as") or "")) or ("python", "-m", "pytest", *words),
+        additions=tuple(addition(name, value) for addition, name, value in plugins.asked("run", arguments)),
     )
-    if options.cluster is not None and not _of(arguments, "cache"):
+    if options.elsewhere is not None and not _of(arguments, "cache"):
         options = dataclasses.replace(options, cache="on", cache_named=True)
     _require_agreeing(options)
     return options
@@ -443,7 +442,7 @@ def _require_agreeing(options: Options) -> None:
             f"--cache-verify makes some of the exports again that are taken, and --cache {options.cache} takes none: "
             "pass --cache on"
         )
-    if options.cluster is not None and options.cache != "on":
+    if options.elsewhere is not None and options.cache != "on":
         raise UsageError(
-            f"--cluster brings artifacts back through the cache: leave --cache {options.cache} out"
+            f"{options.elsewhere.option} brings artifacts back through the cache: leave --cache {options.cache} out"
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import patches, variations
-from executorch_goldens.artifact import ORIGINS, Cell
+from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
@@ -121,7 +121,7 @@ class Plan:
             yield f"shard:      {asked.shard}, of {count(len(self.asked), 'cell')}"
         yield f"variations: {' '.join(variation.name for variation in self.variations)}"
         yield f"patches:    {', '.join(self.settings.patches) or 'none'}"
-        where = asked.cluster or f"{self.settings.jobs} at a time"
+        where = asked.elsewhere.place if asked.elsewhere else f"{self.settings.jobs} at a time"
         yield f"exports:    {len(cells) * len(self.variations)}, {where}; {self._cost(cells)}"
         yield f"cache:      {asked.cache}, {asked.cache_dir}"
         yield f"results:    {asked.sweeps / self.release.version}"
@@ -172,6 +172,8 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     installed = Installed.probe(interpreter)
     listed = list_zoo(options.models, again)
     zoo, settings = _settings(options, toolchain, listed)
+    for addition in options.additions:
+        settings = addition.settings(settings)
     goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.adopting, options.updating)
     release = _with_own_defects(release, goldens)
@@ -238,7 +240,6 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
         limit=options.export_timeout,
         memory=options.export_memory,
         isolation=options.isolation,
-        capture=ORIGINS if options.origins else 0,
         shortcuts=fit.those("shortcut", fit.shortcuts),
         tolerances=options.tolerances,
         modules=listed.modules,
