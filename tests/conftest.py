@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 #: Folders of tests, that of the longest files first: processes that run files side by side end together.
-ORDER = ("exports", "runs", "commands", "unit")
+ORDER = ("plugins", "exports", "runs", "commands", "unit")
 
 
 def place(item: pytest.Item) -> int:

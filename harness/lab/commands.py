@@ -7,10 +7,14 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 
-from executorch_goldens.cli import COMMANDS, MODULES
+from executorch_goldens import cli, plugins
 from executorch_goldens.files import markdown
 from lab.pages import Part
 
+#: The commands of the core, and then those of plugins.
+COMMANDS = cli.COMMANDS | {
+    name: command.help for each in plugins.load().values() for name, command in each.commands.items()
+}
 #: Arguments whose default follows the machine: the page does not show it.
 OF_MACHINES = ("jobs", "cache_dir")
 
@@ -53,7 +57,7 @@ def section(name: str) -> Iterator[str]:
 def parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of a subcommand."""
     subparsers = argparse.ArgumentParser(prog="goldens").add_subparsers()
-    import_module(MODULES[name]).add_to(subparsers)
+    import_module((cli.MODULES | plugins.commands(cli.MODULES))[name]).add_to(subparsers)
     found: argparse.ArgumentParser = subparsers.choices[name]
     return found
 

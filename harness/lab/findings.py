@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from executorch_goldens.repro import alone
 from executorch_goldens.settings.exports import cores
+from executorch_goldens_plugins.repro import alone
 from lab import DOCS, GOLDENS, pages, threads
 from lab.pages import Part
 

@@ -28,8 +28,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 
-from executorch_goldens import extensions
-from executorch_goldens.cli import COMMANDS, MODULES
+from executorch_goldens import cli, extensions, plugins
 from executorch_goldens.commands.run import PYTEST
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
@@ -48,12 +47,14 @@ DOCS = REPOSITORY / "docs"
 LAB_DOCS = REPOSITORY / "harness" / "lab" / "docs"
 INDEX = DOCS / "README.md"
 #: The folders of pages that have an index; the lab's are those about the harness itself.
-INDEXED = (DOCS, LAB_DOCS)
+INDEXED = (DOCS, LAB_DOCS, DOCS / "plugins")
 PAGES = (
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(DOCS.rglob("*.md")),
     *sorted(LAB_DOCS.rglob("*.md")),
 )
+#: The commands of the core and of plugins, with their modules.
+MODULES = cli.MODULES | plugins.commands(cli.MODULES)
 #: The long form of ``goldens run`` in pages.
 LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
 #: The cell of the model that the tutorial makes.
@@ -421,7 +422,7 @@ def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
         for name in re.findall(r"`nox -s \"?([\w]+)", text):
             assert name in known, f"{page.name}: nox -s {name}"
         for name in re.findall(r"`goldens (\w+)", text):
-            assert name in COMMANDS, f"{page.name}: goldens {name}"
+            assert name in MODULES, f"{page.name}: goldens {name}"
         for name in re.findall(r"nox -s \"?lab(?:\([\d.]+\)\")? -- ([\w-]+)", text):
             assert name in INSTRUMENTS, f"{page.name}: nox -s lab -- {name}"
 

@@ -22,7 +22,10 @@ from tests.support.runner import DROPPED
 pytestmark = pytest.mark.slow
 
 #: The sources of the wheel.
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "harness/executorch_goldens")
+SOURCES = (
+    *("pyproject.toml", "README.md", "LICENSE"),
+    *("harness/executorch_goldens", "harness/executorch_goldens_plugins"),
+)
 #: The cell that is first recorded.
 CELL = "tosa-fp/wake-word"
 #: Prints the module that is imported, and the requirement that `init` writes.
@@ -92,9 +95,13 @@ def call(environment: Path, tmp_path: Path) -> Call:
     return called
 
 
-def test_it_has_every_file_of_the_package(wheel: Path) -> None:
-    files = (REPOSITORY / "harness").glob("executorch_goldens/**/*.*")
-    there = {str(file.relative_to(REPOSITORY / "harness")) for file in files if file.suffix != ".pyc"}
+def test_it_has_every_file_of_the_packages(wheel: Path) -> None:
+    files = (REPOSITORY / "harness").glob("executorch_goldens*/**/*.*")
+    there = {
+        str(file.relative_to(REPOSITORY / "harness"))
+        for file in files
+        if file.suffix != ".pyc" and ".egg-info" not in file.parent.suffix
+    }
     with zipfile.ZipFile(wheel) as archive:
         assert sorted(there - set(archive.namelist())) == []
 

@@ -112,7 +112,6 @@ def test_what_a_run_cannot_do_is_named_with_what_it_can(asked: dict[str, Any], f
         (["--jobs", "0"], ["'0'", "at least 1"]),
         (["--jobs", "many"], ["'many'", "at least 1"]),
         (["--cache", "fill"], ["'fill' is neither on nor off", "./fill"]),
-        (["--cluster", "tcp://127.0.0.1:1", "--cache=off"], ["--cluster", "leave --cache off out"]),
         (["--cache", "/dev/null"], ["the cache /dev/null", "cannot be written", "--cache DIR"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",

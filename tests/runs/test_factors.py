@@ -162,19 +162,6 @@ def test_cells_that_agree_have_no_factor(runner: Runner) -> None:
     assert "follows" not in finished.output
 
 
-def test_no_factor_is_sought_on_a_cluster_and_the_message_says_so(runner: Runner) -> None:
-    runner.answers({"alpha": ARTIFACTS})
-    finished = runner(
-        *("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4"),
-        *("--cluster", "tcp://127.0.0.1:1", "--cache", str(runner.folder / "store")),
-    )
-    assert (
-        "\n  the factor it follows is not sought on a cluster: run the cell without --cluster\n"
-        in finished.output
-    )
-    assert finished.rows["tosa-fp/alpha"]["factor"] is None
-
-
 @pytest.mark.parametrize(("explain", "factor"), [("off", None), ("some", "hash seed")])
 def test_the_factor_is_sought_unless_nothing_is_to_be_explained(
     runner: Runner, explain: str, factor: str | None

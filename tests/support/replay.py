@@ -114,7 +114,6 @@ def pytest_configure() -> None:
     """Replace the sweep of this process, and the known defects of its release."""
     executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
     executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
-    executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
     if known:
         executorch_goldens.judging.known.in_root = lambda release, goldens: replace(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import variations
+from executorch_goldens import plugins, variations
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.waits import saying
@@ -26,7 +26,7 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 EXAMPLES = """\
 examples:
   goldens compare 1.4.1 1.5.1
-  goldens compare 1.4.1 1.5.1 --programs
+  goldens compare 1.4.1 1.5.1
   goldens compare 1.5.1 "1.5.1 + ../executorch" --pass RewriteConvPass
   goldens compare "1.5.1 + ../executorch@main" "1.5.1 + ../executorch" --markdown
   goldens compare 1.5.1 "1.5.1 + torch==2.15.0" --cell 'xnnpack-*/*'
@@ -77,9 +77,6 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--allow", default="", metavar="renames,order", help="differences that do not make the exit code 1"
     )
-    parser.add_argument(
-        "--programs", action="store_true", help="also run the base's programs in the runtime of the head"
-    )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     parser.add_argument("--json", action="store_true", help="print JSON")
     share(parser.add_argument, "--jobs", default=cores())
@@ -88,6 +85,7 @@ def add_to(subparsers: Any) -> None:
         "--cache", choices=("on", "off"), default="on", help="reuse earlier exports (default: %(default)s)"
     )
     share(parser.add_argument, "--sweeps", help=f"where results go (default: below {FOLDER})")
+    plugins.add_options("compare", parser.add_argument)
     parser.set_defaults(run=run)
 
 
@@ -122,7 +120,6 @@ def compare(
     kinds: Sequence[str],
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
-    from executorch_goldens.against import programs
     from executorch_goldens.against.making import RESULTS, Comparison, changed_by
     from executorch_goldens.against.page import Page
     from executorch_goldens.against.sides import Sides
@@ -154,8 +151,8 @@ def compare(
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True)
     if arguments.of_pass and not comparison.found:
         raise changes_nothing(arguments.of_pass, passes(sides.cells, _root(sides)))
-    ran = programs.ran(comparison) if arguments.programs else None
-    page = Page(comparison, kinds, ran)
+    columns = [column(comparison) for column, _, _ in plugins.asked("compare", arguments)]
+    page = Page(comparison, kinds, columns)
     with saying("grouping by cause"):
         lines = (
             [json.dumps(page.as_json(), indent=1)]
@@ -165,7 +162,7 @@ def compare(
     print("\n".join(lines))
     report = ("goldens", "report", comparison.folder / RESULTS, "--goldens", comparison.artifacts)
     say(f"report: {shlex.join([*map(str, report), '--html', 'report.html'])}")
-    return DIFFERENT if page.differs or (ran is not None and not ran.are_right) else SAME
+    return SAME if not page.differs and all(column.is_right for column in columns) else DIFFERENT
 
 
 def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:

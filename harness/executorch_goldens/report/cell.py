@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.artifact import DELEGATE
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.quantities import BETTER, OTHER, WORSE, may_be_better, measured, sqnr
@@ -13,12 +12,10 @@ from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.report import operators, passes, tensors
 from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.report.hunks import Hunk, hunks
-from executorch_goldens.report.operators import REMOVED, Listing, Row
+from executorch_goldens.report.operators import Listing
 from executorch_goldens.report.passes import Step
 from executorch_goldens.report.tensors import Error, Shown
-from executorch_goldens.results import origins
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.results.origins import Origins
 from executorch_goldens.review import benign
 from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.review.groups import Group, Member
@@ -68,8 +65,6 @@ class Page:
         Outputs and values beyond their tolerance; constants that differ.
     changes
         The differences of the artifacts, of the kinds that a review knows.
-    origins
-        Of the second artifact; None where the run has not recorded them.
     defect
         The declared defect of the cell; empty for none.
     rejected
@@ -89,16 +84,8 @@ class Page:
     failing: Sequence[Shown] = ()
     tensors: Sequence[Shown] = ()
     changes: Sequence[str] = ()
-    origins: Origins | None = None
     defect: str = ""
     rejected: str = ""
-
-    def origin(self, listing: Listing, row: Row) -> str:
-        """Return the pass that made an operator of the second artifact, and those that converted it; may be empty."""
-        if self.origins is None or row.state == REMOVED:
-            return ""
-        _, _, value = row.label.partition(" ")
-        return self.origins.of(int(listing.delegate.removeprefix(DELEGATE)), value)
 
     @property
     def more(self) -> int:
@@ -137,7 +124,7 @@ class Page:
 
 
 def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
-    """Return the page of a cell with its cause; raise the errors of its evidence and origins."""
+    """Return the page of a cell with its cause; raise the errors of its evidence."""
     defect, rejected = gathered.defect(found), gathered.rejection(found)
     evidence = found.evidence()
     labels = found.labels(evidence)
@@ -176,7 +163,6 @@ def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
         rejected=rejected,
         failing=departing,
         tensors=list(tensors.constants(listings, labels, evidence)),
-        origins=origins.read(found.folder, "" if labels == found.sides else labels[1]),
         changes=[edit.of_cell(detail) for edit, detail in member.edits.items()],
     )
 

@@ -3,8 +3,7 @@
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
 ``proposal.json`` beside these what the cell would be recorded as (`results.proposals`), ``evidence.json`` what
-else a report shows of it (`results.evidence`). A run with ``--explain all`` leaves ``origins.json`` of every cell
-(`executorch_goldens.results.origins`).
+else a report shows of it (`results.evidence`). What options of plugins leave of any cell is in a folder of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
-from executorch_goldens.results import evidence, origins, proposals
+from executorch_goldens.results import evidence, proposals
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.workers.seconds import Remembered
@@ -41,6 +40,8 @@ JUNIT = "junit.xml"
 
 #: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
+#: Folder below a cell's for what options of plugins leave (`running.additions.Addition.judged`).
+OF_PLUGINS = "plugins"
 #: Logs of exports in which the harness itself failed, in the folder of a cell.
 LOGS = "log-*.txt"
 
@@ -200,7 +201,7 @@ class Results:
             log.unlink()
         proposals.discard(folder)
         evidence.discard(folder)
-        origins.discard(folder)
+        shutil.rmtree(folder / OF_PLUGINS, ignore_errors=True)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
@@ -288,7 +289,7 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
     """Return whether files of a row's cell are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
-    return (row["verdict"] != "stable" and not row["recorded"]) or (folder / origins.FILE).is_file()
+    return (row["verdict"] != "stable" and not row["recorded"]) or (folder / OF_PLUGINS).is_dir()
 
 
 def _digest(outcomes: Sequence[Outcome]) -> str | None:

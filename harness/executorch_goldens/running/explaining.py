@@ -156,9 +156,9 @@ class Explainer:
             alike = len(outcomes) > 1 and len(verdict.group_by_content(outcomes)) == 1
             return attribution.constant(len(outcomes)) if alike else None
         asked = self.plan.options
-        if judged.name in verdict.DISAGREEING and not judged.known and asked.budget and asked.cluster:
+        if judged.name in verdict.DISAGREEING and not judged.known and asked.budget and asked.elsewhere:
             return Attribution(
-                "the factor it follows is not sought on a cluster: run the cell without --cluster"
+                f"the factor it follows is sought on this machine only: run the cell without {asked.elsewhere.option}"
             )
         return None
 
@@ -178,7 +178,7 @@ class Explainer:
     def suspect(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
         """Let a cell be looked into after the last one, if further exports may tell more of it."""
         asked = self.plan.options
-        if judged.known or asked.cluster is not None or not asked.budget:
+        if judged.known or asked.elsewhere is not None or not asked.budget:
             return
         pair = pair_of(self.plan, outcomes) if judged.name in verdict.DISAGREEING else ()
         found = Suspect(judged, omission.gives_wrong(outcomes), pair)

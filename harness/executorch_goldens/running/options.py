@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
+from executorch_goldens import plugins
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.judging.updating import Updating
+from executorch_goldens.running.additions import Addition
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import SHARED
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
@@ -40,7 +42,8 @@ RECORD = "recording"
 EXPORT = "exporting"
 CACHE = "exports of earlier runs"
 DIAGNOSE = "reporting"
-GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE)
+PLUGINS = "plugins"
+GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE, PLUGINS)
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ class Options:
         See `executorch_goldens.settings.config.Config`.
     called
         The words of the command that a person typed.
+    additions
+        The options of plugins that it has.
     """
 
     models: Annotated[tuple[str, ...], _option("--models", SELECT, key="models")] = ()
@@ -153,15 +158,6 @@ class Options:
 
     toolchain: Annotated[str | None, _option("--toolchain", EXPORT)] = None
     jobs: Annotated[int | None, _option("--jobs", EXPORT, key="jobs")] = None
-    cluster: Annotated[
-        str | None,
-        _option(
-            "--cluster",
-            EXPORT,
-            "export on the workers of a Dask scheduler; artifacts come back through the cache",
-            metavar="tcp://HOST:PORT",
-        ),
-    ] = None
     shortcuts: Annotated[
         str,
         _option(
@@ -188,8 +184,7 @@ class Options:
         _option(
             "--explain",
             DIAGNOSE,
-            f"diagnose failures by further exports: for {EXPLAINED['some']:g} s, or of all cells, then with the pass "
-            "that made each operator (default: some)",
+            f"diagnose failures by further exports: for {EXPLAINED['some']:g} s, or of all cells (default: some)",
             choices=tuple(EXPLAINED),
         ),
     ] = "some"
@@ -209,6 +204,7 @@ class Options:
     budgets: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     allow: tuple[str, ...] = ()
     called: tuple[str, ...] = ("goldens", "run")
+    additions: tuple[Addition, ...] = ()
 
     @property
     def updating(self) -> bool:
@@ -221,14 +217,14 @@ class Options:
         return self.cache != OFF
 
     @property
+    def elsewhere(self) -> Addition | None:
+        """What makes the exports elsewhere; None where they are made on this machine."""
+        return next((each for each in self.additions if each.place), None)
+
+    @property
     def budget(self) -> float:
         """The seconds that further exports may take after the last cell."""
         return EXPLAINED[self.explain]
-
-    @property
-    def origins(self) -> bool:
-        """True if exports record the pass that made each operator, beside the results."""
-        return self.explain == "all"
 
 
 #: The options, by the field of `Options` that each says.
@@ -257,6 +253,8 @@ def add_to(adders: Mapping[str, Adder], names: Collection[str] | None = None) ->
         if names is None or option.name in names:
             # No default: given options are distinguished from those left out.
             adders[option.group](option.name, **{**option.how, "dest": field})
+    if names is None:
+        plugins.add_options("run", adders[PLUGINS])
 
 
 def read(arguments: argparse.Namespace, words: Sequence[str]) -> Options:
@@ -280,13 +278,16 @@ def read(arguments: argparse.Namespace, words: Sequence[str]) -> Options:
         allow=repository.allow,
         cache_named=bool(_of(arguments, "cache")),
         called=tuple(shlex.split(os.environ.get(CALLED_AS, ""))) or ("python", "-m", "pytest", *words),
+        additions=tuple(addition(name, value) for addition, name, value in plugins.asked("run", arguments)),
     )
-    if options.cluster is not None and not _of(arguments, "cache"):
+    if options.elsewhere is not None and not _of(arguments, "cache"):
         options = dataclasses.replace(options, cache=ON, cache_named=True)
     if options.cache not in (ON, OFF):
         options = dataclasses.replace(options, cache_dir=Path(options.cache))
-    if options.cluster is not None and not options.caches:
-        raise UsageError("--cluster brings artifacts back through the cache: leave --cache off out")
+    if options.elsewhere is not None and not options.caches:
+        raise UsageError(
+            f"{options.elsewhere.option} brings artifacts back through the cache: leave --cache off out"
+        )
     return options
 
 

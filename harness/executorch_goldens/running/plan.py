@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import patches, variations
-from executorch_goldens.artifact import ORIGINS, Cell
+from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.judging import expectations, known
@@ -130,6 +130,8 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     installed = Installed.probe(interpreter)
     listed = list_zoo(options.models, again)
     zoo, settings = _settings(options, toolchain, listed)
+    for addition in options.additions:
+        settings = addition.settings(settings)
     goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.updating)
     release = known.in_root(release, goldens)
@@ -190,7 +192,6 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
         jobs=options.jobs or cores(),
         limit=options.export_timeout,
         memory=options.export_memory,
-        capture=ORIGINS if options.origins else 0,
         shortcuts=fit.those("shortcut", fit.shortcuts),
         tolerances=options.tolerances,
         modules=listed.modules,
@@ -234,7 +235,7 @@ def _beside(
     recorded with (an edited toolchain, other patches) is exported under each variation, and so is what is recorded.
     """
     as_recorded = toolchain.is_declared and options.patches == "auto"
-    if options.variations or options.updating or options.cluster or tier != CORE or not as_recorded:
+    if options.variations or options.updating or options.elsewhere or tier != CORE or not as_recorded:
         return frozenset()
     known_defects = release.known.keys()
     return frozenset(

@@ -42,7 +42,10 @@ CAUSES = pytest.StashKey[Sequence[Group]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    options.add_to({title: parser.getgroup(f"goldens: {title}").addoption for title in options.GROUPS})
+    try:
+        options.add_to({title: parser.getgroup(f"goldens: {title}").addoption for title in options.GROUPS})
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _run(config: pytest.Config) -> Run:

@@ -7,13 +7,13 @@ records, `results` keeps the rest, `explaining` looks into what is wrong, `messa
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
-from executorch_goldens.cluster.sweep import ClusterSweep
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -21,11 +21,11 @@ from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.rightness import place
 from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
-from executorch_goldens.results import origins, proposals, provenance
+from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.results.rows import Results
+from executorch_goldens.results.rows import OF_PLUGINS, Results
 from executorch_goldens.review.doubt import doubt
 from executorch_goldens.review.groups import Edited, Group, grouped, seen, worst_first
 from executorch_goldens.review.standing import Standing
@@ -143,7 +143,7 @@ class Run:
             roots.claim(plan.goldens, asked.models)
         warmed = tuple(sorted(worth_warming(cells)))
         self.explainer = Explainer(plan, self.settings, warmed, self.seconds)
-        if asked.cluster is None:
+        if asked.elsewhere is None:
             targets = self.standby.targets if self.standby is not None else None
             self.sweep = Sweep(
                 cells,
@@ -156,8 +156,8 @@ class Run:
             )
         else:
             assert self.reuse is not None
-            self.sweep = ClusterSweep(
-                asked.cluster, plan.release.version, cells, plan.variations, self.settings, self.reuse
+            self.sweep = asked.elsewhere.sweep(
+                plan.release.version, cells, plan.variations, self.settings, self.reuse
             )
         self.sweep.start()
 
@@ -254,9 +254,9 @@ class Run:
             judged = self.explainer.of(judged, outcomes, folder)
             if not found.held:
                 self.explainer.suspect(judged, outcomes)
-        if self.plan.options.origins:
-            what = "which pass made each operator"
-            judged = noting(what, judged, lambda: origins.write(folder, outcomes))
+        for addition in self.plan.options.additions:
+            leave = functools.partial(addition.judged, folder / OF_PLUGINS, outcomes)
+            judged = noting(f"what {addition.option} leaves", judged, leave)
         return judged
 
     def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:

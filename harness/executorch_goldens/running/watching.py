@@ -53,8 +53,8 @@ def require(options: Options) -> None:
         raise UsageError("--watch records nothing: goldens review accepts what it shows")
     if not options.caches:
         raise UsageError("--watch asks the cache what a saved file concerns: pass --cache on")
-    if options.cluster is not None:
-        raise UsageError("--watch exports on this machine: leave --cluster out")
+    if options.elsewhere is not None:
+        raise UsageError(f"--watch exports on this machine: leave {options.elsewhere.option} out")
 
 
 class Saved:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from executorch_goldens import extensions
 from executorch_goldens.artifact import Omission
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 
@@ -142,7 +143,7 @@ def worker_environment(
         Variables that a variation changes; those of `machine` go over them.
     """
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED_ENVIRONMENT}
-    environment.update(QUIET_ENVIRONMENT)
+    environment.update(QUIET_ENVIRONMENT | extensions.handed_on())
     environment.update(surroundings)
     environment.update(machine.variables())
     environment["PYTHONHASHSEED"] = str(hash_seed)

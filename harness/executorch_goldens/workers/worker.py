@@ -70,9 +70,11 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
     """Return the command that runs `code` in `interpreter` with the harness of `root`; arguments may follow.
 
     Nothing else of `root` can be imported there: it may be the packages of an environment other than the interpreter's,
-    or a checkout whose ``models`` would be found in the place of the user's own.
+    or a checkout whose ``models`` would be found in the place of the user's own. Plugins that the environment of the
+    process names (`extensions.handed_on`) can.
     """
     alone = "import sys; sys.path.insert(0, sys.argv.pop(1)); import executorch_goldens; del sys.path[0]; "
+    alone += "from executorch_goldens import extensions; extensions.receive(); "
     return [str(interpreter), "-P", "-c", alone + code, str(root)]
 
 
@@ -382,7 +384,7 @@ def serve_group(
         os._exit(1)
     warm_up(exported_before(targets, variation.history))
     # Children find the entry points read.
-    for group in extensions.GROUPS:
+    for group in (*extensions.GROUPS, extensions.PLUGINS):
         extensions.points(group)
     perturb(options.heap_seed)
     if RECORDER is not None:

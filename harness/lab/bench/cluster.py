@@ -13,10 +13,10 @@ from pathlib import Path
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.cluster import PYTHON
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.workers.seconds import Seconds, committed
+from executorch_goldens_plugins.cluster import PYTHON
 from lab import REPOSITORY
 from lab.clusters import import_path, scheduler, worker
 from lab.shortcuts.command import draw

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def build(file: Path, data: Data) -> Example:
     """Load a model as it is written at this moment."""
-    from executorch_goldens.exporting.program import example_in
+    from executorch_goldens_plugins.repro.program import example_in
 
     return example_in(file, "drawn_model")
 

@@ -14,9 +14,6 @@ from pathlib import Path
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
-from executorch_goldens.compiling import golden as compiled
-from executorch_goldens.compiling.golden import CONTENTS, CompiledGoldenError
-from executorch_goldens.compiling.verdicts import judge as judge_compiled
 from executorch_goldens.decode import DecodeError, SchemaError, decode
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
@@ -27,11 +24,10 @@ from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import ExpectationError, Expectations
 from executorch_goldens.releases import MatrixError
-from executorch_goldens.results import merging, origins
+from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.evidence import Evidence, EvidenceError
 from executorch_goldens.results.merging import MergeError
-from executorch_goldens.results.origins import OriginsError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.rejections import RejectionError, Rejections
@@ -43,6 +39,11 @@ from executorch_goldens.structure import compare
 from executorch_goldens.structure.outline import outline
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.seconds import Remembered, SecondsError
+from executorch_goldens_plugins.downstream import golden as compiled
+from executorch_goldens_plugins.downstream.golden import CONTENTS, CompiledGoldenError
+from executorch_goldens_plugins.downstream.verdicts import judge as judge_compiled
+from executorch_goldens_plugins.explorer import origins
+from executorch_goldens_plugins.explorer.origins import OriginsError
 from lab import REPOSITORY
 from lab.compact import form, goldens, table
 from lab.fielded import goldens as fielded
@@ -274,7 +275,7 @@ def read_origins(data: bytes, folder: Path) -> None:
 
 
 def origin_files() -> list[bytes]:
-    return [(RESULTS / "stock" / "1.2.0" / "tosa-int" / "cat-h-v" / origins.FILE).read_bytes()]
+    return [(RESULTS / "stock" / "1.2.0" / "tosa-int" / "cat-h-v" / "plugins" / origins.FILE).read_bytes()]
 
 
 def tensor_files() -> list[bytes]:

@@ -28,7 +28,7 @@ def build(row: Row, data: Data) -> Example:
 
 def example_of(source: str, name: str) -> Example:
     """Load a model from its source, as a Python module called `name`."""
-    from executorch_goldens.exporting.program import example_in
+    from executorch_goldens_plugins.repro.program import example_in
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"{name}.py")

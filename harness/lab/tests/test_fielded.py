@@ -17,11 +17,11 @@ from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.programs.format import EXECUTORCH, FrozenSample, Program, Value
-from executorch_goldens.programs.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
 from executorch_goldens.running import core
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import BUILD, RUNTIME, find
+from executorch_goldens_plugins.field.format import EXECUTORCH, FrozenSample, Program, Value
+from executorch_goldens_plugins.field.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
 from lab.__main__ import main
 from lab.fielded import command as fielded
 from lab.fielded import corpus, goldens, page, running

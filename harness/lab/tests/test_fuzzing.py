@@ -22,8 +22,8 @@ from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
 from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.numerics.samples import STEPS, samples_of
-from executorch_goldens.exporting.program import example_in
 from executorch_goldens.registry import NAME_PATTERN, SAMPLES, Case
+from executorch_goldens_plugins.repro.program import example_in
 from lab import DOCS
 from lab.__main__ import main
 from lab.branches.records import Records

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.cluster.exporter import different
 from executorch_goldens.settings.exports import ROOT, Machine, Settings
 from executorch_goldens.store import keys
 from executorch_goldens.store.facts import Digests
 from executorch_goldens.store.keys import Ingredients, request
 from executorch_goldens.variations import Variation
+from executorch_goldens_plugins.cluster.exporter import different
 
 FIRST = Cell("tosa-fp", "first")
 PLAIN = Variation(0, 0)
