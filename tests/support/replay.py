@@ -45,6 +45,7 @@ class Replay:
         lasting: bool = False,
         targets: Sequence[str] | None = None,
         standby: None = None,
+        reuse: object = None,
     ) -> None:
         self.variations = tuple(variations)
         self.answers = recorded()
