@@ -48,6 +48,7 @@ class Replay:
         targets: Sequence[str] | None = None,
         standby: None = None,
         beside: Collection[Cell] = (),
+        reuse: object = None,
     ) -> None:
         self.variations = tuple(variations)
         self.wanted = dict.fromkeys(beside, self.variations[-1:])
