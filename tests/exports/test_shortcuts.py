@@ -22,7 +22,7 @@ import torch
 from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.patches import guard, shortcuts
-from executorch_goldens.patches.guard import GuardError, UnknownNameError
+from executorch_goldens.patches.guard import GuardError
 from executorch_goldens.patches.shortcuts import SHORTCUTS, lazy_code
 from executorch_goldens.patches.shortcuts.shortcut import by_release
 from executorch_goldens.settings.exports import (
@@ -133,15 +133,6 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
 # Names and refusals
 
 
-def test_all_none_and_names_are_understood() -> None:
-    assert shortcuts.select("all") == tuple(SHORTCUTS)
-    assert shortcuts.select("none") == ()
-    assert shortcuts.select("no-debugger, lazy-code") == ("lazy-code", "no-debugger")
-    with pytest.raises(UnknownNameError, match=r"'lazy'.*lazy-code") as raised:
-        shortcuts.select("lazy-code,lazy")
-    assert (raised.value.kind, raised.value.name) == (guard.SHORTCUT, "lazy")
-
-
 def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None:
     for shortcut in SHORTCUTS.values():
         guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release, shortcut.unguarded)
@@ -210,7 +201,7 @@ def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
         shortcuts.install(("fits", "unfit"), "1.4.1")
     assert installed == []
     assert (raised.value.kind, raised.value.name) == (guard.SHORTCUT, "unfit")
-    for fact in ("'unfit'", "1.4.1", "--shortcuts none", *facts):
+    for fact in ("'unfit'", "1.4.1", "--no-shortcuts", *facts):
         assert fact in str(raised.value)
 
 
@@ -225,10 +216,10 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
             "    known['torch.fx.graph_module:GraphModule.recompile'] = 'another'\n"
         )
     options = ("--models", "zoo_edited", "--cell", "xnnpack-fp32/*", "--variations", "1")
-    facts = ("'lazy-code'", "GraphModule.recompile", runner.release, "--shortcuts none")
+    facts = ("'lazy-code'", "GraphModule.recompile", runner.release, "--no-shortcuts")
     runner(*options).refused(*facts)
     # Without it, the case itself is what fails: it has no model.
-    without = runner(*options, "--shortcuts", "node-history,no-debugger")
+    without = runner(*options, "--no-shortcuts")
     assert without.verdicts() == {"xnnpack-fp32/alpha": "failed"}
 
 

@@ -81,7 +81,6 @@ def options(**asked: Any) -> Options:
         ({"variations": "0,x"}, ["'x'", "4294967295"]),
         ({"variations": "0,,7"}, ["''", "4294967295"]),
         ({"variations": "7,7"}, ["7 is given twice"]),
-        ({"shortcuts": "fast"}, ["'fast'", "lazy-code", "none"]),
         (
             {"models": ("no_such_zoo",)},
             ["--models no_such_zoo", "No module named", "name a module that registers cases"],

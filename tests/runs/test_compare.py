@@ -25,7 +25,7 @@ from executorch_goldens.against.page import Page
 from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.errors import UsageError
-from executorch_goldens.patches import PATCHES, shortcuts
+from executorch_goldens.patches import PATCHES
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
@@ -107,7 +107,6 @@ def page(swapped: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
         (),
         2,
         RUN_LIMIT,
-        shortcuts=shortcuts.select("all"),
     )
     # What fits both is known here: asking each environment takes as long as its exports.
     base, head = (

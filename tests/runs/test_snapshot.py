@@ -5,6 +5,7 @@ The exports are real ones made once (`conftest.exports`) and put in the place of
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered
 from executorch_goldens.goldens import golden
+from executorch_goldens.patches.shortcuts import SHORTCUTS
 from tests.conftest import ZOO_VERDICTS, Artifacts, ZooRun
 from tests.runs.conftest import SEEDS, UPDATE, WHOLE
 from tests.support.making import with_graph, wrong
@@ -95,13 +97,24 @@ def test_recording_needs_two_variations(runner: Runner, artifacts: Artifacts) ->
         assert not runner.goldens.exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "shortcuts"),
+    [((), [*SHORTCUTS]), (("--no-shortcuts",), []), ((UPDATE,), []), ((f"{UPDATE}-new-only",), [])],
+    ids=str,
+)
+def test_goldens_are_recorded_with_the_toolchain_as_it_is(
+    recorded: Runner, words: tuple[str, ...], shortcuts: list[str]
+) -> None:
+    recorded(*WHOLE, "--cell", "tosa-fp/alpha", *words)
+    assert json.loads((recorded.sweeps / "run.json").read_text())["settings"]["shortcuts"] == shortcuts
+
+
 def test_more_variations_are_added_to_a_golden_and_nothing_else_changes(
     recorded: Runner, artifacts: Artifacts
 ) -> None:
     one = ("--cell", "tosa-fp/alpha", "--models", "zoo_both")
     place = f"{recorded.release}/tosa-fp/alpha/manifest.txt"
-    made = replace(artifacts["steady"][0], shortcuts=("later",))
-    recorded.answers({"alpha": made})
+    recorded.answers({"alpha": artifacts["steady"][0]})
     before = recorded.files()
     assert recorded(*one, "--variations", "27,4,0").code == 0
     assert recorded.files() == before
@@ -113,10 +126,9 @@ def test_more_variations_are_added_to_a_golden_and_nothing_else_changes(
     old, new = (files[place][0].decode().splitlines() for files in (before, after))
     changed = [(one, other) for one, other in zip(old, new, strict=True) if one != other]
     assert [other.removeprefix(one) for one, other in changed[:-1]] == [
-        " later",
-        " seed9-heap0 seed27-heap1 seed4-heap2",
+        " seed9-heap0 seed27-heap1 seed4-heap2"
     ]
-    assert [one.split(": ")[0] for one, _ in changed] == ["shortcuts", "variations", "contents"]
+    assert [one.split(": ")[0] for one, _ in changed] == ["variations", "contents"]
     assert recorded(*one, "--variations", "0,4", UPDATE).code == 0
     assert recorded.files() == after
 
@@ -154,7 +166,7 @@ def test_an_update_of_what_is_new_leaves_every_golden_as_it_is(
     assert isinstance(made, Artifact)
     assert made.watched is not None
     moved = replace(made.watched, passes=made.watched.passes[:-1])
-    other = replace(made, watched=moved, shortcuts=("later",))
+    other = replace(made, watched=moved)
     recorded.zoo("zoo_both", "alpha", "beta", "gamma")
     answers = {"alpha": other, "beta": with_graph(made, "another graph\n"), "gamma": made}
     recorded.answers(answers)

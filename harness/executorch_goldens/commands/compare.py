@@ -123,7 +123,6 @@ def compare(
     from executorch_goldens.against.making import RESULTS, Comparison, changed_by
     from executorch_goldens.against.page import Page
     from executorch_goldens.against.sides import Sides
-    from executorch_goldens.patches import shortcuts
     from executorch_goldens.store.reuse import Reuse
     from executorch_goldens.store.store import Store, default_root
 
@@ -134,7 +133,6 @@ def compare(
         patches=(),
         jobs=arguments.jobs,
         limit=arguments.export_timeout,
-        shortcuts=shortcuts.select("all"),
         tolerances=repository.tolerances,
     )
     with saying("reading the zoo with both toolchains"):

@@ -259,5 +259,9 @@ class Reviewed:
             file = self.sweeps / committing.FILE
             text = committing.message(self.groups, by_name, rejected)
             durable.replace(file, untrusted.escape_controls(text.rstrip("\n")) + "\n")
+            if any(member.proposal.settings.get("shortcuts") for member in by_name.values()):
+                print(
+                    "exported with shortcuts: goldens run --no-shortcuts exports them with the toolchain as it is"
+                )
             print(f"read the changes: git diff {goldens}")
             print(f"commit it: git add {shlex.quote(str(goldens))} && git commit -F {shlex.quote(str(file))}")

@@ -25,11 +25,11 @@ from executorch_goldens.goldens.golden import (
 from executorch_goldens.goldens.rendering import read_trace
 
 #: Fields that older goldens have and none needs: they go when a golden is written again for another reason.
-RETIRED = ("kernels",)
+RETIRED = ("kernels", "shortcuts")
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
-INFORMATIVE = ("patches", "shortcuts", "variations", "trace", *RETIRED, "validated", accuracy.ERROR)
+INFORMATIVE = ("patches", "variations", "trace", *RETIRED, "validated", accuracy.ERROR)
 
 #: What fields of a manifest begin with that came after goldens without them were recorded; `MODEL` came later as well.
 #: What only one of two goldens says is not compared.
@@ -120,10 +120,10 @@ def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
 def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     """Return `reviewed`, and that the variations which made an equal artifact agree as well.
 
-    Their names join those of the manifest, as do the names of the shortcuts that they were made with, what the
-    golden lacks (`missing`) and the digests of an architecture that it does not name. The trace of `made` is taken
-    over where it differs: passes may come to the same artifact by another way, and a stale trace blames the wrong pass
-    when the artifact changes. Without any of these, the golden stays as it is.
+    Their names join those of the manifest, as do what the golden lacks (`missing`) and the digests of an architecture
+    that it does not name. The trace of `made` is taken over where it differs: passes may come to the same artifact by
+    another way, and a stale trace blames the wrong pass when the artifact changes. Without any of these, the golden
+    stays as it is.
     """
     base = dict(reviewed)
     now = fields(made)
@@ -137,8 +137,7 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     if set(agreed) != set(before["variations"].split()):
         known = [variation.name for variation in variations.variations()]
         agreed.sort(key=lambda name: known.index(name) if name in known else len(known))
-        spared = [name for name in _joined(before["shortcuts"], now["shortcuts"]) if name != "none"]
-        merged |= {"variations": " ".join(agreed), "shortcuts": " ".join(spared) or "none"}
+        merged["variations"] = " ".join(agreed)
     lacking = missing(reviewed, made)
     if MODEL in lacking:
         base[MODEL] = made[MODEL]

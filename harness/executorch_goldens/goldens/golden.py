@@ -49,7 +49,7 @@ RECIPE = "recipe"
 CONTENTS = "contents"
 
 #: Manifest fields that every golden has.
-NEEDED = ("variations", "shortcuts", CONTENTS)
+NEEDED = ("variations", CONTENTS)
 
 #: Suffixes of directories that are beside a golden only while it is being replaced or deleted.
 ASIDE = durable.ASIDE

@@ -56,7 +56,6 @@ def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
     texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result)
     fields = [("format", str(FORMAT)), *made_with.stack.items()]
     fields.append(("patches", " ".join(artifact.patches) or "none"))
-    fields.append(("shortcuts", " ".join(artifact.shortcuts) or "none"))
     fields.append(("variations", " ".join(made_with.variations)))
     if isinstance(result, Lowered):
         for index, delegate in enumerate(result.delegates):

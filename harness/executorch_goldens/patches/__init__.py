@@ -17,6 +17,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from executorch_goldens import extensions
+from executorch_goldens.errors import HarnessError
 from executorch_goldens.patches import (
     folded_scales,
     guard,
@@ -28,7 +29,7 @@ from executorch_goldens.patches import (
 from executorch_goldens.patches.patch import Patch
 from executorch_goldens.targets import Target
 
-__all__ = ["PATCHES", "Patch", "apply", "known", "register", "select"]
+__all__ = ["PATCHES", "Patch", "UnknownNameError", "apply", "available", "register", "select"]
 
 #: The harness's own patches by name, in the order in which they are applied and named; then registered ones.
 PATCHES: dict[str, Patch] = {
@@ -38,6 +39,26 @@ PATCHES: dict[str, Patch] = {
         folded_scales.PATCH,
     )
 }
+
+
+class UnknownNameError(HarnessError, ValueError):
+    """A name that no patch has.
+
+    Attributes
+    ----------
+    name
+        The name that was asked for.
+    known
+        The names there are.
+    """
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, known)
+        self.name = name
+        self.known = known
+
+    def __str__(self) -> str:
+        return f"there is no patch {self.name!r}; known: {', '.join(self.known)} (or 'auto', or 'none' alone)"
 
 
 def register(patch: Patch) -> None:
@@ -80,7 +101,7 @@ def select(spec: str, declared: Sequence[str], registered: Sequence[str] = ()) -
 
     Raises
     ------
-    executorch_goldens.patches.guard.UnknownNameError
+    UnknownNameError
         For a name that is no patch's, in `spec` or in `declared`.
 
     Examples
@@ -114,7 +135,7 @@ def apply(names: Iterable[str], release: str, target: Target | None = None) -> N
 
     Raises
     ------
-    executorch_goldens.patches.guard.UnknownNameError
+    UnknownNameError
         For a name that is no patch's.
     executorch_goldens.patches.guard.GuardError
         When a function is not the one that a patch was written for.
@@ -129,9 +150,11 @@ def apply(names: Iterable[str], release: str, target: Target | None = None) -> N
 
 
 def _ordered(names: Iterable[str], registered: Sequence[str] = ()) -> tuple[str, ...]:
-    wanted = list(names)
-    # Entry points are read only for a name that is not among the harness's own.
+    wanted = set(names)
     known = dict.fromkeys((*PATCHES, *registered))
-    return guard.in_order(
-        guard.PATCH, wanted, known if set(wanted) <= set(known) else {**known, **available()}
-    )
+    # Entry points are read only for a name that is not among the harness's own.
+    if not wanted <= known.keys():
+        known |= dict.fromkeys(available())
+    for name in sorted(wanted - known.keys()):
+        raise UnknownNameError(name, tuple(known))
+    return tuple(name for name in known if name in wanted)

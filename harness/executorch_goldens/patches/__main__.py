@@ -29,8 +29,8 @@ if __name__ == "__main__":
             "which goldens env make 1.5.1 prints"
         )
     for patch in available().values():
-        for line in lines(PATCH.name, patch.name, patch.fits):
+        for line in lines(PATCH, patch.name, patch.fits):
             print(line)
     for shortcut in SHORTCUTS.values():
-        for line in lines(SHORTCUT.name, shortcut.name, shortcut.fits):
+        for line in lines(SHORTCUT, shortcut.name, shortcut.fits):
             print(line)

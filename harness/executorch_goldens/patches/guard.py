@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import gc
 import hashlib
@@ -11,8 +12,7 @@ import inspect
 import linecache
 import sysconfig
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -24,40 +24,12 @@ from executorch_goldens.errors import HarnessError
 Fits = Mapping[str, Mapping[str, str]]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of guarded code, with the words of its messages.
+#: The kinds of guarded code, each with the way to do without one.
+PATCH, SHORTCUT = "patch", "shortcut"
+WITHOUT = {PATCH: "leave it out of --patches", SHORTCUT: "pass --no-shortcuts"}
 
-    Attributes
-    ----------
-    name
-        The noun for one.
-    usual
-        Values of its option instead of names: the release's declaration, or all.
-    without
-        The way to do without one.
-    records
-        Where its digests are recorded.
-    """
-
-    name: str
-    usual: str
-    without: str
-    records: str
-
-
-PATCH = Kind(
-    "patch",
-    "auto",
-    "leave it out of --patches",
-    "the patch's module (`python -m executorch_goldens.patches` prints them)",
-)
-SHORTCUT = Kind(
-    "shortcut",
-    "all",
-    "use --shortcuts none, or name those that fit",
-    "its module in harness/executorch_goldens/patches/shortcuts (`python -m executorch_goldens.patches` prints them)",
-)
+#: Where digests are recorded.
+RECORDS = "its module (`python -m executorch_goldens.patches` prints them)"
 
 
 class GuardError(HarnessError):
@@ -65,10 +37,8 @@ class GuardError(HarnessError):
 
     Attributes
     ----------
-    kind
-        `PATCH` or `SHORTCUT`.
-    name
-        Its name.
+    kind, name
+        `PATCH` or `SHORTCUT`, and which.
     release
         The release that is installed.
     function
@@ -83,7 +53,7 @@ class GuardError(HarnessError):
 
     def __init__(
         self,
-        kind: Kind,
+        kind: str,
         name: str,
         release: str,
         function: str | None = None,
@@ -92,68 +62,27 @@ class GuardError(HarnessError):
         where: str = "",
     ) -> None:
         super().__init__(kind, name, release, function, expected, found, where)
-        self.kind = kind
-        self.name = name
-        self.release = release
-        self.function = function
-        self.expected = expected
-        self.found = found
-        self.where = where
+        self.kind, self.name, self.release = kind, name, release
+        self.function, self.expected, self.found, self.where = function, expected, found, where
 
     def __str__(self) -> str:
-        named = f"{self.kind.name} {self.name!r}"
+        named, without = f"{self.kind} {self.name!r}", WITHOUT[self.kind]
         if self.function is None:
             return (
-                f"{named} was not written for ExecuTorch {self.release}: {self.kind.without}; or review the functions "
-                f"it replaces and record their digests for {self.release} in {self.kind.records}"
+                f"{named} was not written for ExecuTorch {self.release}: {without}; or review the functions "
+                f"it replaces and record their digests for {self.release} in {RECORDS}"
             )
         if self.found is None:
             return (
                 f"{named} replaces or relies on {self.function}, which the installed {self.release} does not have as "
-                f"a function of Python: is a different release installed? Otherwise {self.kind.without}, or revise "
-                f"the {self.kind.name}"
+                f"a function of Python: is a different release installed? Otherwise {without}, or revise it"
             )
         return (
             f"{named} was not written for this source of {self.function} in ExecuTorch {self.release}: its SHA-256 is "
             f"{self.found}, not {self.expected}; it is defined at {self.where}. If something else replaced the "
-            f"function, remove that. Otherwise review the new source: if the {self.kind.name} still fits, record the "
-            f"new digest in {self.kind.records}; if not, {self.kind.without}"
+            f"function, remove that. Otherwise review the new source: if the {self.kind} still fits, record the "
+            f"new digest in {RECORDS}; if not, {without}"
         )
-
-
-class UnknownNameError(HarnessError, ValueError):
-    """A name that no patch, or no shortcut, has.
-
-    Attributes
-    ----------
-    kind
-        `PATCH` or `SHORTCUT`.
-    name
-        The name that was asked for.
-    fits
-        The names there are.
-    """
-
-    def __init__(self, kind: Kind, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(kind, name, known)
-        self.kind = kind
-        self.name = name
-        self.known = known
-
-    def __str__(self) -> str:
-        return (
-            f"there is no {self.kind.name} {self.name!r}; known: {', '.join(self.known)} "
-            f"(or {self.kind.usual!r}, or 'none' alone)"
-        )
-
-
-def in_order(kind: Kind, names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """Return `names`, each once, in the order of `known`; raise `UnknownNameError` for one that is not there."""
-    wanted = dict.fromkeys(names)
-    for name in wanted:
-        if name not in known:
-            raise UnknownNameError(kind, name, tuple(known))
-    return tuple(name for name in known if name in wanted)
 
 
 def resolve(function: str) -> Any:
@@ -180,7 +109,7 @@ def digest(function: str) -> str:
     return hashlib.sha256("".join(_texts(resolve(function))).encode()).hexdigest()
 
 
-def verify(kind: Kind, name: str, fits: Fits, release: str, unguarded: str | None = None) -> None:
+def verify(kind: str, name: str, fits: Fits, release: str, unguarded: str | None = None) -> None:
     """Raise `GuardError` unless every function that is known for `release` has the source that is known.
 
     Parameters
@@ -284,18 +213,16 @@ def _text(function: FunctionType) -> str:
         raise OSError(f"the source of {function!r} is not there")
     text = "".join(inspect.getblock(lines))
     if not _is_written(function):
-        text += f"its code was replaced: {_content(code)!r}\n"
+        text += f"its code was replaced: {code.co_code!r} {code.co_consts!r}\n"
     return text + "".join(_other_defaults(function, text))
 
 
 def _is_written(function: FunctionType) -> bool:
     """Return whether a function's code matches its module's file; True where that cannot be told."""
+    code = function.__code__
     module = _module(function.__globals__.get("__loader__"), str(function.__globals__.get("__name__")))
-    if module is None or module.co_filename != function.__code__.co_filename:
-        # Of a different file: its text says so.
-        return True
-    wanted = _content(function.__code__)
-    return any(_content(code) == wanted for code in _codes(module, function.__code__.co_firstlineno))
+    # Of a different file: its text says so.
+    return module is None or module.co_filename != code.co_filename or code in _codes(module)
 
 
 @functools.cache
@@ -308,32 +235,12 @@ def _module(loader: Any, name: str) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def _codes(code: CodeType, line: int) -> Iterator[CodeType]:
-    """Yield the code objects inside `code` that begin at a line."""
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code objects inside `code`."""
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            if inner.co_firstlineno == line:
-                yield inner
-            yield from _codes(inner, line)
-
-
-def _content(code: CodeType) -> tuple[Any, ...]:
-    """Return the behaviour of a code object; types of constants count, for 1, 1.0 and True are equal."""
-    held = tuple(map(_constant, code.co_consts))
-    names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-    return code.co_code, held, names, counts
-
-
-def _constant(value: Any) -> Any:
-    """Return a constant of a code object as something that two loads of a module agree on.
-
-    A set is sorted: its order is another one where a module was compiled and where it was read from ``__pycache__``.
-    """
-    if isinstance(value, CodeType):
-        return _content(value)
-    shown = sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
-    return type(value).__name__, shown
+            yield inner
+            yield from _codes(inner)
 
 
 def _other_defaults(function: FunctionType, text: str) -> Iterator[str]:
@@ -344,24 +251,18 @@ def _other_defaults(function: FunctionType, text: str) -> Iterator[str]:
         return
     if not isinstance(written, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return
-    plain = [*written.args.posonlyargs, *written.args.args][-len(written.args.defaults) or None :]
-    pairs = [*zip(plain, written.args.defaults, strict=False)]
-    pairs += [
-        (name, value)
-        for name, value in zip(written.args.kwonlyargs, written.args.kw_defaults, strict=True)
-        if value
+    plain = [*written.args.posonlyargs, *written.args.args]
+    defaults = written.args.defaults
+    pairs = [
+        *zip(plain[len(plain) - len(defaults) :], defaults, strict=True),
+        *zip(written.args.kwonlyargs, written.args.kw_defaults, strict=True),
     ]
-    has = {
-        name: each.default
-        for name, each in inspect.signature(function, follow_wrapped=False).parameters.items()
-    }
+    has = inspect.signature(function, follow_wrapped=False).parameters
     for argument, value in pairs:
-        try:
-            literal = ast.literal_eval(value)
-        except ValueError:
-            continue
-        if repr(has.get(argument.arg)) != repr(literal):
-            yield f"the default of {argument.arg} was replaced: {has.get(argument.arg)!r}\n"
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            found = has[argument.arg].default
+            if value is not None and repr(found) != repr(ast.literal_eval(value)):
+                yield f"the default of {argument.arg} was replaced: {found!r}\n"
 
 
 def _of_class(owner: type) -> Iterator[str]:

@@ -158,15 +158,15 @@ class Options:
 
     toolchain: Annotated[str | None, _option("--toolchain", EXPORT)] = None
     jobs: Annotated[int | None, _option("--jobs", EXPORT, key="jobs")] = None
-    shortcuts: Annotated[
-        str,
+    no_shortcuts: Annotated[
+        bool,
         _option(
-            "--shortcuts",
+            "--no-shortcuts",
             EXPORT,
-            "speed-ups that exports use; output is identical (default: all)",
-            metavar="all|none|NAME,...",
+            "export without the harness's speed-ups, as runs that record goldens do; output is identical",
+            action="store_true",
         ),
-    ] = "all"
+    ] = False
 
     cache: Annotated[
         str,

@@ -13,7 +13,7 @@ from executorch_goldens.goldens import golden, roots
 from executorch_goldens.judging import expectations, known
 from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.updating import require_a_person
-from executorch_goldens.patches import shortcuts
+from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, VARIATIONS, Options
@@ -179,10 +179,11 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
         require_cells(options.budgets, cells)
         # A module that registers cases may register patches as well.
         chosen = patches.select(options.patches, release.patches, listed.patches)
-        spared = shortcuts.select(options.shortcuts)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    fit = Fit.of(toolchain, chosen, spared)
+    # Goldens are recorded with the toolchain as it is.
+    wanted = () if options.no_shortcuts or options.updating else tuple(SHORTCUTS)
+    fit = Fit.of(toolchain, chosen, wanted)
     if options.patches == "auto":
         chosen = fit.those("patch", fit.patches)
     return cells, Settings(

@@ -1,7 +1,7 @@
 """``python -m lab shortcuts``: time saved by shortcuts, and proof that bytes stay equal: each cell with and without.
 
-It works on the release that is installed. The two exports of
-a cell run at the same time, one with and one without, so that whatever else the machine does meets both.
+It works on the release that is installed. The two exports of a cell run at the same time, one with all shortcuts and
+one without those of ``--without``, so that whatever else the machine does meets both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.patches import shortcuts
+from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.running import core
 from executorch_goldens.running.options import FULL, TIERS
 from executorch_goldens.running.selection import load_cells
@@ -130,12 +130,12 @@ def add_to(subparsers: Any) -> None:
         description=__doc__,
     )
     share(parser.add_argument, "--release")
-    parser.add_argument("--shortcuts", default="all", metavar="all|NAME,...", help="default: %(default)s")
     parser.add_argument(
-        "--against",
-        default="none",
-        metavar="none|NAME,...",
-        help="baseline (default: %(default)s)",
+        "--without",
+        action="append",
+        choices=tuple(SHORTCUTS),
+        metavar="NAME",
+        help="leave this shortcut out of the baseline; repeatable (default: leave out all)",
     )
     share(parser.add_argument, "--models")
     share(parser.add_argument, "--cell")
@@ -163,11 +163,11 @@ def run(options: argparse.Namespace) -> int:
     if options.sample is not None:
         cells = draw(cells, options.sample, options.sample_seed)
     seeds = named(options.variations)
-    names, against = shortcuts.select(options.shortcuts), shortcuts.select(options.against)
-    settings = environment.settings(models, options.jobs, shortcuts=names)
+    without = options.without or SHORTCUTS
+    against = tuple(name for name in SHORTCUTS if name not in without)
+    settings = environment.settings(models, options.jobs)
     print(
-        f"ExecuTorch {release.version}, {len(cells)} cells, shortcuts: {' '.join(names) or 'none'}; "
-        f"against: {' '.join(against) or 'none'}",
+        f"ExecuTorch {release.version}, {len(cells)} cells, all shortcuts; against: without {' '.join(without)}",
         flush=True,
     )
     found: list[Pair] = []

@@ -35,7 +35,7 @@ def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
     for version, case in [("1.1.0", "one"), ("1.5.1", "one"), ("1.5.1", "two")]:
         texts = {
             golden.FAILURE: TEXT,
-            golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\nshortcuts: none\n",
+            golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\n",
         }
         golden.write(tmp_path / version / "tosa-fp" / case, golden.sealed(texts))
     (line,) = [line for line in table(tmp_path) if "SpecViolationError" in line]

@@ -30,7 +30,7 @@ def root(tmp_path: Path) -> Path:
         whole = golden.sealed(
             {
                 **texts,
-                golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\nshortcuts: none\n",
+                golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\n",
             }
         )
         golden.write(golden.directory(tmp_path, Cell("tosa-fp", case)), whole)

@@ -320,6 +320,7 @@ def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
     said = review("--accept", group.name)
     assert said.code == cli.SAME, said.err
     assert f"recorded: {group.title}: 4 cells, 1 release" in said.out
+    assert "\nexported with shortcuts: goldens run --no-shortcuts exports them" in said.out
     after = proposed.files()
     touched = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     assert {str(Path(name).parent) for name in touched} == {f"{proposed.release}/{cell}" for cell in wanted}

@@ -401,7 +401,7 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    shortcuts.install(shortcuts.select("all"), RELEASE)
+    shortcuts.install(tuple(shortcuts.SHORTCUTS), RELEASE)
     two_delegates()
     itself_and_sum()
     for job in sys.argv[1:]:

@@ -42,7 +42,7 @@ def write(root: Path, version: str, cell: str, size: int = 100, **files: str) ->
         texts.setdefault("graph.txt", "")
     texts = {name.replace("_tosa", ".tosa"): text for name, text in texts.items()}
     texts[golden.MANIFEST] = (
-        f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\nshortcuts: none\npte: {size} bytes sha256 0\n"
+        f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\npte: {size} bytes sha256 0\n"
     )
     target, _, case = cell.partition("/")
     golden.write(golden.directory(root / version, Cell(target, case)), golden.sealed(texts))

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from executorch_goldens import patches, releases
-from executorch_goldens.patches import PATCHES, Patch, guard
-from executorch_goldens.patches.guard import GuardError, UnknownNameError
+from executorch_goldens.patches import PATCHES, Patch, UnknownNameError, guard
+from executorch_goldens.patches.guard import GuardError
 from executorch_goldens.patches.partition_order import number
 
 FUNCTION = "json.decoder:JSONDecoder.decode"

@@ -1,9 +1,10 @@
 """Shortcuts: results that torch and ExecuTorch compute again in every export, computed once, with the same bytes.
 
 A shortcut is installed in the template before it warms up, so that forked children find what is computed once; a fresh
-interpreter installs them as well. Like a patch it is guarded by `patches.guard`: it names the functions that it
-replaces or relies on. Unlike a patch it must not change a byte of any artifact: ``nox -s lab -- shortcuts`` exports
-the zoo with and without and compares.
+interpreter installs them as well. Each is one module, listed in `SHORTCUTS`: what it replaces and why that is safe is
+its docstring, and `patches.guard` verifies the functions that it names. To delete one, delete its module, its two lines
+here and its tests. Unlike a patch it must not change a byte of any artifact: ``nox -s lab -- shortcuts`` exports the
+zoo with and without and compares. Runs that record goldens, and the weekly CI, have none.
 
 Importing this package imports neither torch nor executorch.
 """
@@ -27,7 +28,7 @@ from executorch_goldens.patches.shortcuts import (
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut
 from executorch_goldens.targets import Target
 
-__all__ = ["INSTALLED", "SHORTCUTS", "Shortcut", "install", "select"]
+__all__ = ["INSTALLED", "SHORTCUTS", "Shortcut", "install"]
 
 #: Every shortcut by name, in the order in which they are installed and named.
 SHORTCUTS: dict[str, Shortcut] = {
@@ -49,32 +50,6 @@ SHORTCUTS: dict[str, Shortcut] = {
 INSTALLED: list[str] = []
 
 
-def select(spec: str) -> tuple[str, ...]:
-    """Return the names that ``--shortcuts`` asks for, each once, in the order of `SHORTCUTS`.
-
-    Parameters
-    ----------
-    spec
-        ``all``, ``none``, or names with commas between them.
-
-    Raises
-    ------
-    executorch_goldens.patches.guard.UnknownNameError
-        For a name that is no shortcut's.
-
-    Examples
-    --------
-    >>> select("none")
-    ()
-    >>> select("lazy-code, node-history")
-    ('node-history', 'lazy-code')
-    """
-    if spec == "none":
-        return ()
-    names = SHORTCUTS if spec == "all" else [name.strip() for name in spec.split(",")]
-    return guard.in_order(guard.SHORTCUT, names, SHORTCUTS)
-
-
 def install(names: Sequence[str], release: str, target: Target | None = None) -> None:
     """Verify, then install, the shortcuts named, in this process: either all are, or none.
 
@@ -83,12 +58,10 @@ def install(names: Sequence[str], release: str, target: Target | None = None) ->
 
     Raises
     ------
-    executorch_goldens.patches.guard.UnknownNameError
-        For a name that is no shortcut's.
     executorch_goldens.patches.guard.GuardError
         When a function is not the one that a shortcut was written for.
     """
-    chosen = [SHORTCUTS[name] for name in guard.in_order(guard.SHORTCUT, names, SHORTCUTS)]
+    chosen = [SHORTCUTS[name] for name in names]
     needed = [each for each in chosen if target is None or target.runs_any(each.fits.get(release, ()))]
     for shortcut in needed:
         guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release, shortcut.unguarded)

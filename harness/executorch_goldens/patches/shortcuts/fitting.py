@@ -6,11 +6,11 @@ import json
 import sys
 
 from executorch_goldens.patches import available, guard
-from executorch_goldens.patches.guard import Fits, GuardError, Kind
+from executorch_goldens.patches.guard import Fits, GuardError
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 
 
-def unfit(kind: Kind, name: str, fits: Fits, release: str, unguarded: str | None) -> str:
+def unfit(kind: str, name: str, fits: Fits, release: str, unguarded: str | None) -> str:
     """Return why something does not fit a release as it is installed; empty where it does."""
     try:
         guard.verify(kind, name, fits, release, unguarded)

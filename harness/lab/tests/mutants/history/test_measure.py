@@ -88,7 +88,7 @@ def kept(folder: Path, contents: str = "a graph\n") -> Kept:
     place = folder / "goldens" / str(CELL)
     texts = golden.sealed(
         {
-            golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0\nshortcuts: none\n",
+            golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0\n",
             golden.GRAPH: contents,
         }
     )
