@@ -58,8 +58,6 @@ def goldens(session: nox.Session, release: str) -> None:
     environment = {"EXECUTORCH_GOLDENS_CALLED_AS": called}
     if any(word.partition("=")[0] == "--cluster" for word in session.posargs):
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
-    if any(word.partition("=")[0] == "--html" for word in session.posargs):
-        environment["EXECUTORCH_GOLDENS_REPORT_PYTHON"] = beside(session, "report")
     goldens_command(session, "run", "-t", release, *session.posargs, env=environment)
 
 
@@ -97,7 +95,7 @@ def vgf(session: nox.Session, version: str) -> None:
 @nox.session(venv_backend="none")
 @nox.parametrize("release", PER_RELEASE)
 def compile(session: nox.Session, release: str) -> None:
-    """Compile TOSA payloads of one release with what it names for an Ethos-U and for VGF; docs/ethos-u.md.
+    """Compile TOSA payloads of one release with what it names for an Ethos-U and for VGF; docs/plugins/downstream.md.
 
     ``-- --vela 5.1.0`` and ``--against 5.0.0`` take Velas of the matrix.
     """
@@ -116,16 +114,9 @@ def compile(session: nox.Session, release: str) -> None:
 
 @nox.session(python=python_of("cluster"))
 def worker(session: nox.Session) -> None:
-    """Offer releases to a Dask cluster: ``-- tcp://host:8786 -t 1.4.1``; docs/running.md."""
+    """Offer releases to a Dask cluster: ``-- tcp://host:8786 -t 1.4.1``; docs/plugins/cluster.md."""
     install_with_extra(session, "cluster")
     session.run("goldens", "worker", *session.posargs)
-
-
-@nox.session(python=python_of("review"))
-def review(session: nox.Session) -> None:
-    """Go through what changed cells propose, cause by cause; docs/review.md."""
-    install_with_extra(session, "review")
-    session.run("goldens", "review", *session.posargs)
 
 
 @nox.session(python=python_of("report"))
@@ -137,17 +128,20 @@ def report(session: nox.Session) -> None:
 
 @nox.session(python=python_of("explore"))
 def explore(session: nox.Session) -> None:
-    """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/looking.md."""
+    """Open a cell in Google's Model Explorer: ``-- tosa-int/linear``; docs/plugins/explorer.md."""
     install_with_extra(session, "explore")
     session.run("goldens", "show", "--explore", *session.posargs)
 
 
 @nox.session(python=python_of(MATRIX.default, "tests"))
 def tests(session: nox.Session) -> None:
-    """The harness's own tests, in the default release; ``-- --slow`` adds those of many real exports."""
+    """The core's own tests, in the default release; ``-- --slow`` adds those of many real exports.
+
+    ``-- tests/plugins`` runs those of plugins, ``-- harness/lab/tests`` the lab's.
+    """
     # pytest's workers do not name a file that is missing.
     for word in session.posargs:
-        if word.startswith("tests/") and not (ROOT / word.partition("::")[0]).exists():
+        if word.startswith(("tests/", "harness/lab/tests")) and not (ROOT / word.partition("::")[0]).exists():
             session.error(f"{word} is missing: name a file or folder of tests")
     install(session, MATRIX.default, "tests")
     # Some tests run nox, or let uv install: both stand beside this interpreter, whether that is on the PATH or not.
@@ -155,8 +149,20 @@ def tests(session: nox.Session) -> None:
     # A file's tests share what was exported once for them: they stay in one process. Many wait for processes that they
     # start: there is one more of them than there are cores. The order is that of tests/conftest.py: the longest first.
     spread = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder")
-    # Model Explorer and its adapters need other versions than a release, and so do compilers. An earlier Vela shows
-    # what an upgrade changes.
+    environment = {}
+    if any(word.startswith("tests/plugins") for word in session.posargs):
+        environment = of_plugins(session)
+    session.run(
+        *("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs), env=environment
+    )
+
+
+def of_plugins(session: nox.Session) -> dict[str, str]:
+    """Make the environments that tests of plugins need beside the release's, and return the variables that name them.
+
+    Model Explorer and its adapters need other versions than a release, and so do compilers. An earlier Vela shows what
+    an upgrade changes. Where no Python has wheels of one of them, its tests are skipped.
+    """
     (vela,) = locking.COMPILERS["vela"]
     others = {
         "EXECUTORCH_GOLDENS_EXPLORE_PYTHON": "explore",
@@ -168,11 +174,7 @@ def tests(session: nox.Session) -> None:
     made = {
         name: beside(session, other, "--no-error-on-missing-interpreters") for name, other in others.items()
     }
-    # Where no Python has wheels of one of them, its tests are skipped.
-    environment = {name: python for name, python in made.items() if Path(python).exists()}
-    session.run(
-        *("python", "-m", "pytest", "-q", "--durations", "10", *spread, *session.posargs), env=environment
-    )
+    return {name: python for name, python in made.items() if Path(python).exists()}
 
 
 #: What instruments of the lab need beside a release, by lock.
@@ -200,6 +202,7 @@ def lab(session: nox.Session, release: str) -> None:
         install_this_project(session)
     else:
         install(session, release, *TOOLS.get(instrument, ()), *(["report"] if "large" in words else []))
+        session.install("--no-deps", "--editable", str(ROOT / "harness" / "lab"), env=locking.building())
     if instrument == "bench" and "cluster" in words:
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
     session.run("python", "-m", "lab", *filter(None, (instrument,)), *words, env=environment)

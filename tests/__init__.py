@@ -1,7 +1,8 @@
 """The harness's own tests. A package, so that exporting workers can import ``tests.support.zoo`` by this name.
 
 ``unit`` has one file per module, in folders named as the rooms of `executorch_goldens`. ``runs`` has whole runs over
-replayed exports (`support.replay`), ``exports`` those that are real, ``commands`` the other subcommands.
+replayed exports (`support.replay`), ``exports`` those that are real, ``commands`` the other subcommands, ``plugins``
+those of plugins, which are run only when they are asked for.
 """
 
 from pathlib import Path

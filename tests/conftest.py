@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,13 +32,13 @@ collect_ignore = ["data"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run the slow tests too")
+    # The lab's tests have these hooks too, and both may run together.
+    with contextlib.suppress(ValueError):
+        parser.addoption("--slow", action="store_true", help="run the slow tests too")
 
 
 #: Folders of tests, that of the longest files first: processes that run files side by side end together.
-ORDER = ("exports", "runs", "commands", "lab", "unit")
-#: The folder whose tests are all slow: they prove the instruments, which no user installs.
-LAB = TESTS / "lab"
+ORDER = ("plugins", "exports", "runs", "commands", "unit")
 
 
 def place(item: pytest.Item) -> int:
@@ -53,13 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     named = any("::" in argument for argument in config.invocation_params.args if isinstance(argument, str))
     if config.option.slow or config.option.markexpr or named:
         return
-    asked = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
-    with_lab = any(path.is_relative_to(LAB) for path in asked)
-    slow = [
-        item
-        for item in items
-        if item.get_closest_marker("slow") or (LAB in item.path.parents and not with_lab)
-    ]
+    slow = [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)
     left_out = set(slow)
     items[:] = [item for item in items if item not in left_out]
@@ -117,20 +112,10 @@ def zoo_run(tmp_path_factory: pytest.TempPathFactory, release: str) -> ZooRun:
     """Run every case of tests.support.zoo on xnnpack-fp32, asked to record the results."""
 
     def make(folder: Path) -> ZooRun:
-        runner = Runner(folder, release)
-        finished = runner(
-            *(
-                "--models",
-                "tests.support.zoo",
-                "--cell",
-                "xnnpack-fp32/*",
-                "--variations",
-                "0,4",
-                "--jobs",
-                "2",
-            ),
-            *("--export-timeout", str(ZOO_LIMIT), "--snapshot-update", "--explain", "off"),
-        )
+        runner = Runner(folder, release, directory=folder)
+        (folder / "pyproject.toml").write_text(f"[tool.goldens]\nexport-timeout = {ZOO_LIMIT}\n")
+        words = ("--models", "tests.support.zoo", "--cell", "xnnpack-fp32/*", "--variations", "0,4")
+        finished = runner(*words, "--jobs", "2", "--snapshot-update", "--explain", "off")
         return ZooRun(runner, finished)
 
     return made_once(tmp_path_factory, "zoo", make)

@@ -21,8 +21,8 @@ extensions = [
     "sphinx.ext.napoleon",
 ]
 root_doc = "README"
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md", "docs/**/*.md"]
-exclude_patterns = [".*", "build", "dist", "goldens", "harness", "models", "tests"]
+include_patterns = ["*.md", "docs/*.md", "docs/**/*.md", "harness/lab/docs/**/*.md"]
+exclude_patterns = [".*", "build", "dist", "goldens", "models", "tests"]
 external_toc_path = "docs/site/toc.yml"
 
 # Links to headings are GitHub's.
@@ -66,7 +66,7 @@ def write_drift(folder: Path) -> None:
 
 
 # Before Sphinx looks for pages.
-write_drift(ROOT / "docs" / "lab" / "drift")
+write_drift(ROOT / "harness" / "lab" / "docs" / "drift")
 
 
 def setup(app: Sphinx) -> None:

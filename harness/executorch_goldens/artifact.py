@@ -406,8 +406,6 @@ class Lowered:
         nothing was run.
     lost
         The loss of quantization; None where that is within the target's floor.
-    parts
-        See `executorch_goldens.exporting.data.Example`.
     methods
         Of a program of several methods, each with `scales` of its outputs; empty for a program of one.
     bounds
@@ -445,7 +443,6 @@ class Lowered:
     begins: Beginning | None = field(default=None, compare=False)
     lost: Lost | None = field(default=None, compare=False)
     inside: Inside | None = field(default=None, compare=False)
-    parts: tuple[tuple[str, int], ...] = ()
     metric: Metric | None = None
     methods: tuple[tuple[str, tuple[float, ...]], ...] = ()
     bounds: tuple[tuple[str, float], ...] = ()
@@ -541,8 +538,6 @@ STAGE = "stage"
 EXPORTED, QUANTIZED, EDGE, LOWERED = "exported", "quantized", "edge", "lowered"
 #: Prefix of stages that make a payload.
 DELEGATE = "delegate_"
-#: Asks an export, in place of the number of a pass, for the pass that made each operator of its delegates.
-ORIGINS = -1
 
 
 @dataclass(frozen=True)
@@ -601,8 +596,9 @@ class Watched:
     refusals
         Operator and reason of each node that a partitioner refused.
     origins
-        Where it was asked for by `ORIGINS`, of each delegate the names of the values that are made in it, and of the
-        operator or constant of each what made it, a pass or a stage, then the passes that converted it.
+        Where an observer marks nodes (`executorch_goldens.exporting.observing.Marks`), of each delegate the names of
+        the values that are made in it, and of the operator or constant of each what made it, a pass or a stage, then
+        the passes that converted it.
     """
 
     passes: tuple[PassRun, ...]

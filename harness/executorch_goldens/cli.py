@@ -1,4 +1,4 @@
-"""The command line: one subcommand per module of `executorch_goldens.commands`.
+"""The command line: one subcommand per module of `executorch_goldens.commands`, and those of `plugins`.
 
 Each module has a function `add_to`, which adds its parser and sets the parser's default ``run`` to a function of the
 parsed arguments that returns the exit code, and ``forms`` to its `settings.arguments.Forms` if it has several. A module
@@ -15,27 +15,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module, metadata
 from typing import Any, TextIO, cast
 
+from executorch_goldens import plugins
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import interrupts, os_errors, untrusted
 from executorch_goldens.settings.arguments import Forms
 
 #: Subcommands, and what they are for.
 COMMANDS = {
-    "bisect": "find the commit or distribution that changed a cell",
     "compare": "compare the results of two toolchains: base against head, or an upgrade",
-    "compile": "compile TOSA payloads for an Ethos-U or to VGF, and compare with goldens",
     "diff": "show how two payloads, goldens or releases differ",
     "env": "make, list and remove the environments of toolchains",
-    "freeze": "keep the programs of chosen cells, with inputs and outputs, for later runtimes",
     "init": "set up goldens in your own repository and record the first one",
     "merge": "join the results of shards into those of one run, or summarize results",
     "report": "write the results of runs as one HTML file",
-    "repro": "write a script that shows a cell's defect without the harness",
     "review": "review changed cells, cause by cause, and accept or reject them",
     "run": "check the cells of a zoo against their goldens",
-    "show": "print a payload or a .pte as text, or open a cell in Model Explorer",
-    "thaw": "run frozen programs in a different environment, or read a device's outputs, and compare",
-    "worker": "offer this machine's releases to a Dask cluster",
+    "show": "print a payload, a .pte or a cell as text",
 }
 #: The modules that bring them: one is imported when its subcommand is asked for, none for the list of them.
 MODULES = {name: f"executorch_goldens.commands.{name}" for name in COMMANDS}
@@ -92,6 +87,49 @@ def versions() -> Iterator[str]:
         yield f"kernels {kernels.summary()}"
 
 
+def of_plugins() -> str:
+    """Return what plugins add, under the name of each; raise `executorch_goldens.extensions.ExtensionError`."""
+    blocks = (
+        "\n".join((f"{plugin.name}:", *(f"  {typed:<26}{does}" for typed, does in plugin.lines())))
+        for plugin in plugins.load().values()
+    )
+    return "\n\n".join(blocks)
+
+
+def parse(
+    parser: argparse.ArgumentParser, words: Sequence[str], modules: Mapping[str, str]
+) -> argparse.Namespace | None:
+    """Return the parsed words, None where there are none; raise HarnessError.
+
+    The parser gets the subcommand that they name, or all. Those of plugins are looked for where it is none of the core.
+    """
+    added: Mapping[str, str] = {}
+    if modules is MODULES and next(iter(words), "") not in MODULES:
+        added = plugins.commands(MODULES)
+        parser.epilog = of_plugins()
+    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    named = next((word for word in words[:1] if word in (*modules, *added)), None)
+    for name in modules if named is None else ():
+        subparsers.add_parser(name, help=COMMANDS.get(name))
+    for name in added if named is None else ():
+        # Without a help it is in no list: that of its plugin has it.
+        subparsers.add_parser(name)
+    if named is not None:
+        module = plugins.command(named) if named in added else import_module(modules[named])
+        module.add_to(subparsers)
+    if not words:
+        return None
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown and not hasattr(parsed, "forwarded"):
+        subparsers.choices.get(named or "", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    # A command that hands its words on gets them as they were given.
+    parsed.forwarded = words[1:]
+    forms: Forms | None = getattr(parsed, "forms", None)
+    if forms is not None:
+        forms.check(subparsers.choices[words[0]], words[1:], parsed)
+    return parsed
+
+
 def main(
     arguments: Sequence[str] | None = None,
     modules: Mapping[str, str] = MODULES,
@@ -100,27 +138,16 @@ def main(
 ) -> int:
     """Run a subcommand of `modules`, by name, and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser = argparse.ArgumentParser(
+        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="show versions and kernels and exit")
-    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    named = next((word for word in words[:1] if word in modules), None)
-    for name in modules if named is None else ():
-        subparsers.add_parser(name, help=COMMANDS.get(name))
-    if named is not None:
-        import_module(modules[named]).add_to(subparsers)
-    if not words:
-        parser.print_help(sys.stderr)
-        return ERROR
-    parsed, unknown = parser.parse_known_args(words)
-    if unknown and not hasattr(parsed, "forwarded"):
-        subparsers.choices.get(named or "", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
-    # A command that hands its words on gets them as they were given.
-    parsed.forwarded = words[1:]
-    run: Callable[[argparse.Namespace], int] = parsed.run
-    forms: Forms | None = getattr(parsed, "forms", None)
     try:
-        if forms is not None:
-            forms.check(subparsers.choices[words[0]], words[1:], parsed)
+        parsed = parse(parser, words, modules)
+        if parsed is None:
+            parser.print_help(sys.stderr)
+            return ERROR
+        run: Callable[[argparse.Namespace], int] = parsed.run
         shown = contextlib.nullcontext() if words[0] in OWN_SCREEN else shown_output()
         with interrupts.ended_in_order(), os_errors.as_user_error(), shown:
             code = run(parsed)

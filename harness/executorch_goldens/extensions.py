@@ -1,15 +1,21 @@
-"""Targets, patches and payload formats that installed distributions add through entry points.
+"""Targets, patches, payload formats and plugins that installed distributions add through entry points.
 
-Each of the three tables has a group. The name of an entry point is the name of what it gives, so that the names are
+Each of the four tables has a group. The name of an entry point is the name of what it gives, so that the names are
 known before anything is imported. Nothing is imported until a table is asked for something that is not its own.
 """
 
 from __future__ import annotations
 
 import functools
+import json
+import os
+import sys
 from collections.abc import Callable, Collection
 from importlib import metadata
-from typing import TypeVar
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
 
 from executorch_goldens.errors import UsageError
 
@@ -18,6 +24,11 @@ TARGETS = "executorch_goldens.targets"
 PATCHES = "executorch_goldens.patches"
 DECODERS = "executorch_goldens.decoders"
 GROUPS = (TARGETS, PATCHES, DECODERS)
+#: The group of `plugins.Plugin`: it is of the environment that a command is typed in, and no export's.
+PLUGINS = "executorch_goldens.plugins"
+
+#: Variable with the plugins of the process that started this one, for a Python that has none: see `handed_on`.
+HANDED_ON = "EXECUTORCH_GOLDENS_PLUGINS"
 
 T = TypeVar("T")
 
@@ -29,7 +40,62 @@ class ExtensionError(UsageError):
 @functools.cache
 def points(group: str) -> tuple[metadata.EntryPoint, ...]:
     """Return the entry points of `group` that this environment has, sorted by name; none is imported."""
-    return tuple(sorted(metadata.entry_points(group=group), key=lambda point: (point.name, point.value)))
+    found = sorted(metadata.entry_points(group=group), key=lambda point: (point.name, point.value))
+    if group != PLUGINS:
+        return tuple(found)
+    # What was handed on takes the place of what an environment happens to have of the same name.
+    handed = [metadata.EntryPoint(name, value, group) for name, value, _ in _RECEIVED]
+    names = {point.name for point in handed}
+    return (*handed, *(point for point in found if point.name not in names))
+
+
+@functools.cache
+def packages() -> tuple[str, ...]:
+    """Return the top-level packages whose code is the harness's: its own, and those of plugins."""
+    return ("executorch_goldens", *dict.fromkeys(map(_package, points(PLUGINS))))
+
+
+def _package(point: metadata.EntryPoint) -> str:
+    return point.module.partition(".")[0]
+
+
+#: Of the plugins that were handed on to this process: name, value, and the folder that the package is in.
+_RECEIVED: list[tuple[str, str, str]] = []
+
+
+@functools.cache
+def handed_on() -> dict[str, str]:
+    """Return the variable by which a Python that this process starts finds its plugins: `receive` reads it."""
+    rows = [(point.name, point.value, _folder(_package(point))) for point in points(PLUGINS)]
+    return {HANDED_ON: json.dumps(rows)}
+
+
+def _folder(package: str) -> str:
+    """Return the folder that a package or module is imported from; empty where there is none."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        return ""
+    place = Path(spec.origin).parent
+    return str(place.parent if spec.submodule_search_locations else place)
+
+
+def receive() -> None:
+    """Let this process find the plugins of the one that started it: their packages, and nothing beside these."""
+    rows = json.loads(os.environ.get(HANDED_ON, "[]"))
+    _RECEIVED.extend((name, value, folder) for name, value, folder in rows)
+    if _RECEIVED:
+        sys.meta_path.insert(0, _Finder)
+
+
+class _Finder:
+    """Finds the packages of plugins that were handed on."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        folder = next(
+            (each for _, value, each in _RECEIVED if value.startswith((f"{name}.", f"{name}:"))), ""
+        )
+        return PathFinder.find_spec(name, [folder]) if folder and path is None else None
 
 
 def distribution(point: metadata.EntryPoint) -> str:

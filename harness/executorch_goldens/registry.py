@@ -100,8 +100,6 @@ class Case:
         `artifact.UNDELEGATED`.
     releases
         The releases that it can be built on; empty for all.
-    core
-        The releases on which the core has it, where the goldens of its zoo are compact; that of others is computed.
     unchecked
         What of its program nothing checks, and is recorded all the same: methods of a build, ``output 0`` of a cell
         none of whose outputs can show an error; the case says why.
@@ -127,7 +125,6 @@ class Case:
     sqnr: Mapping[str, float] = field(default_factory=dict)
     expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
-    core: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     kernels: str = WHEEL
     is_build: bool = False

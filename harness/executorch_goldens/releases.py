@@ -40,21 +40,10 @@ class KnownDefect:
         The verdict about the cell, see `executorch_goldens.judging.verdict.Verdict`.
     reason
         One line, with the upstream issue where there is one.
-    cause
-        The required reason of the verdict, by `executorch_goldens.goldens.causes.general`; any if empty.
-    why
-        A person's comment; may be empty.
     """
 
     verdict: str
     reason: str
-    cause: str = ""
-    why: str = ""
-
-    @property
-    def words(self) -> str:
-        """Return the text for messages."""
-        return self.why or self.reason
 
 
 @dataclass(frozen=True)
@@ -75,11 +64,11 @@ class Release:
         Names of the patches that ``--patches auto`` applies, in order.
     issues
         Number of an upstream issue to its state with patches off, see `IssueState`.
-    known
-        ``target/case`` to the verdict and the reason of a cell that is known to be wrong on this release.
     compilers
         Compilers of its TOSA payloads (`compiling`): distribution name to the version that upstream
         names. No environment of a release has them.
+    known
+        ``target/case`` to the verdict and the reason of a cell that a root of goldens knows to be wrong on it.
     known_in
         The file that holds `known`.
     """
@@ -90,9 +79,9 @@ class Release:
     unsupported: dict[str, str]
     patches: tuple[str, ...]
     issues: dict[int, str]
-    known: dict[str, KnownDefect]
     compilers: dict[str, str] = field(default_factory=dict)
-    known_in: str = MATRIX.name
+    known: Mapping[str, KnownDefect] = field(default_factory=dict)
+    known_in: str = ""
 
     def requirements(self) -> list[str]:
         """Return the pins as pip requirements."""
@@ -129,44 +118,31 @@ class Matrix:
         return self.releases[public]
 
 
-_Known = Annotated[
-    dict[str, Annotated[str, Meta(pattern=r": \s*\S")]],
-    Meta(description='a table of "target/case" = "verdict: reason"'),
-]
-_Versions = Annotated[dict[str, str], Meta(description='a table of distribution = "version"')]
-_Version = Annotated[str, Meta(description="a version")]
+class _Declared(msgspec.Struct, forbid_unknown_fields=True):
+    """A table ``[releases."VERSION"]`` of a file of known defects."""
+
+    known: dict[str, Annotated[str, Meta(pattern=r": \s*\S")]] = msgspec.field(default_factory=dict)
 
 
-class _Declared(msgspec.Struct):
-    """Fields of every table ``[releases."VERSION"]``."""
-
-    known: _Known = msgspec.field(default_factory=dict)
-
-
-class _Table(_Declared, kw_only=True, rename="kebab"):
+class _Table(msgspec.Struct, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """A table ``[releases."VERSION"]`` of the matrix; see `Release`."""
 
-    torch: _Version
-    torchao: _Version
-    tosa_tools: _Version
-    pytest: _Version
-    unsupported: Annotated[
-        dict[str, Annotated[str, Meta(min_length=1)]], Meta(description='a table of target = "reason"')
-    ]
-    patches: Annotated[tuple[str, ...], Meta(description="a list of strings")]
-    issues: Annotated[
-        dict[Annotated[str, Meta(pattern="^[0-9]{1,9}$")], IssueState],
-        Meta(description="a table of number = state, one of bug, fails, fixed"),
-    ]
-    compilers: _Versions = msgspec.field(default_factory=dict)
+    torch: str
+    torchao: str
+    tosa_tools: str
+    pytest: str
+    unsupported: dict[str, Annotated[str, Meta(min_length=1)]]
+    patches: tuple[str, ...]
+    issues: dict[Annotated[str, Meta(pattern="^[0-9]{1,9}$")], IssueState]
+    compilers: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _File(msgspec.Struct):
+class _File(msgspec.Struct, forbid_unknown_fields=True):
     """The matrix."""
 
-    default: _Version
-    common: _Versions
-    releases: Annotated[dict[str, dict[str, Any]], Meta(description='tables [releases."VERSION"]')]
+    default: str
+    common: dict[str, str]
+    releases: dict[str, dict[str, Any]]
 
 
 @functools.cache
@@ -204,23 +180,18 @@ def _release(path: Path, version: str, table: Mapping[str, Any], file: _File) ->
         unsupported=unsupported,
         patches=read.patches,
         issues={int(number): state for number, state in read.issues.items()},
-        known=_defects(read),
         compilers=read.compilers,
     )
 
 
-def known_defects(path: Path | None) -> dict[str, dict[str, KnownDefect]]:
-    """Return the tables ``[releases."VERSION".known]`` of a file, by version; none for None; raise `MatrixError`."""
-    if path is None:
-        return {}
+def known_defects(path: Path) -> dict[str, dict[str, KnownDefect]]:
+    """Return the tables ``[releases."VERSION".known]`` of a file, by version; raise `MatrixError`."""
     try:
         tables = untrusted.toml(path)["releases"].items()
-        # The matrix has such tables too, among others.
-        stated = {version: {"known": table["known"]} if "known" in table else {} for version, table in tables}
-        return {version: _defects(as_declared(table, _Declared)) for version, table in stated.items()}
+        read = {version: as_declared(table, _Declared).known for version, table in tables}
+        return {
+            version: {cell: KnownDefect(*text.split(": ", 1)) for cell, text in known.items()}
+            for version, known in read.items()
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise MatrixError(f'{path}: expected tables [releases."VERSION".known] ({error})') from error
-
-
-def _defects(table: _Declared) -> dict[str, KnownDefect]:
-    return {cell: KnownDefect(*text.split(": ", 1)) for cell, text in table.known.items()}

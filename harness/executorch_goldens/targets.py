@@ -1,6 +1,6 @@
 """The table of targets: how a case is quantized, partitioned and run, as data.
 
-Exporting (`exporting.targets`), scripts (`repro.script`) and the matrix (`releases`) read it.
+Exporting (`exporting.targets`) and the matrix (`releases`) read it.
 It imports neither torch nor executorch. Installed distributions add targets of their own: an entry point of group
 ``executorch_goldens.targets`` that gives a `Target`, from a module that imports neither of them.
 """
@@ -332,7 +332,7 @@ TARGETS: Mapping[str, Target] = {
             opt_in=True,
             **_INT8,
         ),
-        # The profile that EthosUCompileSpec lowers to for an Ethos-U85: docs/ethos-u.md.
+        # The profile that EthosUCompileSpec lowers to for an Ethos-U85: docs/plugins/downstream.md.
         _tosa(
             "tosa-u85",
             "TOSA-1.0+INT+int16+int4+cf",

@@ -4,5 +4,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+#: The pages of the lab.
+DOCS = Path(__file__).with_name("docs")
+
 #: Root of this project's goldens: a directory per release.
 GOLDENS = REPOSITORY / "goldens"

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,6 +27,7 @@ INSTRUMENTS = {
     "findings": "lab.findings",
     "fuzz": "lab.fuzz.command",
     "fuzz-bytes": "lab.fuzz_bytes.__main__",
+    "guest": "lab.guests.one",
     "guests": "lab.guests.command",
     "history": "lab.mutants.history.__main__",
     "locks": "lab.supply.locks",
@@ -42,8 +42,6 @@ INSTRUMENTS = {
     "stock": "lab.stock.command",
     "tolerances": "lab.tolerances.command",
 }
-#: A run over a guest zoo: ``goldens run`` parses its words, and draws on the terminal.
-GUEST = {"guest": "lab.guests.one"}
 
 
 def summary(module: str) -> str:
@@ -59,9 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the instrument that the first word names, or list them; return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     name = words[0] if words else ""
-    if name in GUEST:
-        guest: Callable[[Sequence[str]], int] = import_module(GUEST[name]).main
-        return guest(words[1:])
     if name in INSTRUMENTS:
         return cli.main(
             words,
@@ -69,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prog="python -m lab",
             description="Instruments that prove the harness.",
         )
-    instruments = sorted((INSTRUMENTS | GUEST).items())
+    instruments = sorted(INSTRUMENTS.items())
     if name not in ("", "-h", "--help"):
         known = ", ".join(instrument for instrument, _ in instruments)
         print(f"python -m lab: no instrument is called {name!r}: {known}", file=sys.stderr)

@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from executorch_goldens.commands import run
-from executorch_goldens.running import messages
+from executorch_goldens.commands import merge
+from executorch_goldens.running import options
 from lab import REPOSITORY
 
 #: Variables of the person's, or of an outer pytest's, that would change what a run does.
 DROPPED = (
     *("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "EXECUTORCH_GOLDENS_SCHEMAS"),
-    *(run.CALLED_AS, messages.STEP_SUMMARY),
+    *(options.CALLED_AS, merge.STEP_SUMMARY),
 )
 
 #: Seconds that a process may take to say that it is there.

@@ -7,18 +7,21 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 
-from executorch_goldens.cli import COMMANDS, MODULES
-from executorch_goldens.commands.run import complete
+from executorch_goldens import cli, plugins
 from executorch_goldens.files import markdown
 from lab.pages import Part
 
+#: The commands of the core, and then those of plugins.
+COMMANDS = cli.COMMANDS | {
+    name: command.help for each in plugins.load().values() for name, command in each.commands.items()
+}
 #: Arguments whose default follows the machine: the page does not show it.
 OF_MACHINES = ("jobs", "cache_dir")
 
 
 def parts() -> Iterator[Part]:
     """Yield docs/commands.md."""
-    yield Part("commands.md", "", lines)
+    yield Part("docs/commands.md", "", lines)
 
 
 def lines() -> Iterator[str]:
@@ -40,7 +43,7 @@ def lines() -> Iterator[str]:
 
 def section(name: str) -> Iterator[str]:
     """Yield the part of one command."""
-    command = complete(parser(name)) if name == "run" else parser(name)
+    command = parser(name)
     yield f"## goldens {name}"
     yield ""
     yield " ".join((command.description or "").split())
@@ -54,7 +57,7 @@ def section(name: str) -> Iterator[str]:
 def parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of a subcommand."""
     subparsers = argparse.ArgumentParser(prog="goldens").add_subparsers()
-    import_module(MODULES[name]).add_to(subparsers)
+    import_module((cli.MODULES | plugins.commands(cli.MODULES))[name]).add_to(subparsers)
     found: argparse.ArgumentParser = subparsers.choices[name]
     return found
 

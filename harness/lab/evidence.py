@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from executorch_goldens import releases, targets
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
+from executorch_goldens.judging import known
 from executorch_goldens.running import core
 from lab import GOLDENS, findings
 from lab.mutants import page as mutants
@@ -32,11 +33,11 @@ FAILS, NOT_RUN = "lowering fails", "not judged: the program is not run"
 
 
 def parts() -> Iterator[Part]:
-    """Yield the list of README.md, and the tables of docs/lab/README.md, CONTRIBUTING.md and docs/how-it-decides.md."""
-    yield Part("../README.md", "evidence", line)
-    yield Part("lab/README.md", "evidence", table)
-    yield Part("../CONTRIBUTING.md", "cells", cells)
-    yield Part("how-it-decides.md", "tolerances", tolerances)
+    """Yield the list of README.md, and the tables of CONTRIBUTING.md, docs/how-it-decides.md and the lab's page."""
+    yield Part("README.md", "evidence", line)
+    yield Part("harness/lab/docs/README.md", "evidence", table)
+    yield Part("CONTRIBUTING.md", "cells", cells)
+    yield Part("docs/how-it-decides.md", "tolerances", tolerances)
 
 
 def counts() -> dict[str, str]:
@@ -72,7 +73,7 @@ def counts() -> dict[str, str]:
 def line() -> Iterator[str]:
     """Yield the counts as a list, each with a link."""
     yield ""
-    yield from (f"- {count} ([details](docs/lab/{page}))" for page, count in counts().items())
+    yield from (f"- {count} ([details](harness/lab/docs/{page}))" for page, count in counts().items())
 
 
 def table() -> Iterator[str]:
@@ -87,8 +88,8 @@ def cells() -> Iterator[str]:
     """Yield how many cells each release has: with a golden, known to be wrong, and in the core."""
     yield ""
     yield from markdown.head(("release", "goldens", "known defects", "cells of the core"))
-    for version, release in releases.load().releases.items():
-        counted = (_goldens(version), len(release.known), len(core.read(GOLDENS / version / core.FILE)))
+    for version, defects in known.read(GOLDENS).items():
+        counted = (_goldens(version), len(defects), len(core.read(GOLDENS / version / core.FILE)))
         yield markdown.row((version, *map(str, counted)))
     yield ""
 

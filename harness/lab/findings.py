@@ -1,4 +1,4 @@
-"""``python -m lab findings``: checks that the scripts of docs/lab/findings show what findings.toml claims."""
+"""``python -m lab findings``: checks that the scripts of harness/lab/docs/findings show what findings.toml claims."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from executorch_goldens.repro import alone
 from executorch_goldens.settings.exports import cores
-from lab import GOLDENS, pages, threads
+from executorch_goldens_plugins.repro import alone
+from lab import DOCS, GOLDENS, pages, threads
 from lab.pages import Part
 
-FOLDER = pages.DOCS / "lab" / "findings"
+FOLDER = DOCS / "findings"
 TABLE = FOLDER / "findings.toml"
 Severity = Literal["wrong result", "refused program", "lost performance", "other bytes"]
 #: Of upstream's threads about a defect: there is none; they are open; a fix is merged, after the newest release here.
@@ -103,9 +103,11 @@ def index(findings: Mapping[str, Finding]) -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the index of docs/lab/findings/README.md, and the threads about false alarms."""
-    yield Part("lab/findings/README.md", "findings", lambda: ["", *index(load()), ""])
-    yield Part("lab/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS))
+    """Yield the index of harness/lab/docs/findings/README.md, and the threads about false alarms."""
+    yield Part("harness/lab/docs/findings/README.md", "findings", lambda: ["", *index(load()), ""])
+    yield Part(
+        "harness/lab/docs/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS)
+    )
 
 
 def shown(script: Path) -> tuple[bool | None, str]:

@@ -1,4 +1,4 @@
-"""``python -m lab pages``: pages of docs/ that instruments make, compared with committed data; exports nothing.
+"""``python -m lab pages``: pages that instruments make, compared with committed data; exports nothing.
 
 An instrument keeps what it measured in tables beside it, in goldens, or in the table of findings. Its page, or its
 parts of a page, are rendered from these and from nothing else. A part is between ``<!-- begin: MARK -->`` and
@@ -13,14 +13,13 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable
 from lab import REPOSITORY
-
-DOCS = REPOSITORY / "docs"
 
 #: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
@@ -48,19 +47,17 @@ class PageError(HarnessError, ValueError):
     """A page that lacks a mark of its instrument."""
 
     def __init__(self, page: str, mark: str) -> None:
-        super().__init__(
-            f"docs/{page} has no part {mark!r}; bring it back with 'git checkout -- docs/{page}'"
-        )
+        super().__init__(f"{page} has no part {mark!r}; bring it back with 'git checkout -- {page}'")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A page of docs/, or a part of one.
+    """A page, or a part of one.
 
     Attributes
     ----------
     page
-        Its path within docs/.
+        Its path within the repository.
     mark
         Name of the part; empty for the whole page.
     lines
@@ -73,6 +70,10 @@ class Part:
     mark: str
     lines: Callable[[], Iterable[str]]
     slow: bool = False
+
+    @property
+    def file(self) -> Path:
+        return REPOSITORY / self.page
 
     @property
     def name(self) -> str:
@@ -103,29 +104,25 @@ def parts(instruments: Iterable[str] = tuple(MAKERS)) -> Iterator[Part]:
 def update(instruments: Iterable[str]) -> None:
     """Write the parts that instruments make, and print which of their pages that changed."""
     for part in parts(instruments):
-        file = DOCS / part.page
-        committed = file.read_text(encoding="utf-8") if file.exists() else ""
+        committed = part.file.read_text(encoding="utf-8") if part.file.exists() else ""
         made = part.rendered(committed)
         if made != committed:
-            durable.replace(file, made)
-            print(f"written: docs/{part.name}")
+            durable.replace(part.file, made)
+            print(f"written: {part.name}")
 
 
 def difference(part: Part) -> list[str]:
     """Return the difference of a page's part, as a diff; empty where it is up to date."""
-    file = DOCS / part.page
-    committed = file.read_text(encoding="utf-8") if file.exists() else ""
+    committed = part.file.read_text(encoding="utf-8") if part.file.exists() else ""
     now = part.rendered(committed).splitlines()
-    return list(
-        difflib.unified_diff(committed.splitlines(), now, f"docs/{part.name}", "now", lineterm="", n=0)
-    )
+    return list(difflib.unified_diff(committed.splitlines(), now, part.name, "now", lineterm="", n=0))
 
 
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "pages",
-        description="Compare the pages of docs/ that instruments make with their measurements, or write them.",
+        description="Compare the pages that instruments make with their measurements, or write them.",
     )
     parser.add_argument("instruments", nargs="*", metavar="INSTRUMENT", help=f"of: {', '.join(MAKERS)}")
     what = parser.add_mutually_exclusive_group()
@@ -145,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
     code = SAME
     for part in parts(instruments):
         lines = difference(part)
-        print(*lines or [f"docs/{part.name}: up to date"], sep="\n")
+        print(*lines or [f"{part.name}: up to date"], sep="\n")
         sys.stdout.flush()
         code = DIFFERENT if lines else code
     if code == DIFFERENT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,10 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
-from lab.pages import DOCS
+from executorch_goldens.judging import known
+from lab import DOCS, GOLDENS
 
-TABLE = DOCS / "lab" / "findings" / "threads.toml"
+TABLE = DOCS / "findings" / "threads.toml"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,11 @@ def load() -> tuple[Thread, ...]:
 
 def lines(threads: Sequence[Thread], root: Path) -> Iterator[str]:
     """Yield the threads as Markdown, with the state in the goldens of each release."""
-    matrix = releases.load().releases
+    declared = known.read(GOLDENS)
+    matrix = {
+        version: dataclasses.replace(release, known=declared[version])
+        for version, release in releases.load().releases.items()
+    }
     yield from markdown.head(("upstream", "defect", "cells", *matrix))
     for thread in threads:
         numbers = " ".join(f"#{number}" for number in thread.numbers)

@@ -1,6 +1,5 @@
-"""Fixtures of several commands, and the browser that shows their pages."""
+"""The browser that shows pages of commands."""
 
 from tests.support.browsing import browser
-from tests.unit.programs.conftest import folder
 
-__all__ = ["browser", "folder"]
+__all__ = ["browser"]

@@ -28,8 +28,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import InvalidRequirement, Requirement
 
-from executorch_goldens import extensions
-from executorch_goldens.cli import COMMANDS, MODULES
+from executorch_goldens import cli, extensions, plugins
 from executorch_goldens.commands.run import PYTEST
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
@@ -37,8 +36,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.config import KEYS
 from executorch_goldens.targets import TARGETS
 from executorch_goldens.toolchains.naming import Name
-from lab.__main__ import GUEST, INSTRUMENTS
-from lab.guests import ZOOS
+from lab.__main__ import INSTRUMENTS
 from tests import REPOSITORY
 from tests.support.runner import DROPPED
 
@@ -46,15 +44,17 @@ pytest_plugins = ("pytester",)
 
 GOLDENS = REPOSITORY / "goldens"
 DOCS = REPOSITORY / "docs"
+LAB_DOCS = REPOSITORY / "harness" / "lab" / "docs"
 INDEX = DOCS / "README.md"
 #: The folders of pages that have an index; the lab's are those about the harness itself.
-INDEXED = (DOCS, DOCS / "lab")
+INDEXED = (DOCS, LAB_DOCS, DOCS / "plugins")
 PAGES = (
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(DOCS.rglob("*.md")),
+    *sorted(LAB_DOCS.rglob("*.md")),
 )
-#: A first page that is read at a sitting.
-README_LINES = 80
+#: The commands of the core and of plugins, with their modules.
+MODULES = cli.MODULES | plugins.commands(cli.MODULES)
 #: The long form of ``goldens run`` in pages.
 LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
 #: The cell of the model that the tutorial makes.
@@ -159,15 +159,13 @@ def parsed(request: pytest.FixtureRequest, *words: str) -> pytest.Config:
 
 
 def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
-    """Assert that a run takes the words, and that the goldens have the cells and the zoo the families they name."""
+    """Assert that a run takes the words, and that the goldens have the cells."""
     # The options of the command that never reach pytest as they are.
-    taken = ("--toolchain" if word == "-t" else word for word in words if word not in ("--plan", "--watch"))
+    taken = ("--toolchain" if word == "-t" else word for word in words if word != "--watch")
     option = parsed(request, *PYTEST, *taken).option
     recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
     for pattern in option.cells or ():
         assert pattern == OF_THE_TUTORIAL or fnmatch.filter(recorded, pattern), pattern
-    for family in option.families or ():
-        assert (REPOSITORY / "models" / f"{family}.py").exists(), family
 
 
 def are_compared(words: Sequence[str], request: pytest.FixtureRequest) -> None:
@@ -193,12 +191,6 @@ def takes_nothing(words: Sequence[str], _: pytest.FixtureRequest) -> None:
 def is_instrument(words: Sequence[str], _: pytest.FixtureRequest) -> None:
     """Assert that an instrument of the lab takes the words."""
     name, *others = words
-    if name == "guest":
-        zoo, *others = others
-        assert zoo in ZOOS
-        # It hands these on.
-        is_run(others, _)
-        return
     parser = argparse.ArgumentParser()
     importlib.import_module(INSTRUMENTS[name]).add_to(parser.add_subparsers())
     parser.parse_args([name, *others])
@@ -305,7 +297,6 @@ UNRUN = (
         ("goldens", "init"), "needs a repository without goldens, exports for a minute", subcommand("init")
     ),
     Unrun(("goldens", "compare"), "makes environments, exports for minutes", are_compared),
-    Unrun(("goldens", "bisect"), "makes environments, exports for minutes", subcommand("bisect")),
     Unrun(("goldens", "env"), "makes environments, and deletes them", subcommand("env")),
     Unrun(("goldens", "merge"), "needs the results of runs", subcommand("merge")),
     Unrun(("goldens", "review"), "needs the results of runs", subcommand("review")),
@@ -394,7 +385,6 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
         "nox -s no-such-session",
         "nox -s goldens -- --no-such-option",
         "nox -s goldens -- --cell tosa-fp/no-such-case",
-        "nox -s goldens -- --family no-such-family",
         "nox -s tests -- --no-such-option",
         "nox -s lint -- words",
         "nox -s lab -- mutants --no-such-option",
@@ -405,7 +395,6 @@ def test_a_command_that_is_not_run_is_one_that_would_be_taken(
         "goldens compare 1.4.1 1.5.1 --no-such-option",
         "goldens compare 1.4.1 1.5.1 --cell tosa-fp/no-such-case",
         "goldens compare 1.4.1 '1.5.1 + no-such-requirement!'",
-        "goldens bisect tosa-int/linear --good 1.4.1",
         "goldens env grow 1.4.1",
         "git diff no-such-folder",
         "git merge --no-such-option",
@@ -433,9 +422,9 @@ def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
         for name in re.findall(r"`nox -s \"?([\w]+)", text):
             assert name in known, f"{page.name}: nox -s {name}"
         for name in re.findall(r"`goldens (\w+)", text):
-            assert name in COMMANDS, f"{page.name}: goldens {name}"
+            assert name in MODULES, f"{page.name}: goldens {name}"
         for name in re.findall(r"nox -s \"?lab(?:\([\d.]+\)\")? -- ([\w-]+)", text):
-            assert name in INSTRUMENTS | GUEST, f"{page.name}: nox -s lab -- {name}"
+            assert name in INSTRUMENTS, f"{page.name}: nox -s lab -- {name}"
 
 
 # Links and names
@@ -505,10 +494,6 @@ def test_what_contributing_calls_by_name_stands_in_the_file_it_links() -> None:
         text = place.read_text() if (place := page.parent / linked[1]).is_file() else ""
         for name in re.findall(r"`(\w[\w.]*)`", row):
             assert re.search(rf"\b{re.escape(name)}\b", text), f"{name} is not in {linked[1]}"
-
-
-def test_the_readme_is_short() -> None:
-    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= README_LINES
 
 
 def test_the_page_about_targets_has_every_target() -> None:

@@ -21,13 +21,11 @@ import torch
 from executorch_goldens import registry
 from executorch_goldens.cli import ERROR, main
 from executorch_goldens.commands import init as init_command
-from executorch_goldens.commands.init import DRAWN, KEPT
-from executorch_goldens.errors import UsageError
+from executorch_goldens.commands.init import DRAWN
 from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.settings import config
 from executorch_goldens.starting.files import Beginning, write
-from executorch_goldens.starting.inputs import Input
-from executorch_goldens.starting.source import models_of
+from executorch_goldens.starting.model import Input, ModelName
 from executorch_goldens.toolchains.toolchain import chosen
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
@@ -59,16 +57,8 @@ class Sum(torch.nn.Module):
     def forward(self, x, y):
         return x + y
 """
-EXAMPLES = """
+SHIPPED = """
 import torch
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first = torch.nn.Conv2d(1, 2, 3)
-
-    def forward(self, sound):
-        return self.first(sound)
 
 class Words(torch.nn.Module):
     def __init__(self):
@@ -78,21 +68,9 @@ class Words(torch.nn.Module):
     def forward(self, tokens):
         return self.table(tokens).sum(1)
 
-def one():
-    return torch.ones(1, 1, 49, 10)
-
-def inputs():
-    return (one(),)
-
-def long():
-    return (one(), one())
-
-def pair():
-    return Net(), one()
-
-def shipped():
+def model():
     torch.manual_seed(3)
-    return Net(), inputs()
+    return Words()
 """
 NEEDS = """
 from torch import nn
@@ -109,6 +87,7 @@ WORKFLOW, COMMENT = (Path(".github/workflows", name) for name in ("goldens.yml",
 HERE = os.pathsep.join([str(REPOSITORY / "harness"), str(REPOSITORY)])
 #: Anywhere: what is written names it and installs nothing.
 HARNESS = ("--harness", "executorch-goldens==0.1.0")
+GIVEN = ("nets/wake_word.py:WakeWord", "--input", "1,40")
 
 
 @pytest.fixture
@@ -125,15 +104,14 @@ Init = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def init(repository: Path) -> Init:
-    """Run ``init`` in the repository, with the answers that a person would type."""
+    """Run ``init`` in the repository."""
 
-    def call(*words: str, answers: str = "") -> subprocess.CompletedProcess[str]:
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
         inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
         return subprocess.run(
             [sys.executable, "-m", "executorch_goldens", "init", *words],
             cwd=repository,
             env={**inherited, "PYTHONPATH": HERE},
-            input=answers,
             capture_output=True,
             text=True,
             check=False,
@@ -153,18 +131,30 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_a_repository_of_one_model_gets_its_first_golden_without_a_line_of_its_owner(
+def test_a_repository_gets_its_first_golden_and_what_stands_in_its_settings_stays(
     repository: Path, init: Init, release: str
 ) -> None:
-    done = init("--yes", *HARNESS)
+    settings = '# Ours.\n[project]\nname = "wake"  # the product\nversion = "1"'
+    (repository / "pyproject.toml").write_text(settings)
+    (repository / "noxfile.py").write_text("import nox\n")
+    done = init("nets/wake_word.py:WakeWord", "--input", "2,40", "--target", "xnnpack-fp32", *HARNESS)
     assert done.returncode == 0, done.stdout + done.stderr
-    guess = "(a guess from the layer hidden (Linear): see goldens_zoo.py)"
-    assert f"nets/wake_word.py:WakeWord takes sound float32[1, 40] {guess}" in done.stdout
+    assert "nets/wake_word.py:WakeWord takes sound float32[2, 40]\n" in done.stdout
     assert DRAWN in done.stdout
     assert "1 new" in done.stdout
-    assert (repository / "goldens" / release / "tosa-fp" / "wake-word" / "manifest.txt").exists()
+    assert (repository / "goldens" / release / "xnnpack-fp32" / "wake-word" / "manifest.txt").exists()
+    written = (repository / "pyproject.toml").read_text()
+    assert written.startswith(f"{settings}\n\n[tool.goldens]\n")
+    loaded = config.load(repository)
+    assert (loaded.targets, loaded.models, loaded.toolchains) == (
+        ("xnnpack-fp32",),
+        ("goldens_zoo",),
+        (release,),
+    )
+    assert (repository / "noxfile.py").read_text() == "import nox\n"
+    assert (repository / WORKFLOW).exists()
     again = subprocess.run(
-        [sys.executable, "-m", "executorch_goldens", "run", "--cell", "tosa-fp/wake-word"],
+        [sys.executable, "-m", "executorch_goldens", "run", "--cell", "xnnpack-fp32/wake-word"],
         env={**os.environ, "PYTHONPATH": HERE},
         capture_output=True,
         text=True,
@@ -172,48 +162,6 @@ def test_a_repository_of_one_model_gets_its_first_golden_without_a_line_of_its_o
         timeout=RUN_LIMIT,
     )
     assert "1 stable" in again.stdout, again.stdout + again.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.slow
-def test_an_exported_program_is_a_case_as_it_is(repository: Path, init: Init) -> None:
-    program = torch.export.export(torch.nn.Linear(3, 2).eval(), (torch.ones(1, 3),))
-    torch.export.save(program, repository / "shipped by_A.pt2")
-    begun = init("shipped by_A.pt2", "--yes", "--target=xnnpack-fp32", *HARNESS)
-    assert begun.returncode == 0, begun.stdout + begun.stderr
-    assert "shipped by_A.pt2 is a case, with the inputs that it was exported with" in begun.stdout
-    assert not (repository / "goldens_zoo.py").exists()
-    assert "exports shipped by_A.pt2 and compares" in (repository / "noxfile.py").read_text()
-    settings = config.load()
-    assert (settings.models, settings.targets) == ((), ("xnnpack-fp32",))
-    # The name of the file is none of a case.
-    assert [(each.file, each.name) for each in settings.cases] == [("shipped by_A.pt2", "model")]
-    (recorded,) = repository.glob("goldens/*/xnnpack-fp32/model/manifest.txt")
-    assert "delegate 0" in recorded.read_text()
-    refused = init("shipped by_A.pt2", "--yes", "--input=1,3", *HARNESS)
-    assert (refused.returncode, "runs on the inputs it was exported with" in refused.stderr) == (ERROR, True)
-
-
-@pytest.mark.slow
-def test_answers_go_over_the_defaults_and_what_stands_in_the_settings_stays(
-    repository: Path, init: Init, release: str
-) -> None:
-    settings = '# Ours.\n[project]\nname = "wake"  # the product\nversion = "1"'
-    (repository / "pyproject.toml").write_text(settings)
-    # The model, its inputs, the targets; the harness is given.
-    done = init(*HARNESS, "--without", "workflow", answers="\n2,40\nxnnpack-fp32\n")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (repository / "goldens" / release / "xnnpack-fp32" / "wake-word" / "manifest.txt").exists()
-    asked = "inputs, or MODULE:FUNCTION that returns them, a guess from the layer hidden (Linear) [1,40]"
-    assert f"model [nets/wake_word.py:WakeWord]: {asked}: targets [" in done.stdout
-    assert "a guess" not in (repository / "goldens_zoo.py").read_text()
-    written = (repository / "pyproject.toml").read_text()
-    assert written.startswith(f"{settings}\n\n[tool.goldens]\n")
-    assert config.load(repository).targets == ("xnnpack-fp32",)
-    assert config.load(repository).models == ("goldens_zoo",)
-    assert config.load(repository).toolchains == (release,)
-    assert not (repository / ".github").exists()
-    assert 'data.tensor("sound", 2, 40)' in (repository / "goldens_zoo.py").read_text()
 
 
 @pytest.mark.slow
@@ -238,7 +186,7 @@ def test_a_model_that_is_not_lowered_or_has_no_golden_yet_is_said_to(
 ) -> None:
     (repository / "scale.txt").write_text("0.5")
     (repository / "nets" / "wake_word.py").write_text(MODEL.replace("self.last(x)", computes, 1))
-    done = init("--yes", *HARNESS)
+    done = init("nets/wake_word.py:WakeWord", "--input", "1,40", *HARNESS)
     assert done.returncode == code, done.stdout + done.stderr
     assert says in done.stdout
     assert tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["goldens"]
@@ -253,17 +201,16 @@ def begun(repository: Path) -> Path:
 
 def begin(repository: Path, toolchain: str = "1.4.1") -> None:
     """Write the files that ``init`` writes."""
-    (model,) = models_of(repository)
+    model = ModelName(Path("nets/wake_word.py"), "WakeWord")
     given = (Input((1, 40), name="x"),)
-    beginning = Beginning(model, given, ("tosa-fp",), toolchain, HARNESS[1], "3.13")
-    write(repository, beginning.texts(repository, ()))
+    beginning = Beginning(model, given, False, ("tosa-fp",), toolchain, HARNESS[1], "3.13")
+    write(repository, beginning.texts(repository))
 
 
 @pytest.fixture
 def zoo_of(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[str, Example]]]:
-    """Write the files for a model of `EXAMPLES`; return the zoo's text, and the example of its case."""
-    (repository / "nets" / "wake_word.py").unlink()
-    (repository / "other.py").write_text(EXAMPLES)
+    """Write the files for a model of `SHIPPED`; return the zoo's text, and the example of its case."""
+    (repository / "other.py").write_text(SHIPPED)
     path, named = list(sys.path), set(sys.modules)
     # Zoos of one name, one after the other.
     monkeypatch.setattr(registry, "CASES", registry.Registry())
@@ -271,11 +218,10 @@ def zoo_of(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
     def write_zoo(*words: str) -> tuple[str, Example]:
         subparsers = argparse.ArgumentParser().add_subparsers()
         init_command.add_to(subparsers)
-        arguments = subparsers.choices["init"].parse_args(["--yes", *words, *HARNESS])
+        arguments = subparsers.choices["init"].parse_args([*words, *HARNESS])
         beginning = init_command.beginning_of(repository, arguments, chosen(None))
-        write(repository, beginning.texts(repository, ("nox", "workflow")))
+        write(repository, beginning.texts(repository))
         (case,) = registry.load(["goldens_zoo"]).values()
-        assert list(init_command.described(beginning))[1] in (KEPT, DRAWN)
         return (repository / "goldens_zoo.py").read_text(), example_of(case)
 
     yield write_zoo
@@ -284,92 +230,28 @@ def zoo_of(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         del sys.modules[name]
 
 
-def test_a_guessed_input_is_called_one_where_it_is_used(zoo_of: Callable[..., tuple[str, Example]]) -> None:
-    text, built = zoo_of("other.py:Net")
-    assert "# A guess from the layer first (Conv2d): replace it with a real input.\n" in text
-    assert [tuple(each.shape) for each in built.inputs] == [(1, 1, 32, 32)]
-    # Its weights are drawn, and the case does not say that it ships so.
-    assert built.fill
-    assert 'as it ships")' not in text
-    assert "# Its weights differ each time it is made, so the harness draws them." in text
-
-
-def test_an_input_of_the_repository_is_used_as_it_is(zoo_of: Callable[..., tuple[str, Example]]) -> None:
-    text, built = zoo_of("other.py:Net", "--example", "other:inputs")
-    assert [tuple(each.shape) for each in built.inputs] == [(1, 1, 49, 10)]
-    assert "guess" not in text
-
-
-def test_a_stated_input_has_its_dtype_and_indices_are_within_the_table(
+def test_a_stated_input_has_its_dtype_and_drawn_weights_are_said(
     zoo_of: Callable[..., tuple[str, Example]],
 ) -> None:
     text, built = zoo_of("other.py:Words", "--input", "1,500:int32")
     (tokens,) = built.inputs
     assert (str(tokens.dtype), tuple(tokens.shape)) == ("torch.int32", (1, 500))
-    assert (int(tokens.min()), int(tokens.max())) == (0, 9)
-    assert "guess" not in text
+    assert built.fill
+    assert 'guards="Words, with weights that the harness draws"' in text
+    assert "# Its weights differ each time it is made, so the harness draws them." in text
     built.module(tokens)
 
 
-def test_a_table_of_embeddings_is_guessed_to_take_indices(zoo_of: Callable[..., tuple[str, Example]]) -> None:
-    text, built = zoo_of("other.py:Words")
-    assert "# A guess from the layer table (Embedding): " in text
-    assert str(built.inputs[0].dtype) == "torch.int64"
-
-
-def test_what_a_function_returns_beside_the_model_are_its_inputs_and_its_weights_stay(
+def test_weights_that_are_the_same_each_time_stay_and_names_of_the_case_are_imported_as_others(
     zoo_of: Callable[..., tuple[str, Example]],
 ) -> None:
-    text, built = zoo_of("other.py:shipped")
+    text, built = zoo_of("other.py:model", "--input", "1,16:int64")
     torch.manual_seed(3)
-    own = importlib.import_module("other").Net().state_dict()
+    own = importlib.import_module("other").Words().state_dict()
     assert not built.fill
     assert all(torch.equal(value, own[name]) for name, value in built.module.state_dict().items())
-    assert [tuple(each.shape) for each in built.inputs] == [(1, 1, 49, 10)]
-    assert 'guards="shipped as it ships"' in text
-
-
-@pytest.mark.parametrize("entry", ["", "model"])
-def test_the_weights_of_a_checkpoint_stay(
-    repository: Path, zoo_of: Callable[..., tuple[str, Example]], entry: str
-) -> None:
-    state = {"first.weight": torch.full((2, 1, 3, 3), 0.3), "first.bias": torch.ones(2)}
-    (repository / "nets" / "net.pt").parent.mkdir(exist_ok=True)
-    torch.save({"epoch": 3, entry: state} if entry else state, repository / "nets" / "net.pt")
-    text, built = zoo_of("other.py:Net@nets/net.pt", "--example", "other:inputs")
-    assert not built.fill
-    assert all(torch.equal(value, state[name]) for name, value in built.module.state_dict().items())
-    assert 'guards="Net as it ships"' in text
-
-
-def test_a_checkpoint_of_another_model_or_that_runs_code_is_refused(
-    repository: Path, zoo_of: Callable[..., tuple[str, Example]]
-) -> None:
-    torch.save({"first.weight": torch.ones(1)}, repository / "other.pt")
-    with pytest.raises(UsageError, match=r"other\.pt has no state of this model: .* Missing key"):
-        zoo_of("other.py:Net@other.pt")
-    torch.save(Runs(), repository / "runs.pt")
-    with pytest.raises(
-        UsageError, match=r"runs\.pt is no checkpoint that is read without running code of it"
-    ):
-        zoo_of("other.py:Net@runs.pt")
-    assert not (repository / "ran").exists()
-
-
-class Runs:
-    """Makes a file where it is unpickled."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Path.touch, (Path("ran"),)
-
-
-def test_names_that_the_case_has_itself_are_imported_as_others(
-    repository: Path, zoo_of: Callable[..., tuple[str, Example]]
-) -> None:
-    with (repository / "other.py").open("a") as file:
-        file.write("\ndef model():\n    return Net()\n")
-    text, _ = zoo_of("other.py:model", "--example", "other:inputs")
-    assert "from other import inputs as make_inputs\nfrom other import model as make_model\n" in text
+    assert "from other import model as make_model\n" in text
+    assert 'guards="model as it ships"' in text
 
 
 def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_take(begun: Path) -> None:
@@ -515,52 +397,17 @@ def uses(workflow: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("there", "words", "says"),
     [
-        ({"noxfile.py": ""}, (), "has noxfile.py already, and nothing is overwritten; --without nox leaves"),
-        ({"goldens_zoo.py": ""}, (), "has goldens_zoo.py already"),
-        ({".github/workflows/goldens.yml": ""}, (), "--without workflow leaves"),
-        ({".github/workflows/goldens-comment.yml": ""}, (), "--without workflow leaves"),
-        ({"pyproject.toml": "[tool.goldens]\n"}, (), "has [tool.goldens] in pyproject.toml already"),
+        ({"goldens_zoo.py": ""}, (), "has goldens_zoo.py or [tool.goldens] already"),
+        ({"pyproject.toml": "[tool.goldens]\n"}, (), "has goldens_zoo.py or [tool.goldens] already"),
         ({"pyproject.toml": "tool = { ruff = {} }\n"}, (), "takes no table [tool.goldens] at its end"),
         ({"pyproject.toml": "[tool"}, (), "pyproject.toml: cannot be read: "),
         ({".github": ""}, (), "cannot be written"),
-        (
-            {"other.py": TWO_INPUTS},
-            (),
-            "there are 2 models: name one of nets/wake_word.py:WakeWord, other.py:Sum",
-        ),
-        ({"other.py": TWO_INPUTS}, ("other.py",), "has no default here: give --example MODULE:FUNCTION"),
-        ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1,4"), "does not run on inputs of shape 1,4"),
-        ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1,4:int4"), "'1,4:int4' is no input such as"),
-        ({"other.py": TWO_INPUTS}, ("other.py", "--input", "1;4"), "'1;4' is no input such as"),
-        ({"other.py": EXAMPLES}, ("other.py:Net", "--example", "other"), "other is no MODULE:FUNCTION"),
-        (
-            {"other.py": EXAMPLES},
-            ("other.py:Net", "--example", "other:gone"),
-            "other.py has no gone; it has Net",
-        ),
-        (
-            {"other.py": EXAMPLES},
-            ("other.py:Net", "--example", "other:one"),
-            "other.one() is a Tensor, and no tuple",
-        ),
-        (
-            {"other.py": EXAMPLES},
-            ("other.py:Net", "--example", "other:long"),
-            "does not run on the result of other:long",
-        ),
-        (
-            {"other.py": EXAMPLES},
-            ("other.py:pair",),
-            "the second value that other.pair() returns is a Tensor",
-        ),
-        ({"other.py": EXAMPLES}, ("other.py:Net@gone.pt",), "gone.pt is no file: name a checkpoint"),
-        (
-            {"other.py": EXAMPLES, "a.pt": "no zip"},
-            ("other.py:Net@a.pt",),
-            "a.pt is no checkpoint that is read",
-        ),
-        ({"other.py": NEEDS}, ("other.py",), "other.Sized() cannot be called"),
-        ({"other.py": NEEDS}, ("other.py:absent",), "other.absent() is None, and no torch.nn.Module"),
+        ({}, ("nets/wake_word.py:WakeWord",), "does not run on no input: "),
+        ({"other.py": TWO_INPUTS}, ("other.py:Sum", "--input", "1,4"), "does not run on float32[1, 4]: "),
+        ({}, ("nets/wake_word.py:WakeWord", "--input", "1,4:int4"), "'1,4:int4' is no input such as"),
+        ({}, ("nets/wake_word.py:WakeWord", "--input", "1;4"), "'1;4' is no input such as"),
+        ({"other.py": NEEDS}, ("other.py:Sized",), "other.py:Sized cannot be called"),
+        ({"other.py": NEEDS}, ("other.py:absent",), "other.py:absent returns None, and no torch.nn.Module"),
         ({"other.py": NEEDS}, ("other.py:gone",), "other.py has no gone; it has Sized"),
         (
             {"other.py": "import gone"},
@@ -568,18 +415,12 @@ def uses(workflow: Path) -> list[str]:
             "No module named 'gone'; if the model needs it beside ExecuTorch, write requirements = [\"gone\"] under "
             "[tool.goldens.environment] in pyproject.toml, and begin again",
         ),
-        ({"other.py": ""}, ("other.py",), "other.py has no class that derives from torch.nn.Module"),
+        ({"other.py": ""}, ("other.py",), "other.py names nothing in a Python file: pass FILE:CLASS"),
         ({}, ("gone.py",), "gone.py is no file"),
         ({}, ("/etc/passwd",), "is no file under"),
-        (
-            {"net.pt2": ""},
-            ("net.pt2",),
-            "net.pt2 cannot be read as an exported program: File is not a zip file",
-        ),
-        ({"net.pt2": ""}, ("net.pt2:Net",), "net.pt2 is no Python file"),
-        ({"net.onnx": ""}, ("net.onnx",), "net.onnx is no Python file"),
-        ({}, ("--target", "xnpack"), "xnpack"),
-        ({}, ("--harness", "not a requirement!"), "--harness not a requirement!"),
+        ({"net.pt2": ""}, ("net.pt2:Net",), "net.pt2:Net names nothing in a Python file"),
+        ({}, (*GIVEN, "--target", "xnpack"), "xnpack"),
+        ({}, (*GIVEN, "--harness", "not a requirement!"), "--harness 'not a requirement!' installs nothing"),
     ],
 )
 def test_what_cannot_be_begun_is_one_clear_error_and_nothing_is_written(
@@ -597,7 +438,7 @@ def test_what_cannot_be_begun_is_one_clear_error_and_nothing_is_written(
     named = set(sys.modules)
     try:
         harness = () if "--harness" in words else HARNESS
-        assert main(["init", "--yes", *words, *harness]) == ERROR
+        assert main(["init", *(words or GIVEN), *harness]) == ERROR
     finally:
         sys.path[:] = path
         for name in {"other", "nets", "nets.wake_word"} & (set(sys.modules) - named):
@@ -607,23 +448,3 @@ def test_what_cannot_be_begun_is_one_clear_error_and_nothing_is_written(
     assert said.startswith("goldens: ")
     assert files(repository) == before
     assert not list(repository.rglob(".*.partial"))
-
-
-def test_of_many_models_some_are_named_and_the_others_counted(
-    repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for number in range(40):
-        (repository / f"net_{number:02}.py").write_text(TWO_INPUTS)
-    assert main(["init", "--yes", *HARNESS]) == ERROR
-    said = capsys.readouterr().err
-    assert (
-        "there are 41 models: name one of net_00.py:Sum, " in said or "nets/wake_word.py:WakeWord, " in said
-    )
-    assert said.endswith(" and 31 more\n")
-    assert said.count(":Sum") < 11
-
-
-def test_without_anybody_to_answer_it_says_how_to_take_the_defaults(repository: Path, init: Init) -> None:
-    done = init(*HARNESS)
-    assert done.returncode == ERROR
-    assert "nobody answered (model): give FILE:NAME, or --yes for the defaults" in done.stderr

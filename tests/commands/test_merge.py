@@ -19,11 +19,11 @@ import pytest
 
 from executorch_goldens.artifact import Casualty
 from executorch_goldens.cli import main
+from executorch_goldens.commands.merge import STEP_SUMMARY
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expected
 from executorch_goldens.results import evidence, provenance
 from executorch_goldens.results import rows as results
-from executorch_goldens.running.messages import STEP_SUMMARY
 from executorch_goldens.variations import variations
 from tests.support.making import artifact, failure
 from tests.support.runner import Runner
@@ -167,11 +167,11 @@ def test_known_defects_are_counted_apart_with_their_reason(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(STEP_SUMMARY, str(tmp_path / "summary"))
-    (tmp_path / "pyproject.toml").write_text(
-        '[tool.goldens]\nmodels = ["models"]\nknown-defects = "known.toml"\n'
-    )
+    (tmp_path / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["models"]\n')
     release = shards.runner.release
-    (tmp_path / "known.toml").write_text(
+    goldens = tmp_path / "goldens"
+    shutil.copytree(shards.goldens[1], goldens)
+    (goldens / "known.toml").write_text(
         f'[releases."{release}".known]\n"tosa-fp/gamma" = "crashed: it jumps to nowhere (#21480)"\n'
     )
     whole = tmp_path / "whole"
@@ -180,7 +180,7 @@ def test_known_defects_are_counted_apart_with_their_reason(
     for row in rows:
         row.update({"known": True, "accepted": True} if row["verdict"] == "crashed" else {})
     (whole / results.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shards.merge("whole")
+    main(["merge", "whole", "--goldens", str(goldens)])
     output = capsys.readouterr().out
     assert "1 known defect" in output
     assert "1 crashed" not in output

@@ -1,7 +1,7 @@
 """The pictures of README.md and docs/: each is of a run over an edited release, and has its text beside it.
 
-Two lines of two passes are edited in a copy of the release that is installed, cells are run, and what a report and a
-review show of them is photographed. Pixels differ between machines, so the text of a picture is compared, with the file
+Two lines of two passes are edited in a copy of the release that is installed, cells are run, and what a report
+shows of them is photographed. Pixels differ between machines, so the text of a picture is compared, with the file
 of its name that ends in ``.txt``. New pictures and texts are in ``build/pictures``.
 """
 
@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from html import escape
+from collections.abc import Iterator, Sequence
 from importlib import metadata
-from itertools import groupby, starmap
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ import pytest
 
 from executorch_goldens import cli
 from tests import REPOSITORY
-from tests.commands.review.test_terminal import Terminal
 from tests.support.browsing import Reader
 from tests.support.runner import Runner
 
@@ -38,14 +35,9 @@ CELLS = (
 #: The one whose error is shown: its values are codes times a scale, the same on every machine.
 WRONG = "xnnpack-int8/conv-bn-relu"
 REASON = "relu has no upper end"
-#: Pictures of a report, and the one of a review.
-NAMES = ("report-overview", "report-error", "report-operators", "review-terminal")
+NAMES = ("report-overview", "report-error", "report-operators")
 #: Pixels of a page with three heat maps side by side.
 WIDTH = 1040
-#: Lines at the foot of a review, which name its keys.
-KEYS = 2
-#: Colours of a terminal.
-COLOURS = {"default": "#e6e9ed", "green": "#5fd38a", "red": "#ff8a80", "brown": "#e5c07b", "blue": "#7ab2ff"}
 
 
 def edited(package: Path, target: Path) -> None:
@@ -108,7 +100,7 @@ def text_of(places: Sequence[Any]) -> str:
 @pytest.fixture(scope="module")
 def reader(browser: Any, ran: Runner) -> Iterator[Reader]:
     """The report of the run."""
-    pytest.importorskip("grandalf")
+    pytest.importorskip("markdown_it")
     file = ran.folder / "report.html"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
@@ -153,81 +145,7 @@ def test_the_operators_are_of_this_report(reader: Reader, release: str) -> None:
     reader.go(f"cell/{release}/{WRONG}")
     names = reader.page.locator("h3", has_text="delegate_0").first
     operator = reader.page.locator("section.operator").last
-    nearby = reader.page.locator(".nearby")
-    kept("report-operators", text_of([nearby, operator]), photographed(reader, names, operator))
-
-
-def as_html(screen: Any) -> str:
-    """Return the content of a terminal as a page."""
-    empty = [number for number, line in enumerate(screen.display) if not line.strip()]
-    rows = []
-    for number in range(screen.lines):
-        # What is empty down to the keys, at the foot, is left out.
-        if {number, number + 1} <= {*empty} and set(range(number, screen.lines - KEYS)) <= {*empty}:
-            continue
-        cells = [screen.buffer[number][column] for column in range(screen.columns)]
-        rows.append("".join(starmap(_run, groupby(cells, _style))))
-    style = "margin:0;padding:12px;background:#14171a;color:#e6e9ed;font:14px/1.3 monospace;width:max-content"
-    return f'<body style="margin:0"><pre style="{style}">' + "\n".join(rows) + "</pre>"
-
-
-def _style(cell: Any) -> str:
-    colour, back = COLOURS[cell.fg], "#14171a"
-    if cell.reverse:
-        colour, back = back, colour
-    return f"color:{colour};background:{back};padding:.16em 0;font-weight:{700 if cell.bold else 400}"
-
-
-def _run(style: str, cells: Iterable[Any]) -> str:
-    return f'<span style="{style}">{escape("".join(cell.data for cell in cells))}</span>'
-
-
-def shown(terminal: Terminal) -> str:
-    """Return the lines of a screen, without those that are empty and without the keys."""
-    lines = [line.rstrip() for line in terminal.screen.display]
-    return "".join(f"{line}\n" for line in lines[:-KEYS] if line)
-
-
-@pytest.mark.slow
-def test_the_review_in_a_terminal_is_of_this_review(
-    ran: Runner,
-    browser: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(REPOSITORY)
-    monkeypatch.delenv("CI", raising=False)
-    # What is accepted is written into a copy.
-    copy = Runner(tmp_path / "copy", ran.release)
-    shutil.copytree(ran.goldens, copy.goldens)
-    shutil.copytree(ran.sweeps.parent, copy.sweeps.parent)
-    terminal = Terminal(copy)
-    terminal.shows("1/2")
-    terminal.shows("a accept cause")
-    page = browser.new_page(device_scale_factor=1.5)
-    page.set_content(as_html(terminal.screen))
-    picture = page.locator("pre").screenshot()
-    page.close()
-    text = shown(terminal)
-    for keys, words, then in ((f"r{REASON}\r", f"r {REASON}", "2/2"), ("a", "a", "write 3 goldens")):
-        terminal.press(keys)
-        terminal.shows(then)
-        text += f"{words}\n{shown(terminal)}"
-    terminal.press("y")
-    assert terminal.ended() == 0
-    ended = [line.rstrip() for line in terminal.screen.display]
-    text += "y\n" + "".join(f"{line}\n" for line in ended if line.startswith(("recorded: ", "rejected: ")))
-    kept("review-terminal", text, picture)
-    # Without a next run it is known what was decided.
-    capsys.readouterr()
-    assert cli.main(["merge", "--markdown", f"--goldens={copy.goldens}", str(copy.sweeps.parent)]) == cli.SAME
-    _, head, *causes = capsys.readouterr().out.splitlines()
-    assert head == (
-        "**Goldens: broken.** 3 accepted and 3 rejected in review; 1 cell as it should be, on 1 release."
-    )
-    assert causes[0].endswith(f"(rejected: {REASON})")
-    assert "RewriteConvPass" not in "".join(causes)
+    kept("report-operators", text_of([operator]), photographed(reader, names, operator))
 
 
 def test_every_picture_has_its_text_and_its_place() -> None:
@@ -240,8 +158,3 @@ def test_every_picture_has_its_text_and_its_place() -> None:
     }
     for name in NAMES:
         assert any(f"images/{name}.png" in text for text in pages.values()), name
-
-
-def test_the_example_of_a_review_is_the_one_of_the_picture() -> None:
-    example = (IMAGES / "review-terminal.txt").read_text(encoding="utf-8")
-    assert f"```\n{example}```\n" in (REPOSITORY / "docs" / "review.md").read_text(encoding="utf-8")

@@ -84,5 +84,5 @@ def test_a_search_finds_pages_that_explain_before_tables(
         for link in page.locator("ul.search > li > a").evaluate_all("all => all.map(each => each.href)")
     ]
     assert found[0].startswith(first)
-    lab = [index for index, link in enumerate(found) if link.startswith("docs/lab/")]
+    lab = [index for index, link in enumerate(found) if link.startswith("harness/lab/docs/")]
     assert not lab or min(lab) > 0

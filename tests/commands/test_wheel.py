@@ -22,7 +22,10 @@ from tests.support.runner import DROPPED
 pytestmark = pytest.mark.slow
 
 #: The sources of the wheel.
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "harness/executorch_goldens")
+SOURCES = (
+    *("pyproject.toml", "README.md", "LICENSE"),
+    *("harness/executorch_goldens", "harness/executorch_goldens_plugins"),
+)
 #: The cell that is first recorded.
 CELL = "tosa-fp/wake-word"
 #: Prints the module that is imported, and the requirement that `init` writes.
@@ -60,7 +63,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel and its requirements alone."""
     folder = tmp_path_factory.mktemp("installed") / "environment"
     uv("venv", "--quiet", "--python", sys.executable, str(folder))
-    install(folder, f"executorch-goldens[report,review] @ {wheel.as_uri()}")
+    install(folder, f"executorch-goldens[report] @ {wheel.as_uri()}")
     return folder
 
 
@@ -92,9 +95,13 @@ def call(environment: Path, tmp_path: Path) -> Call:
     return called
 
 
-def test_it_has_every_file_of_the_package(wheel: Path) -> None:
-    files = (REPOSITORY / "harness").glob("executorch_goldens/**/*.*")
-    there = {str(file.relative_to(REPOSITORY / "harness")) for file in files if file.suffix != ".pyc"}
+def test_it_has_every_file_of_the_packages(wheel: Path) -> None:
+    files = (REPOSITORY / "harness").glob("executorch_goldens*/**/*.*")
+    there = {
+        str(file.relative_to(REPOSITORY / "harness"))
+        for file in files
+        if file.suffix != ".pyc" and ".egg-info" not in file.parent.suffix
+    }
     with zipfile.ZipFile(wheel) as archive:
         assert sorted(there - set(archive.namelist())) == []
 
@@ -104,7 +111,7 @@ def test_from_an_empty_folder_to_a_golden_a_red_run_its_review_and_a_report(
 ) -> None:
     model = tmp_path / "wake_word.py"
     model.write_text(MODEL)
-    begun = call("goldens", "init", "--yes")
+    begun = call("goldens", "init", "wake_word.py:WakeWord", "--input", "1,40")
     assert begun.returncode == SAME, begun.stdout + begun.stderr
     # Only this machine has the file.
     assert "put a requirement that CI can install into noxfile.py" in begun.stdout
@@ -114,10 +121,10 @@ def test_from_an_empty_folder_to_a_golden_a_red_run_its_review_and_a_report(
     model.write_text(MODEL.replace("torch.relu(self.hidden(sound))", "torch.tanh(self.hidden(sound))"))
     red = call("goldens", "run", "--cell", CELL)
     assert red.returncode == pytest.ExitCode.TESTS_FAILED, red.stdout + red.stderr
-    listed = call("goldens", "review", "--list")
+    listed = call("goldens", "review")
     assert listed.returncode == SAME, listed.stdout + listed.stderr
     assert "TANH" in listed.stdout, listed.stdout
-    reported = call("goldens", "report", "-o", "report.html")
+    reported = call("goldens", "report", "--html", "report.html")
     assert reported.returncode == SAME, reported.stdout + reported.stderr
     assert "report.html: 1 changed" in reported.stdout
     said = [done.stdout for done in (begun, green, red, listed)]

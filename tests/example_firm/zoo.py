@@ -105,3 +105,19 @@ def wake_word_apart(build: Build) -> ExecutorchProgramManager:
     model = build.method(build.data.fill(models.WakeWord()), inputs)
     edge = to_edge(torch.export.export(model, inputs, strict=True), compile_config=building.CONFIG)
     return edge.to_executorch(ExecutorchBackendConfig(external_constants=True))
+
+
+@case(
+    guards="the keypoints, which come from a supplier without source",
+    backends=("xnnpack-fp32", "xnnpack-int8"),
+)
+def keypoints(data: Data) -> Example:
+    program = torch.export.load(HERE / "cases" / "keypoints.pt2")
+    inputs = (data.tensor("image", 1, 1, 16, 16),)
+    return Example(
+        program.module(),
+        inputs,
+        fill=False,
+        recorded="cases/keypoints.npz",
+        program=program,
+    )

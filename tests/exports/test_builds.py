@@ -61,7 +61,7 @@ def test_builds_are_cells_of_one_target_and_of_no_other(release: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["plain", "int8", "in-place", "int8-for-tosa", "language-model", "external", "file", "bundle"]
+    "name", ["plain", "int8", "in-place", "int8-for-tosa", "language-model", "external", "file"]
 )
 def test_a_build_is_run_and_right(name: str) -> None:
     lowered = made(name)
@@ -182,15 +182,6 @@ def test_a_file_that_nothing_here_emitted_has_no_graph_and_is_run() -> None:
     assert (
         "forward held to recorded runs; not known: the graph, as the program came as bytes" in lowered.recipe
     )
-
-
-@pytest.mark.slow
-def test_a_bundle_is_its_program_and_decodes_with_what_it_is_tried_on() -> None:
-    assert decode(made("bundle").pte).kind == "pte"
-    decoded = decode(zoo_builds.bundle(Build("bundle")).pte)
-    assert decoded.kind == "bundled"
-    assert decoded.constants()["bundle forward[0].inputs[0]"].shape == (1, 8, 8, 8)
-    assert [delegate.backend for delegate in decoded.delegates] == ["XnnpackBackend"]
 
 
 def test_what_is_no_program_is_a_failure_that_says_what_to_return() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -15,14 +15,9 @@ from executorch_goldens.exporting.calls import Call
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import programs
-from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.numerics.samples import samples_of, unbounded
-from executorch_goldens.exporting.program import Program
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging import verdict
-from executorch_goldens.programs import freezing
-from executorch_goldens.programs.freezing import Exported, RefusedError
-from executorch_goldens.programs.record import Record
 from executorch_goldens.registry import Case
 from tests.support.making import outcome
 
@@ -182,7 +177,6 @@ def test_inputs_that_are_one_tensor_stay_one() -> None:
 
 
 BATCH = Dim("batch", min=2, max=6)
-BOUNDS = 'torch.export.Dim("batch", min=2, max=6)'
 
 
 class Rows(torch.nn.Module):
@@ -229,26 +223,6 @@ def test_a_model_in_another_dtype_has_its_nested_inputs_in_it() -> None:
     made = Lowering.named("tosa-bf16").cast(example_of(CASE))
     assert {x.dtype for x in made.tensors} == {torch.bfloat16}
     assert (made.inputs[2], made.inputs[3].length, made.kwargs["mode"]) == (3, 2, "add")
-
-
-def test_a_corpus_refuses_inputs_that_are_no_tensors() -> None:
-    record = Record({}, {}, constants="3, None")
-    made = export(CASE, "xnnpack-fp32")
-    cell = Cell("xnnpack-fp32", "nested")
-    outcomes = tuple(outcome(made, cell, name) for name in ("seed0-heap0", "seed1-heap1"))
-    with pytest.raises(RefusedError, match=r"inputs that are no tensors .3, None."):
-        freezing.programs(cell, Exported(outcomes, record), cast("Any", None))
-
-
-def test_a_script_calls_its_model_with_tensors() -> None:
-    example = rows().flat()
-    assert example.call.is_plain
-    assert torch.equal(example.module(*example.tensors), rows().call.run(Rows(), example.tensors))
-    module = export_program(example.module, example).module(check_guards=False)
-    program = Program.of(module, example.tensors, example.call.shapes(example.module, example.dynamic_shapes))
-    assert len(program.names()) == 6
-    assert len(program.shapes()) == 6
-    assert program.shapes()[3:] == ["None", "{0: " + BOUNDS + "}", "(" + BOUNDS + ", None,)"]
 
 
 @pytest.mark.parametrize("target", ["xnnpack-fp32", "tosa-fp"])

@@ -83,6 +83,30 @@ def test_a_program_is_judged_on_what_was_recorded(target: str, photos: Path, tmp
     assert said(artifact, target) is None
 
 
+@pytest.mark.parametrize("target", ["xnnpack-fp32", "xnnpack-int8"])
+def test_an_exported_program_that_the_case_loads_is_lowered(
+    target: str, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A float target lowers the program itself: nothing is exported again."""
+    exported = torch.export.export(Classifier().eval(), (torch.ones(1, 1, 8, 8),))
+    torch.export.save(exported, tmp_path / "classifier.pt2")
+
+    def build(data: Data) -> Example:
+        program = torch.export.load(tmp_path / "classifier.pt2")
+        inputs = (data.tensor("x", 1, 1, 8, 8),)
+        return Example(program.module(), inputs, fill=False, recorded=photos, program=program)
+
+    def none(*args: Any) -> Any:
+        raise AssertionError("it is exported again")
+
+    if target == "xnnpack-fp32":
+        monkeypatch.setattr("executorch_goldens.exporting.export.export_program", none)
+    artifact = export(Case("classifier", "tests", "something", build), target)
+    assert isinstance(artifact.result, Lowered), artifact.result
+    assert {"photos/day", "photos/night"} <= {sample.name for sample in artifact.result.samples}
+    assert said(artifact, target) is None
+
+
 def test_what_is_wrong_on_what_was_recorded_alone_is_seen(photos: Path) -> None:
     made = lowered(case(recorded=photos), "xnnpack-fp32")
     *right, last = made.samples

@@ -197,27 +197,16 @@ def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("isolation", ["fork", "fresh"])
-def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runner, isolation: str) -> None:
+def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runner) -> None:
     guarded = next(shortcut for shortcut in SHORTCUTS.values() if not shortcut.unguarded)
     runner.zoo("zoo_edited", "alpha")
-    with (runner.folder / "zoo_edited.py").open("a") as module:
-        # Every process that exports imports it.
-        module.write(
-            "from executorch_goldens.patches.shortcuts import SHORTCUTS\n"
-            f"for known in SHORTCUTS[{guarded.name!r}].fits.values():\n"
-            "    known.update(dict.fromkeys(known, 'another'))\n"
-        )
-    options = (
-        "--models",
-        "zoo_edited",
-        "--cell",
-        "xnnpack-fp32/*",
-        "--variations",
-        "1",
-        "--isolation",
-        isolation,
+    # Every Python that is started imports it; templates import no zoo.
+    (runner.folder / "sitecustomize.py").write_text(
+        "from executorch_goldens.patches.shortcuts import SHORTCUTS\n"
+        f"for known in SHORTCUTS[{guarded.name!r}].fits.values():\n"
+        "    known.update(dict.fromkeys(known, 'another'))\n"
     )
+    options = ("--models", "zoo_edited", "--cell", "xnnpack-fp32/*", "--variations", "1")
     facts = (repr(guarded.name), next(iter(guarded.fits[runner.release])), runner.release, "--no-shortcuts")
     runner(*options).refused(*facts)
     # Without it, the case itself is what fails: it has no model.

@@ -98,7 +98,7 @@ def test_an_exit_without_an_artifact_is_a_crash(zoo_run: ZooRun) -> None:
 def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/hang"]
     assert row["verdict"] == "timed-out"
-    assert f"the limits are {ZOO_LIMIT} s (--export-timeout) and {WALL * ZOO_LIMIT:g} s" in row["reason"]
+    assert f"the limits are {ZOO_LIMIT} s (export-timeout) and {WALL * ZOO_LIMIT:g} s" in row["reason"]
     assert re.search(r"no end after 2\d s of processor time and \d+ s of wall time", row["reason"])
     assert "waiting for nothing" in zoo_run.finished.output
     # The innermost call, and only its own thread's.
@@ -406,7 +406,7 @@ def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch
     stop_before_requests(monkeypatch, 2)
     with fresh_sweep() as sweep, pytest.raises(SweepError) as raised:
         sweep.outcomes(HANG)
-    for fact in ("xnnpack-fp32/hang [seed0-heap0]", str(default_interpreter()), "1 s", "--isolation fresh"):
+    for fact in ("xnnpack-fp32/hang [seed0-heap0]", str(default_interpreter()), "1 s", "--jobs 1"):
         assert fact in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -523,7 +523,7 @@ def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
         for isolation in ("fresh", "fork")
     )
     assert fresh.stdout == "Lowered\n", fresh.stderr
-    assert fork.stderr.splitlines()[-1].endswith("export with --isolation fresh")
+    assert fork.stderr.splitlines()[-1].endswith("cannot fork a process, which exports need")
 
 
 # The environment of a worker

@@ -26,7 +26,6 @@ from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import PATCHES
-from executorch_goldens.running import reporting
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
@@ -189,11 +188,15 @@ def test_a_pass_that_no_golden_was_changed_by_is_refused_before_anything_is_expo
     assert "base: " not in done.stderr
 
 
-def test_the_report_has_the_cause(page: Page, tmp_path: Path) -> None:
+def test_the_report_has_the_cause(page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "report.html"
-    written, said = reporting.write(report, page.comparison.folder / RESULTS, page.comparison.artifacts)
-    assert written, said
-    assert "1 corrupt, 1 stable; 1 release, 1 cause" in said
+    words = [
+        str(page.comparison.folder / RESULTS),
+        f"--goldens={page.comparison.artifacts}",
+        f"--html={report}",
+    ]
+    assert main(["report", *words]) == SAME
+    assert "1 corrupt, 1 stable; 1 release, 1 cause" in capsys.readouterr().out
     pages = [page for name, page in pages_of(report.read_text()) if name.startswith(("cause/", "cell/"))]
     # A comparison has no goldens: its pages name the two sides, and no command accepts what it found.
     assert len(pages) == 2

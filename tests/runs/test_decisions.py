@@ -124,25 +124,6 @@ def test_an_expectation_of_no_cell_is_reported(recorded: Runner) -> None:
     assert "\nstale expectation: xnnpack-fp32/gone: " in finished.output
 
 
-@pytest.mark.slow
-def test_new_failures_of_a_compact_root_are_expected_by_cause(runner: Runner, artifacts: Artifacts) -> None:
-    runner.zoo("zoo_many", "alpha", "beta", "gamma")
-    runner.goldens.mkdir()
-    (runner.goldens / "zoo.txt").write_text("format: 2\nmodels: zoo_many\nform: compact\n")
-    runner.answers({"*": artifacts["does-not-lower"]})
-    words = (*SEEDS, "--models", "zoo_many", "--tier", "full", "--cell", "xnnpack-fp32/*")
-    finished = runner(*words, UPDATE)
-    assert finished.code == pytest.ExitCode.TESTS_FAILED
-    assert "@case" not in finished.output
-    assert not list(runner.root.glob("*.txt"))
-    cause = "emit, ToOutVarPass: RuntimeError: Missing out variants: {'zoo::opaque'}"
-    expected = expectations.Expected("FAILURE", (runner.release,), ("xnnpack-fp32/*",), cause)
-    expectations.write(runner.goldens, [expected])
-    finished = runner(*words, UPDATE)
-    assert finished.code == 0, finished.output
-    assert set(runner(*words).verdicts().values()) == {"stable"}
-
-
 def test_a_file_that_cannot_be_read_ends_the_run(recorded: Runner) -> None:
     (recorded.goldens / expectations.FILE).write_text('[[expected]]\nwhat = "fails"\n')
     recorded(*WHOLE).refused(str(recorded.goldens / expectations.FILE), "expected tables [[expected]]")

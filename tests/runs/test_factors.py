@@ -162,19 +162,6 @@ def test_cells_that_agree_have_no_factor(runner: Runner) -> None:
     assert "follows" not in finished.output
 
 
-def test_no_factor_is_sought_on_a_cluster_and_the_message_says_so(runner: Runner) -> None:
-    runner.answers({"alpha": ARTIFACTS})
-    finished = runner(
-        *("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4"),
-        *("--cluster", "tcp://127.0.0.1:1", "--cache-dir", str(runner.folder / "store")),
-    )
-    assert (
-        "\n  the factor it follows is not sought on a cluster: run the cell without --cluster\n"
-        in finished.output
-    )
-    assert finished.rows["tosa-fp/alpha"]["factor"] is None
-
-
 @pytest.mark.parametrize(("explain", "factor"), [("off", None), ("some", "hash seed")])
 def test_the_factor_is_sought_unless_nothing_is_to_be_explained(
     runner: Runner, explain: str, factor: str | None
@@ -214,8 +201,8 @@ def test_a_known_disagreement_is_not_exported_again(runner: Runner) -> None:
 # Real exports
 
 
-def experiment(case: str, isolation: str = "fork") -> Experiment:
-    settings = Settings(default_interpreter(), ("tests.support.zoo_factors",), (), 2, 180.0, isolation)
+def experiment(case: str) -> Experiment:
+    settings = Settings(default_interpreter(), ("tests.support.zoo_factors",), (), 2, 180.0)
     return Experiment(Cell("xnnpack-fp32", case), ONE, OTHER, settings, ("xnnpack-fp32",))
 
 
@@ -256,12 +243,6 @@ def test_what_is_ordered_by_address_follows_the_heap() -> None:
 
 
 @pytest.mark.slow
-def test_fresh_interpreters_have_no_history_that_could_be_followed() -> None:
-    found = experiment("follows-hash", "fresh").run()
-    assert found.line == "follows the hash seed; not the heap, listings, directory or surroundings"
-
-
-@pytest.mark.slow
 def test_a_run_that_takes_all_from_the_store_seeks_the_factor_apart_from_it(runner: Runner) -> None:
     asked = (
         *(
@@ -273,12 +254,12 @@ def test_a_run_that_takes_all_from_the_store_seeks_the_factor_apart_from_it(runn
             "0,4",
             "-v",
         ),
-        *("--cache=on", "--cache-dir", str(runner.folder / "store")),
+        *("--cache", str(runner.folder / "store")),
     )
     first, again = runner(*asked), runner(*asked)
     for finished in (first, again):
         assert finished.rows["xnnpack-fp32/follows-hash"]["factor"] == "hash seed", finished.output
     assert "reused 0 of 2 exports" in first.output
     assert "reused 2 of 2 exports" in again.output
-    kept = [file for file in (runner.folder / "store" / "artifacts").rglob("*") if file.is_file()]
+    kept = [file for file in (runner.folder / "store" / "exports").rglob("*") if file.is_file()]
     assert len(kept) == 2

@@ -32,5 +32,5 @@ def test_a_known_defect_that_is_gone_fails_and_is_not_recorded_before_its_entry_
     before = recorded.files()
     known = {"tosa-fp/alpha": "corrupt: upstream issue 1"}
     recorded.answers({"known": known, "*": artifacts["steady"]})
-    recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE).refused("upstream issue 1", "releases.toml", "delete")
+    recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE).refused("upstream issue 1", "known.toml", "delete")
     assert recorded.files() == before

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from executorch_goldens import plugins
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.cli import COMMANDS
 from tests import REPOSITORY
@@ -15,8 +16,9 @@ from tests.conftest import Artifacts
 from tests.support.making import other, wrong
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
 
+NAMES = "|".join((*COMMANDS, *plugins.commands({})))
 #: Beginning of a command in a line of a message, after words or none.
-COMMAND = re.compile(rf"(?:^|[ `'(])((?:goldens (?:{'|'.join(COMMANDS)})|nox -|git|python) [^`]*)$")
+COMMAND = re.compile(rf"(?:^|[ `'(])((?:goldens (?:{NAMES})|nox -|git|python) [^`]*)$")
 #: Words of an output that mean that a command was none.
 REFUSED = ("command not found", "unrecognized arguments", "usage:", "Traceback", "No module named")
 

@@ -199,10 +199,6 @@ def test_a_golden_of_four_variations_is_replaced_by_one_of_two_only_where_that_i
     refused.refused("not recorded", "names 4 variations", "this would name 2", "--fewer-variations")
     assert "accept:" not in refused.output
     assert recorded.files() == before
-    assert recorded(*FULL, "quick", UPDATE, "--fewer-variations").code == 0
-    texts = golden.read(golden.directory(recorded.root, Cell("tosa-fp", "alpha")))
-    assert texts is not None
-    assert golden.fields(texts)["variations"] == "seed0-heap0 seed4-heap1"
     # A full run may replace what was confirmed by more than that.
     recorded.answers({"alpha": made})
     assert recorded(*FULL, "full", UPDATE).code == 0

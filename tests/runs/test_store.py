@@ -4,29 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from executorch_goldens.store.store import Store
+from executorch_goldens.store.store import Store, facts_of
 from tests.conftest import Artifacts
 from tests.support.runner import Finished, Runner, options_of
 
 UPDATE = "--snapshot-update"
-
-
-@pytest.mark.slow
-def test_a_run_takes_what_the_one_before_kept_unless_it_is_only_to_keep(runner: Runner) -> None:
-    words = (
-        "--models",
-        "tests.support.zoo",
-        "--cell",
-        "xnnpack-fp32/steady",
-        "--variations",
-        "1",
-        "--cache-dir",
-    )
-    words = (*words, str(runner.folder / "store"), "-v")
-    kept = "exports put into the cache: 1;"
-    assert kept in runner(*words, "--cache=fill").output
-    assert kept in runner(*words, "--cache=fill").output
-    assert f"reused 1 of 1 exports; cache: {runner.folder / 'store'}" in runner(*words).output
 
 
 def reused(run: Finished) -> list[str]:
@@ -55,9 +37,9 @@ def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_cha
     zoo, other = runner.folder / "firmware.py", runner.folder / "other.py"
     zoo.write_text(FIRMWARE)
     other.write_text("SIZE = 1\n")
-    words = ("--models", "firmware", "--cell", "xnnpack-fp32/gate", "--variations", "1", "--cache=on")
+    words = ("--models", "firmware", "--cell", "xnnpack-fp32/gate", "--variations", "1")
     root = runner.folder / "store"
-    words = (*words, "--cache-dir", str(root), "-v")
+    words = (*words, "--cache", str(root), "-v")
     assert reused(runner(*words)) == [f"reused 0 of 1 exports; cache: {root}"]
     other.write_text("SIZE = 2\n")
     assert reused(runner(*words)) == [f"reused 1 of 1 exports; cache: {root}"]
@@ -69,45 +51,35 @@ def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_cha
 
 
 @pytest.mark.slow
-def test_an_edited_case_is_exported_again_and_those_beside_it_are_not(runner: Runner) -> None:
-    zoo, root = runner.folder / "firmware.py", runner.folder / "store"
+def test_an_edited_case_is_exported_again_with_those_of_its_module_and_no_others(runner: Runner) -> None:
+    zoo, other, root = runner.folder / "firmware.py", runner.folder / "others.py", runner.folder / "store"
     second = (
         FIRMWARE.partition("@case")[2].replace("gate", "door").replace("4, 4", "2, 2").replace("1, 4", "1, 2")
     )
     zoo.write_text(f"{FIRMWARE}\n@case{second}")
-    words = ("--models", "firmware", "--cell", "xnnpack-fp32/*", "--variations", "1", "--cache=on")
-    words = (*words, "--cache-dir", str(root), "-v")
-    assert reused(runner(*words)) == [f"reused 0 of 2 exports; cache: {root}"]
+    other.write_text(FIRMWARE.replace("gate", "wall"))
+    words = ("--models", "firmware", "--models", "others", "--cell", "xnnpack-fp32/*", "--variations", "1")
+    words = (*words, "--cache", str(root), "-v")
+    assert reused(runner(*words)) == [f"reused 0 of 3 exports; cache: {root}"]
     zoo.write_text(zoo.read_text().replace("2, 2", "2, 3"))
     edited = runner(*words)
     assert reused(edited) == [
-        f"reused 1 of 2 exports; cache: {root}",
-        f"exported again: 1, because {zoo} changed",
+        f"reused 1 of 3 exports; cache: {root}",
+        f"exported again: 2, because {zoo} changed",
     ]
-    assert {name: row["reused"] for name, row in edited.rows.items()} == {
-        "xnnpack-fp32/gate": [True],
-        "xnnpack-fp32/door": [False],
-    }
+    assert [name for name, row in edited.rows.items() if row["reused"] == [True]] == ["xnnpack-fp32/wall"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("isolation", ["fork", "fresh"])
-def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isolation: str) -> None:
+def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner) -> None:
     cells = ("xnnpack-fp32/steady", "tosa-fp/steady")
     root = runner.folder / "store"
-    words = (
-        *(word for cell in cells for word in ("--cell", cell)),
-        "--variations",
-        "1",
-        "--cache-dir",
-        str(root),
-    )
-    runner("--models", "tests.support.zoo", *words, "--isolation", isolation)
+    words = (*(word for cell in cells for word in ("--cell", cell)), "--variations", "1")
+    runner("--models", "tests.support.zoo", *words, "--cache", str(root))
     store = Store(root)
     found = [
-        {fact.place for name in made.lists for fact in store.facts(name) or ()}
-        for path in (root / "made").glob("*/*")
-        for made in store.made(path.name)
+        {fact.place for key in facts_of(path.name) for fact in store.facts(key) or ()}
+        for path in (root / "exports").glob("*/*")
     ]
     assert len(found) == 2
     backends = [
@@ -136,38 +108,31 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner, isol
         # Machines of CI are new each time, and some keep their caches.
         ((), "1", False),
         (("--cache=on",), "1", True),
+        (("--cache=some/folder",), "1", True),
     ],
 )
 def test_where_a_run_keeps_what_it_made(
     words: tuple[str, ...], ci: str, keeping: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", ci)
-    assert options_of(*words).keeps is keeping
+    assert options_of(*words).caches is keeping
 
 
 def test_a_run_that_is_not_to_keep_has_no_store(runner: Runner, artifacts: Artifacts) -> None:
     runner.answers({"alpha": artifacts["steady"][0]})
     words = ("--models", runner.zoo("one", "alpha"), "--cell", "xnnpack-fp32/alpha", "--variations", "1")
-    words = (*words, "--cache-dir", str(runner.folder / "store"), "-v")
+    words = (*words, "--cache", str(runner.folder / "store"), "-v")
     said = " exports; cache: "
     assert said in runner(*words).output
     assert said not in runner(*words, "--cache=off").output
-    assert said not in runner(*words, CI="1").output
 
 
 @pytest.mark.slow
 def test_a_run_that_does_not_name_the_cache_does_without_one_that_cannot_be_written(runner: Runner) -> None:
-    finished = runner(
-        "--models",
-        "tests.support.zoo",
-        "--cell",
-        "xnnpack-fp32/steady",
-        "--cache-dir",
-        "/dev/null",
-        "--variations",
-        "0,4",
-        UPDATE,
-    )
+    (runner.folder / "pyproject.toml").write_text('[tool.goldens]\ncache-dir = "/dev/null"\n')
+    words = ("--models", "tests.support.zoo", "--cell", "xnnpack-fp32/steady", "--variations", "0,4", UPDATE)
+    unnamed = Runner(runner.folder, runner.release, directory=runner.folder, keeping=())
+    finished = unnamed(*words)
     assert finished.code == 0
     assert "nothing more was kept: the cache /dev/null cannot be written" in finished.output
     assert "--cache off" in finished.output

@@ -8,7 +8,7 @@ import pytest
 
 from executorch_goldens.running import core
 from tests.conftest import Artifacts
-from tests.runs.conftest import TARGETS, UPDATE, WHOLE
+from tests.runs.conftest import TARGETS, WHOLE
 from tests.support.making import with_graph
 from tests.support.runner import Finished, Runner
 
@@ -100,15 +100,11 @@ def test_once_three_cells_differ_all_that_are_left_are_exported_under_every_vari
 
 
 @pytest.mark.slow
-def test_only_a_full_run_knows_stale_goldens_and_prunes_them(with_core: Runner) -> None:
+def test_only_a_full_run_knows_stale_goldens(with_core: Runner) -> None:
     stale = with_core.root / "tosa-fp" / "gone"
     shutil.copytree(with_core.root / "tosa-fp" / "alpha", stale)
     assert with_core(*WHOLE).code == 0
     assert with_core(*WHOLE, "--tier", "full").code == pytest.ExitCode.TESTS_FAILED
-    with_core(*WHOLE, UPDATE, "--prune", "--tier", "core").refused("--prune", "--tier full")
-    assert stale.exists()
-    assert with_core(*WHOLE, UPDATE, "--prune").code == 0
-    assert not stale.exists()
 
 
 def test_cells_that_are_not_in_the_core_are_refused(with_core: Runner) -> None:

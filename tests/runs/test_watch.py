@@ -36,6 +36,10 @@ from executorch_goldens import Example, case
 @case(guards="a line that is edited")
 def edited(data):
     return Example(torch.nn.Linear(4, 3), (data.tensor("x", 2, 4),))
+"""
+OTHER = """
+import torch
+from executorch_goldens import Example, case
 
 @case(guards="what no edit concerns")
 def untouched(data):
@@ -107,7 +111,7 @@ class Watch:
 @contextlib.contextmanager
 def watching(folder: Path, *words: str, **variables: str) -> Iterator[Watch]:
     """Run a watch; end it by Ctrl-C, after which nothing of it is left."""
-    watch = Watch(folder, (*words, f"--cache-dir={folder / 'store'}", "--cache=on"), variables)
+    watch = Watch(folder, (*words, f"--cache={folder / 'store'}"), variables)
     try:
         yield watch
         children = watch.children()
@@ -122,10 +126,11 @@ def watching(folder: Path, *words: str, **variables: str) -> Iterator[Watch]:
 
 @pytest.fixture
 def zoo(tmp_path: Path) -> Path:
-    """The module of a repository of two cases."""
+    """The module of a repository that has another, each with a case."""
     file = tmp_path / "zoo.py"
     file.write_text(ZOO)
-    (tmp_path / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["zoo"]\n')
+    (tmp_path / "other.py").write_text(OTHER)
+    (tmp_path / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["zoo", "other"]\n')
     return file
 
 
@@ -209,4 +214,4 @@ def environment_in(cache: Path, repository: Path, release: str) -> Path:
 
 def test_a_watch_without_facts_is_refused() -> None:
     with pytest.raises(UsageError, match="pass --cache on"):
-        require(options_of("--cache", "read"))
+        require(options_of("--cache", "off"))

@@ -2,7 +2,7 @@
 
 The file named by `VARIABLE` holds a pickled mapping from a cell (``tosa-fp/alpha``), a case (``alpha``) or ``*`` to
 what its exports made: one artifact, or one per variation, or the exception that `Sweep.outcomes` raises. Under
-``known`` it may hold the release's known defects, as releases.toml states them; under ``declared`` whether the
+``known`` it may hold the release's known defects, as a file of them states them; under ``declared`` whether the
 installed packages are taken for the release's own; under ``again`` a mapping like itself,
 of what further sweeps of the run make; under ``without`` one of what exports without a pass make.
 """
@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+import executorch_goldens.judging.known
 import executorch_goldens.running.explaining
 import executorch_goldens.running.factors
 import executorch_goldens.running.plan
@@ -47,6 +48,7 @@ class Replay:
         targets: Sequence[str] | None = None,
         standby: None = None,
         beside: Collection[Cell] = (),
+        reuse: object = None,
     ) -> None:
         self.variations = tuple(variations)
         self.wanted = dict.fromkeys(beside, self.variations[-1:])
@@ -113,13 +115,15 @@ def pytest_configure() -> None:
     """Replace the sweep of this process, and the known defects of its release."""
     executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
     executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
-    executorch_goldens.running.run.ClusterSweep = lambda address, release, *asked: Replay(*asked)
     known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
+    if known:
+        executorch_goldens.judging.known.in_root = lambda release, goldens: replace(
+            release, known=known, known_in=str(goldens / executorch_goldens.judging.known.FILE)
+        )
     chosen = executorch_goldens.running.plan.chosen_toolchain
 
-    def knowing(word: str | None) -> Toolchain:
+    def declared(word: str | None) -> Toolchain:
         toolchain = chosen(word)
-        declared = recorded().get("declared", toolchain.is_declared)
-        return replace(toolchain, release=replace(toolchain.release, known=known), is_declared=declared)
+        return replace(toolchain, is_declared=recorded().get("declared", toolchain.is_declared))
 
-    executorch_goldens.running.plan.chosen_toolchain = knowing
+    executorch_goldens.running.plan.chosen_toolchain = declared

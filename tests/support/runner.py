@@ -90,6 +90,8 @@ class Runner:
     environment: dict[str, str] = field(default_factory=dict)
     program: tuple[str, ...] = ("-m", "executorch_goldens", "run")
     directory: Path = REPOSITORY
+    #: The store of whoever runs the tests is none of theirs.
+    keeping: tuple[str, ...] = ("--cache=off",)
 
     @property
     def goldens(self) -> Path:
@@ -136,8 +138,7 @@ class Runner:
 
     def command(self, *arguments: str) -> list[str]:
         plugins = ["-p", "tests.support.replay"] if replay.VARIABLE in self.environment else []
-        # The store of whoever runs the tests is none of theirs.
-        keeping = [] if {"--cluster", "--cache-dir"} & {*arguments} else ["--cache=off"]
+        keeping = () if "--cluster" in arguments else self.keeping
         return [
             *(sys.executable, *self.program, *plugins, *keeping),
             # With "=", or pytest takes the folders for tests and one of them for its root.

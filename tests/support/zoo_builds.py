@@ -14,9 +14,6 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
     XNNPACKQuantizer,
     get_symmetric_quantization_config,
 )
-from executorch.devtools import BundledProgram
-from executorch.devtools.bundled_program.config import MethodTestCase, MethodTestSuite
-from executorch.devtools.bundled_program.serialize import serialize_from_bundled_program_to_flatbuffer
 from executorch.exir import (
     EdgeCompileConfig,
     ExecutorchBackendConfig,
@@ -28,7 +25,7 @@ from executorch.exir.passes import MemoryPlanningPass
 from torch import nn
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-from executorch_goldens import Build, Built, case
+from executorch_goldens import Build, case
 from executorch_goldens.exporting.data import example_of
 from executorch_goldens.registry import load
 
@@ -189,16 +186,6 @@ def file(build: Build) -> bytes:
     with torch.no_grad():
         build.recorded(example.inputs, (example.module(*example.inputs),), bound=2.0**-12)
     return PROGRAM.read_bytes()
-
-
-@case(guards="a program in a bundle with what it is to be tried on")
-def bundle(build: Build) -> Built:
-    inputs = (build.data.tensor("x", 1, 8, 8, 8),)
-    model = build.method(build.data.fill(network()), inputs)
-    with torch.no_grad():
-        tried = MethodTestCase(inputs=inputs, expected_outputs=(model(*inputs),))
-    bundled = BundledProgram(to_xnnpack(model, inputs), [MethodTestSuite("forward", [tried])])
-    return Built(serialize_from_bundled_program_to_flatbuffer(bundled))
 
 
 @case(guards="a function that returns no program")

@@ -6,6 +6,7 @@ import ast
 import graphlib
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,19 +16,26 @@ from tests import REPOSITORY
 
 HARNESS = REPOSITORY / "harness"
 PACKAGE = "executorch_goldens"
+PLUGINS = f"{PACKAGE}_plugins"
 #: Modules outside of rooms: words that all of them use, and the entry points.
-FLAT = 10
+FLAT = 11
 SLOW = {"torch", "torchao", "executorch"}
-#: Files that another interpreter is given, and that exporting processes run or import.
-IN_OTHERS = ("programs/runner.py", "programs/recorder.py", "workers/worker.py")
-WITH_TORCH = ("exporting/", "patches/", *IN_OTHERS)
+#: What exporting processes, and other interpreters, run.
+WITH_TORCH = {
+    PACKAGE: ("exporting/", "patches/", "workers/worker.py"),
+    PLUGINS: (
+        *("explorer/marks.py", "field/recorder.py", "field/runner.py"),
+        *("repro/program.py", "repro/shrink.py"),
+    ),
+}
 #: Of rooms that are divided: the modules beside the folders that import what is in these. All others are below them.
 DOORS = {"exporting": {"export", "built"}, "patches": {"__main__"}}
 
 
 def modules(folder: str = PACKAGE) -> dict[str, Path]:
     """Return the modules of a package under ``harness``, by dotted name."""
-    found = sorted((HARNESS / folder).rglob("*.py"))
+    beside = (HARNESS / "lab" / "tests", HARNESS / "lab" / "docs")
+    found = [path for path in sorted((HARNESS / folder).rglob("*.py")) if not {*beside} & {*path.parents}]
     return {".".join(path.relative_to(HARNESS).with_suffix("").parts): path for path in found}
 
 
@@ -111,24 +119,50 @@ def test_imports_between_the_folders_of_a_room_go_one_way(name: str) -> None:
     assert {own for own, reached in rooms.items() if reached & folders} - folders == DOORS[name]
 
 
-def test_the_package_imports_no_zoo_no_test_and_nothing_of_the_lab() -> None:
+@pytest.mark.parametrize(
+    ("package", "refused"),
+    [
+        (PACKAGE, ("lab", "models", "tests", PLUGINS)),
+        (PLUGINS, ("lab", "models", "tests")),
+        ("lab", ("models", "tests")),
+    ],
+)
+def test_imports_go_one_way_between_the_core_its_plugins_and_the_lab(
+    package: str, refused: tuple[str, ...]
+) -> None:
     found = {
         f"{name} imports {each}"
-        for name, path in modules().items()
+        for name, path in modules(package).items()
         for each in imported(path)
-        if each.partition(".")[0] in ("lab", "models", "tests")
+        if each.partition(".")[0] in refused
     }
     assert not found
 
 
-def test_the_lab_imports_no_zoo_and_no_test() -> None:
+def test_the_core_names_no_plugin() -> None:
+    found = {name for name, path in modules().items() if PLUGINS in path.read_text(encoding="utf-8")}
+    assert not found
+
+
+def test_tests_of_the_core_import_no_plugin() -> None:
+    folders = ("commands", "exports", "runs", "support", "unit")
+    files = [path for folder in folders for path in (REPOSITORY / "tests" / folder).rglob("*.py")]
     found = {
-        f"{name} imports {each}"
-        for name, path in modules("lab").items()
+        f"{path.relative_to(REPOSITORY)} imports {each}"
+        for path in files
         for each in imported(path)
-        if each.partition(".")[0] in ("models", "tests")
+        if each.startswith((f"{PLUGINS}.", "tests.plugins."))
     }
     assert not found
+
+
+def test_no_plugin_imports_another() -> None:
+    # Each has an entry point, and none is beside them.
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    points = declared["project"]["entry-points"][f"{PACKAGE}.plugins"]
+    rooms = imports_between_rooms(PLUGINS)
+    assert rooms.keys() - {"__init__"} == points.keys()
+    assert not {own: reached for own, reached in rooms.items() if reached}
 
 
 def test_few_modules_stand_in_no_room() -> None:
@@ -136,27 +170,15 @@ def test_few_modules_stand_in_no_room() -> None:
     assert len(flat) <= FLAT, flat
 
 
-def test_only_what_exports_imports_torch() -> None:
+@pytest.mark.parametrize("package", [PACKAGE, PLUGINS])
+def test_only_what_exports_imports_torch(package: str) -> None:
     found = {
         name
-        for name, path in modules().items()
-        if not path.relative_to(HARNESS / PACKAGE).as_posix().startswith(WITH_TORCH)
+        for name, path in modules(package).items()
+        if not path.relative_to(HARNESS / package).as_posix().startswith(WITH_TORCH[package])
         and {each.partition(".")[0] for each in imported(path)} & SLOW
     }
     assert not found
-
-
-def test_what_another_interpreter_runs_needs_nothing_of_the_harness() -> None:
-    runner = HARNESS / PACKAGE / "programs" / "runner.py"
-    engines = {"executorch", "torch", "numpy", "tosa_reference_model"}
-    assert {each.partition(".")[0] for each in imported(runner)} - engines <= sys.stdlib_module_names
-    at_once = {
-        alias.name.partition(".")[0]
-        for node in ast.parse(runner.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
-    assert not at_once & engines
 
 
 def test_a_run_from_the_store_waits_for_no_library_that_only_exports_need() -> None:

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -16,17 +11,13 @@ from executorch_goldens import extensions, releases, targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.registry import Case
-from executorch_goldens.repro.defect import NotShownError
-from executorch_goldens.repro.script import quantization
 from executorch_goldens.running import selection
 from executorch_goldens.running.selection import require_extensions
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.targets import BUILD, TARGETS, Quantization, TargetError, UnknownTargetError
 from executorch_goldens.toolchains.installed import Installed
-from tests import DATA
+from tests.support.extending import distribution, path_with, python
 from tests.support.runner import Runner
-
-EXAMPLE = DATA / "example_extension"
 
 ZOO = """\
 import torch
@@ -44,34 +35,6 @@ def smooth(data: Data) -> Example:
 def gelu(data: Data) -> Example:
     return Example(torch.nn.GELU(approximate="tanh"), (data.tensor("x", 3, 4),))
 """
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the example extension in a directory of its own, without a network, and return the directory."""
-    folder = tmp_path_factory.mktemp("extension")
-    # A build leaves its traces beside what it builds.
-    source = shutil.copytree(EXAMPLE, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
-    place = folder / "site"
-    uv = shutil.which("uv")
-    installer = [uv, "pip", "install", "-q", "--python"] if uv else []
-    installer += [sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
-    options = ["--no-deps", "--no-build-isolation", "--target", str(place)]
-    made = subprocess.run([*installer, *options, str(source)], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    return place
-
-
-def path_with(*places: Path) -> str:
-    return os.pathsep.join([*map(str, places), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-
-
-def python(code: str, *places: Path) -> subprocess.CompletedProcess[str]:
-    """Run `code` in a process that finds distributions in `places`, too."""
-    environment = os.environ | {"PYTHONPATH": path_with(*places)}
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
-    )
 
 
 # The table
@@ -117,23 +80,11 @@ def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Pat
     assert made.stdout.split() == [
         *(*TARGETS, BUILD, "example-int8", "example-operators"),
         *("partition-order", "unique-outputs", "list-qparams", "output-aliases"),
-        *("folded-scales", "shared-bias", "merged-users", "gelu-tanh", "log1p-below-zero"),
-        *("repeated-indices", "fused-relu", "same-padding-even-kernel", "example-gelu"),
+        *("folded-scales", "example-gelu"),
     ], made.stderr
 
 
 # Entry points that are wrong
-
-
-def distribution(folder: Path, group: str, name: str, value: str, module: str) -> Path:
-    """Write an installed distribution: a module, and metadata with one entry point."""
-    place = folder / f"broken-{len(list(folder.iterdir()))}"
-    info = place / "broken-2.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 2.0\n")
-    (info / "entry_points.txt").write_text(f"[executorch_goldens.{group}]\n{name} = {value}\n")
-    (place / "broken.py").write_text(textwrap.dedent(module))
-    return place
 
 
 ASK = {
@@ -222,13 +173,6 @@ def test_an_exporting_environment_without_the_extension_is_refused(
 
 
 # What the installed example adds
-
-
-def test_a_target_made_by_a_function_has_no_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    outside = dataclasses.replace(TARGETS["xnnpack-fp32"], name="outside", partitioner="a:b")
-    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "outside": outside})
-    with pytest.raises(NotShownError, match=r"'outside' is made by a:b.*there is no script"):
-        quantization("outside", "symmetric")
 
 
 @pytest.mark.slow

@@ -159,15 +159,16 @@ class Comparison:
         """Export cells on a side, and yield them as they come."""
         if not cells:
             return
-        settings = dataclasses.replace(side.settings, reuse=self.reuse)
         known = seconds.committed(config.load().goldens / side.release.version)
         ordered = known.longest_first(cells)
         screen = _Screen()
         screen.write_line(
             f"{side.word}: {count(len(ordered), 'cell')}, {len(self.variations)} variations each"
         )
-        progress = Progress(ordered, known, len(self.variations), settings.jobs, screen, sys.stderr.isatty())
-        with Sweep(ordered, self.variations, settings) as sweep:
+        progress = Progress(
+            ordered, known, len(self.variations), side.settings.jobs, screen, sys.stderr.isatty()
+        )
+        with Sweep(ordered, self.variations, side.settings, reuse=self.reuse) as sweep:
             for cell in ordered:
                 progress.wait(sweep, cell)
                 yield cell, sweep.outcomes(cell)

@@ -224,4 +224,4 @@ def _figures(base: Made, head: Made) -> list[str]:
 
 
 def _reason(made: Made) -> str:
-    return (made.verdict.reason.splitlines() or [""])[0].removesuffix(f"; has {OF_TOOLCHAINS.unlike}")
+    return (made.verdict.reason.splitlines() or [""])[0].removesuffix(f"; has no {OF_TOOLCHAINS.old}")

@@ -9,7 +9,6 @@ from typing import Any
 
 from executorch_goldens.against.making import Compared, Comparison
 from executorch_goldens.against.outcome import ALLOWED, KINDS, RIGHT, SAME, extent, shown
-from executorch_goldens.against.programs import Programs
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import count
@@ -17,7 +16,7 @@ from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import NOT_JUDGED
 from executorch_goldens.review.groups import Group
-from executorch_goldens.running.messages import not_judged
+from executorch_goldens.running.counting import not_judged
 from executorch_goldens.settings.config import QUANTITIES
 
 #: Cells that are named of a cause, and causes of a kind.
@@ -39,6 +38,29 @@ Item = tuple[int, str]
 
 
 @dataclass(frozen=True)
+class Column:
+    """What a plugin adds to the table of an upgrade.
+
+    Attributes
+    ----------
+    title, key
+        Of the column, and of the same in JSON.
+    words
+        By cell.
+    lines
+        For below the table.
+    is_right
+        False if the exit code is that of a difference.
+    """
+
+    title: str
+    key: str
+    words: Mapping[Cell, str]
+    lines: Sequence[str]
+    is_right: bool = True
+
+
+@dataclass(frozen=True)
 class Page:
     """A comparison in words.
 
@@ -46,11 +68,13 @@ class Page:
     ----------
     allowed
         Kinds that are no difference: see `outcome.ALLOWED`.
+    columns
+        Those of plugins; with one, there is a table.
     """
 
     comparison: Comparison
     allowed: Collection[str] = ()
-    programs: Programs | None = None
+    columns: Sequence[Column] = ()
 
     @property
     def differs(self) -> bool:
@@ -152,10 +176,10 @@ class Page:
         for heading, items in self.sections():
             yield from ("", heading)
             yield from (f"{'  ' * (depth + 1)}{line}" for depth, line in items)
-        if self.programs is not None:
+        if self.columns:
             yield ""
-            yield from _aligned(self.table(self.programs))
-            yield from self.programs.lines
+            yield from _aligned(self.table())
+            yield from (line for column in self.columns for line in column.lines)
 
     def markdown(self) -> Iterator[str]:
         """Yield it as Markdown, for a comment."""
@@ -166,28 +190,29 @@ class Page:
             yield from (f"<summary>{markdown(heading)}</summary>", "")
             yield from (f"{'  ' * depth}- {markdown(line)}" for depth, line in items)
             yield from ("", "</details>")
-        if self.programs is not None:
-            head, *rows = self.table(self.programs)
+        if self.columns:
+            head, *rows = self.table()
             yield from ("", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}")
             yield from (f"| {' | '.join(map(markdown, row))} |" for row in rows)
             yield ""
-            yield from (f"- {markdown(line)}" for line in self.programs.lines)
+            yield from (f"- {markdown(line)}" for column in self.columns for line in column.lines)
 
-    def table(self, programs: Programs) -> Iterator[Sequence[str]]:
+    def table(self) -> Iterator[Sequence[str]]:
         """Yield a table of an upgrade's effect: a head, and the figures of each cell."""
         yield (
             "model",
             *(TABLE[name] for name in TABLE),
             "SQNR, dB",
             "error, of the tolerance",
-            "old program",
+            *(column.title for column in self.columns),
         )
         for each in self.comparison.found:
             found = quantities(each)
             figures = [_change(*found.get(name, (None, None)), ",") for name in TABLE]
             ratios = _change(each.base.sqnr, each.head.sqnr, ".1f")
             errors = _change(each.base.used, each.head.used, ".3g")
-            yield str(each.cell), *figures, ratios, errors, programs.words.get(each.cell, "none")
+            of_plugins = (column.words.get(each.cell, "none") for column in self.columns)
+            yield str(each.cell), *figures, ratios, errors, *of_plugins
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -227,9 +252,10 @@ class Page:
             },
             "not_judged": {str(cell): why for cell, why in self.unjudged().items()},
             "bad_on_both": [str(each.cell) for each in self.bad_on_both()],
-            "programs": {str(cell): word for cell, word in self.programs.words.items()}
-            if self.programs is not None
-            else None,
+            **{
+                column.key: {str(cell): word for cell, word in column.words.items()}
+                for column in self.columns
+            },
         }
 
 

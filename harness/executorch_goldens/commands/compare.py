@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-import os
 import re
-import sys
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import variations
-from executorch_goldens.cli import DIFFERENT, ERROR, SAME
+from executorch_goldens import plugins, variations
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.waits import saying
 from executorch_goldens.files.wording import count
-from executorch_goldens.running import reporting
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
@@ -28,7 +26,7 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 EXAMPLES = """\
 examples:
   goldens compare 1.4.1 1.5.1
-  goldens compare 1.4.1 1.5.1 --programs --html build/upgrade.html
+  goldens compare 1.4.1 1.5.1
   goldens compare 1.5.1 "1.5.1 + ../executorch" --pass RewriteConvPass
   goldens compare "1.5.1 + ../executorch@main" "1.5.1 + ../executorch" --markdown
   goldens compare 1.5.1 "1.5.1 + torch==2.15.0" --cell 'xnnpack-*/*'
@@ -79,18 +77,15 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--allow", default="", metavar="renames,order", help="differences that do not make the exit code 1"
     )
-    parser.add_argument(
-        "--programs", action="store_true", help="also run the base's programs in the runtime of the head"
-    )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a report with a page for each cell")
     share(parser.add_argument, "--jobs", default=cores())
     share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
     parser.add_argument(
         "--cache", choices=("on", "off"), default="on", help="reuse earlier exports (default: %(default)s)"
     )
     share(parser.add_argument, "--sweeps", help=f"where results go (default: below {FOLDER})")
+    plugins.add_options("compare", parser.add_argument)
     parser.set_defaults(run=run)
 
 
@@ -107,10 +102,6 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             "--variations: one variation cannot show that exports repeat; pass --variations quick"
         )
-    if arguments.html is not None:
-        # A toolchain's Python has nothing that draws a report: this one may.
-        os.environ.setdefault(reporting.PYTHON, sys.executable)
-        reporting.require(arguments.html)
     repository = config.load()
     base, head = (Toolchain.of(word, repository) for word in (arguments.base, arguments.head))
     zoos = repository.zoos(arguments.models)
@@ -129,7 +120,6 @@ def compare(
     kinds: Sequence[str],
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
-    from executorch_goldens.against import programs
     from executorch_goldens.against.making import RESULTS, Comparison, changed_by
     from executorch_goldens.against.page import Page
     from executorch_goldens.against.sides import Sides
@@ -159,8 +149,8 @@ def compare(
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True)
     if arguments.of_pass and not comparison.found:
         raise changes_nothing(arguments.of_pass, passes(sides.cells, _root(sides)))
-    ran = programs.ran(comparison) if arguments.programs else None
-    page = Page(comparison, kinds, ran)
+    columns = [column(comparison) for column, _, _ in plugins.asked("compare", arguments)]
+    page = Page(comparison, kinds, columns)
     with saying("grouping by cause"):
         lines = (
             [json.dumps(page.as_json(), indent=1)]
@@ -168,13 +158,9 @@ def compare(
             else [*(page.markdown() if arguments.markdown else page.lines())]
         )
     print("\n".join(lines))
-    if arguments.html is not None:
-        with saying("drawing the report"):
-            written, said = reporting.write(arguments.html, comparison.folder / RESULTS, comparison.artifacts)
-        print(said, file=sys.stderr)
-        if not written:
-            return ERROR
-    return DIFFERENT if page.differs or (ran is not None and not ran.are_right) else SAME
+    report = ("goldens", "report", comparison.folder / RESULTS, "--goldens", comparison.artifacts)
+    say(f"report: {shlex.join([*map(str, report), '--html', 'report.html'])}")
+    return SAME if not page.differs and all(column.is_right for column in columns) else DIFFERENT
 
 
 def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""``goldens diff``: how payloads, goldens, folders of goldens or releases differ, and a program from a golden."""
+"""``goldens diff``: how payloads, goldens, folders of goldens or releases differ."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from executorch_goldens import plugins
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, is_cell, read
+from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.errors import CommandError
@@ -19,8 +20,7 @@ from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.golden import MANIFEST
 from executorch_goldens.registry import RELEASE
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import Forms, share, with_short
-from executorch_goldens.settings.exports import EXPORT_TIMEOUT
+from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.structure import OutlineError, compare
 from executorch_goldens.structure.facts import ABSENT
 
@@ -31,7 +31,6 @@ examples:
   goldens diff goldens/1.4.1/tosa-int/conv goldens/1.5.1/tosa-int/conv
   goldens diff 1.3.1 1.4.1 --cell 'tosa-int/*'
   goldens diff 1.3.1 1.4.1 --json | jq '.entries[0]'
-  goldens diff build/model.pte tosa-int/conv --release 1.4.1 --kernels selected_operators.yaml
 
 exit code: 0 the same, 1 different, 2 error
 """
@@ -41,15 +40,11 @@ _GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
 #: Ends a line of a trace.
 _FINGERPRINT = re.compile(rb" [0-9a-f]+$", re.MULTILINE)
 #: The forms of the command, and the options of each.
-RELEASES, FOLDERS, FILES, PROGRAM = "two releases", "two folders", "two files", "a program and a cell"
+RELEASES, FOLDERS, FILES = "two releases", "two folders", "two files"
 OPTIONS = {
     RELEASES: ("--cell", "--json", "--goldens"),
     FOLDERS: ("--limit", "--schemas"),
     FILES: ("--limit", "--schemas"),
-    PROGRAM: (
-        *("--limit", "--schemas", "--goldens", "--release", "--kernels", "--rebuild"),
-        *("--toolchain", "--models", "--export-timeout"),
-    ),
 }
 #: Lines shown of files that only compare line by line.
 LINES_SHOWN = 40
@@ -61,42 +56,25 @@ def add_to(subparsers: Any) -> None:
         "diff",
         description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: a mere "
         "rename or move is one line. For two releases with goldens, report the changes from one to the other, "
-        "an entry per cause with its cells, as Markdown. For a .pte and a cell, report whether the file is the cell's "
-        "golden, in bytes or else in content.",
+        "an entry per cause with its cells, as Markdown.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "before", metavar="A", help="a payload, a golden's text, a folder, a release; - for stdin"
     )
-    parser.add_argument("after", metavar="B", help="the other one; for a .pte also a TARGET/CASE")
+    parser.add_argument("after", metavar="B", help="the other one")
     parser.add_argument("--limit", type=int, metavar="N", help="write out at most N differences of a payload")
     add_schemas(parser)
     of_releases = parser.add_argument_group("of two releases")
     of_releases.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
     of_releases.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
     share(of_releases.add_argument, "--goldens")
-    of_program = parser.add_argument_group("of a program and a cell")
-    share(
-        of_program.add_argument,
-        "--release",
-        help="whose golden it is compared with (default: the only one that has the cell)",
-    )
-    of_program.add_argument(
-        "--kernels",
-        metavar="FILE",
-        help="list the kernels that the program needs outside its delegates, and those that are missing in FILE, a "
-        "selected_operators.yaml of ExecuTorch's selective build or a list of operators",
-    )
-    of_program.add_argument(
-        "--rebuild",
-        action="store_true",
-        help="export the cell again under each setting that a build may have, until one makes these bytes",
-    )
-    share(with_short(of_program.add_argument), "--toolchain")
-    share(of_program.add_argument, "--models")
-    share(of_program.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)
-    parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
+    further = plugins.forms("diff")
+    for form in further.values():
+        form.add_to(parser)
+    options = OPTIONS | {name: form.OPTIONS for name, form in further.items()}
+    parser.set_defaults(run=run, forms=Forms(options, form_of))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -105,11 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
     form = form_of(arguments)
     if form == RELEASES:
         return _releases(arguments)
-    if form == PROGRAM:
-        # Payloads do not wait for what reads goldens and exports.
-        from executorch_goldens.commands import diff_program
-
-        return diff_program.run(arguments)
+    if form in (further := plugins.forms("diff")):
+        code: int = further[form].run(arguments)
+        return code
     differs = False
     for heading, lines in _folders(arguments) if form == FOLDERS else _files(before, after, arguments):
         if not differs:
@@ -129,13 +105,14 @@ def _sides(before: str, after: str) -> Iterator[str]:
 
 
 def form_of(arguments: argparse.Namespace) -> str:
-    """Return which of `OPTIONS` two words are; raise CommandError for a mixture, and for missing files."""
+    """Return which form two words are of; raise CommandError for a mixture, and for missing files."""
     # Releases are versions, and no files.
     names = (arguments.before, arguments.after)
     if all(RELEASE.fullmatch(name) and not Path(name).exists() for name in names):
         return RELEASES
-    if is_cell(names[1]) and not Path(names[0]).is_dir():
-        return PROGRAM
+    for name, form in plugins.forms("diff").items():
+        if form.takes(arguments):
+            return name
     if missing := [name for name in names if name != STANDARD and not Path(name).exists()]:
         verb = "is" if len(missing) == 1 else "are"
         raise CommandError(f"{' and '.join(missing)} {verb} missing: No such file or directory")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -18,11 +21,16 @@ from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, Decis
 from executorch_goldens.review.groups import Group, grouped
 from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.review.standing import Standing
-from executorch_goldens.review.summary import Row, Summary, marks
-from executorch_goldens.running import messages
+from executorch_goldens.review.summary import Row, Summary, linked, marks
+from executorch_goldens.running import counting
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.settings.config import Config
+
+#: Variable that names the file for the summary of a job (GitHub Actions, "Workflow commands").
+STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+#: Cells that it lists: it may not exceed a mebibyte.
+SHOWN_WRONG = 100
 
 #: The forms of the command, and the options of each.
 JOINING, MARKDOWN, ANNOTATIONS = "joining", "--markdown", "--annotations"
@@ -91,11 +99,11 @@ def run(arguments: argparse.Namespace) -> int:
         joined = list(merging.of_releases(merging.find(arguments.results), into))
     # The folder may hold a review of earlier merged results; grouping takes longer than joining.
     groups = causes([into], goldens.resolve(), repository) if Rejections.read(into).reasons else []
-    decided = decisions(joined, goldens.resolve(), repository, groups)
+    decided = decisions(joined, goldens.resolve(), groups)
     for merged in joined:
         lines = list(summary(merged, goldens, decided))
         print("\n".join(lines))
-        messages.step_summary(
+        step_summary(
             f"goldens of ExecuTorch {merged.provenance.release}, {merged.parts} folders merged",
             [decided.kind(merged.provenance.release, row) for row in merged.rows],
             lines,
@@ -103,6 +111,19 @@ def run(arguments: argparse.Namespace) -> int:
         if any(left(merged, decided)) or stale(merged, goldens):
             code = DIFFERENT
     return code
+
+
+def step_summary(title: str, verdicts: Iterable[str], wrong: Sequence[str]) -> None:
+    """Add the counts and the cells that need a look to the summary of a job of GitHub Actions, if this is one."""
+    if not (file := os.environ.get(STEP_SUMMARY)):
+        return
+    lines = [f"### {title}", "", "| verdict | cells |", "|---|---|"]
+    lines += [f"| {verdict} | {count} |" for verdict, count in Counter(verdicts).items()]
+    lines += ["", *(f"- {linked(untrusted.markdown(line))}" for line in wrong[:SHOWN_WRONG])]
+    if len(wrong) > SHOWN_WRONG:
+        lines.append(f"- and {len(wrong) - SHOWN_WRONG} more")
+    with Path(file).open("a", encoding="utf-8") as summary:
+        summary.write("\n".join(lines) + "\n\n")
 
 
 def tell(arguments: argparse.Namespace, repository: Config) -> int:
@@ -116,7 +137,7 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
         print(*marks(groups, within.as_posix()), sep="\n")
         return SAME
     base = rows(parts_of(arguments.base)) if arguments.base else None
-    decided = decisions(parts, goldens, repository, groups)
+    decided = decisions(parts, goldens, groups)
     print(*Summary(rows(parts), groups, base, arguments.link, decided).markdown(), sep="\n")
     return SAME
 
@@ -156,12 +177,12 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
     """Yield the lines of a release."""
     came = merged.provenance
     kinds = [decided.kind(came.release, row) for row in merged.rows]
-    verdicts = messages.counts((kind, row["reason"]) for kind, row in zip(kinds, merged.rows, strict=True))
+    verdicts = counting.counts((kind, row["reason"]) for kind, row in zip(kinds, merged.rows, strict=True))
     yield f"ExecuTorch {came.release}, {count(merged.parts, 'folder')}: {verdicts}"
     exports = f"{count(len(came.variations), 'variation')}, {count(merged.exports(), 'export')}"
     yield f"{exports}, {merged.core_seconds():.0f} core seconds"
     yield f"results: {merged.folder}"
-    yield from messages.exactness(
+    yield from counting.exactness(
         {
             Cell(row["target"], row["case"]): Accuracy(
                 row["difference"], row.get("tolerance") or 0.0, row.get("used") or 0.0, row.get("sqnr")
@@ -178,10 +199,10 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
         yield f"accepted since the run: {count(accepted, 'cell')}"
     for row in (row for row, kind in zip(merged.rows, kinds, strict=True) if kind == KNOWN):
         defect = decided.declared.get(name_of(came.release, row))
-        reason = defect.words if defect is not None else row["reason"]
+        reason = defect.reason if defect is not None else row["reason"]
         yield f"{KNOWN}: {row['target']}/{row['case']} is {row['verdict']}: {reason}"
     for cell in stale(merged, goldens):
-        yield messages.stale(golden.directory(goldens / came.release, cell))
+        yield counting.stale(golden.directory(goldens / came.release, cell))
 
 
 def stale(merged: Merged, goldens: Path) -> tuple[Cell, ...]:

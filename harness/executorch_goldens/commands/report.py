@@ -9,7 +9,7 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.wording import count
-from executorch_goldens.running.messages import counts
+from executorch_goldens.running.counting import counts
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 

@@ -1,10 +1,9 @@
-"""``goldens review``: go through the proposals of past runs, cause by cause."""
+"""``goldens review``: list, accept and reject the proposals of past runs, cause by cause."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,31 +13,29 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import roots
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.known import FILE
 from executorch_goldens.judging.updating import FEWER, require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import committing, listing
-from executorch_goldens.review.declaring import declare, declare_in, entries
+from executorch_goldens.review.declaring import declare, entries
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.expecting import expect, update
 from executorch_goldens.review.groups import Group, Member, grouped
 from executorch_goldens.review.listing import EXPECT
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.rejections import Rejections
-from executorch_goldens.review.session import Session
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 
 #: The forms of the command, and the options of each.
-TERMINAL, LIST, ACCEPT, REJECT = "the terminal", "--list", "--accept", "--reject"
+LIST, SHOW, ACCEPT, REJECT = "the list", "--show", "--accept", "--reject"
 DECIDE = "--accept with --expect"
 OPTIONS = {
-    TERMINAL: (FEWER,),
-    LIST: (LIST, FEWER),
+    LIST: (FEWER,),
+    SHOW: (SHOW, FEWER),
     ACCEPT: (ACCEPT, ALTHOUGH, FEWER),
     DECIDE: (ACCEPT, ALTHOUGH, FEWER, EXPECT, "--reason"),
     EXPECT: (EXPECT,),
@@ -48,7 +45,7 @@ OPTIONS = {
 EXAMPLES = """\
 examples:
   goldens review
-  goldens review --list
+  goldens review --show 1f0c9a3e
   goldens review --accept 1f0c9a3e
   goldens review --accept 1f0c9a3e --expect --reason "torch.export refuses a branch on a value"
   goldens review --expect
@@ -62,12 +59,13 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "review",
         description="Group the proposals of past runs by the change and by the pass that made it. Accepted "
-        "groups are recorded as goldens, rejected ones kept with the reason. Nothing is exported.",
+        "groups are recorded as goldens, rejected ones kept with the reason. Without an option, list the groups. "
+        "Nothing is exported.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     asked = parser.add_mutually_exclusive_group()
-    asked.add_argument(LIST, action="store_true", help="print the groups")
+    asked.add_argument(SHOW, metavar="GROUP", help="print every cell of a group, and how it differs")
     asked.add_argument(ACCEPT, action="append", metavar="GROUP", help="record a group; repeatable")
     asked.add_argument(REJECT, action="append", metavar="GROUP", help="keep a reason against it; repeatable")
     parser.add_argument(
@@ -103,15 +101,15 @@ def add_to(subparsers: Any) -> None:
 
 def form_of(arguments: argparse.Namespace) -> str:
     """Return which of `OPTIONS` it is."""
-    if arguments.list:
-        return LIST
+    if arguments.show is not None:
+        return SHOW
     if arguments.accept is not None:
         return DECIDE if arguments.expect else ACCEPT
-    return REJECT if arguments.reject is not None else EXPECT if arguments.expect else TERMINAL
+    return REJECT if arguments.reject is not None else EXPECT if arguments.expect else LIST
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Go through the groups, or list, accept or reject them."""
+    """List, show, accept or reject the groups."""
     repository = config.load()
     sweeps, goldens = (
         arguments.sweeps or repository.sweeps,
@@ -126,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         _reason(arguments, None)
     standing = Standing(repository, goldens, arguments.fewer_variations, arguments.expect)
     groups = grouped(proposals.find(sweeps), goldens, standing)
-    if not groups and not (arguments.accept or arguments.reject):
+    if not groups and form_of(arguments) == LIST:
         print(untrusted.escape_controls(nothing(sweeps, arguments.sweeps is not None)))
         return SAME
     reviewed = Reviewed(groups, sweeps, standing, rejections)
@@ -144,14 +142,10 @@ def run(arguments: argparse.Namespace) -> int:
         kept = reviewed.rejections.reasons
         causes = {group.cause: _reason(arguments, kept.get(group.cause)) for group in chosen}
         reviewed.conclude([], causes, known=causes if arguments.known else ())
-    elif arguments.list:
-        print(
-            untrusted.escape_controls(
-                "\n".join(listing.listing(groups, reviewed.rejections.reasons)).rstrip()
-            )
-        )
     else:
-        reviewed.go_through()
+        asked = [named(arguments.show, groups)] if arguments.show is not None else []
+        lines = listing.whole(asked[0]) if asked else listing.listing(groups, rejections.reasons)
+        print(untrusted.escape_controls("\n".join(lines).rstrip()))
     return SAME
 
 
@@ -206,7 +200,7 @@ def named(name: str, groups: Sequence[Group]) -> Group:
         if group.name == name:
             return group
     raise CommandError(
-        f"no group is called {name!r}: goldens review --list shows the names; a name changes with its group's "
+        f"no group is called {name!r}: goldens review shows the names; a name changes with its group's "
         "proposals or with the checkout"
     )
 
@@ -219,26 +213,6 @@ class Reviewed:
     sweeps: Path
     standing: Standing
     rejections: Rejections
-
-    def go_through(self) -> None:
-        """Let a person go through the groups in a terminal, and write the decisions."""
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise CommandError(
-                "there is no terminal: pass --list, --accept GROUP or --reject GROUP --reason TEXT"
-            )
-        try:
-            from executorch_goldens.review.terminal import Screen
-        except ModuleNotFoundError as error:
-            raise CommandError(
-                f"{error.name} is not installed, which draws the review: nox -s review has it, or install "
-                "'executorch-goldens[review]'; --list, --accept and --reject do without"
-            ) from error
-        session = Session(self.groups, self.rejections.reasons)
-        if Screen(session).run():
-            decisions = session.decisions
-            self.conclude(list(decisions.accepted.values()), decisions.rejected, decisions.known)
-        else:
-            print("nothing was written")
 
     def conclude(
         self, accepted: Sequence[Member], rejected: Mapping[str, str], known: Collection[str] = ()
@@ -278,12 +252,8 @@ class Reviewed:
         print(untrusted.escape_controls("\n".join(lines)))
         if declared:
             # It is a change of the checkout, which proposals are bound to: it comes last.
-            file = self.standing.repository.known_defects
-            if roots.is_compact(goldens):
-                file = goldens / "*" / FILE
-                declare_in(goldens, chosen, rejected)
-            else:
-                declare(file, declared)
+            file = goldens / FILE
+            declare(file, declared)
             print(f"declared as known: {count(sum(map(len, declared.values())), 'cell')}, in {file}")
         if by_name:
             file = self.sweeps / committing.FILE

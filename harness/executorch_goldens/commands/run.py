@@ -6,19 +6,14 @@ import argparse
 import os
 import re
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from executorch_goldens.cli import SAME
-from executorch_goldens.files import untrusted
-from executorch_goldens.running import options, reporting
-from executorch_goldens.running.plan import plan
+from executorch_goldens.judging.updating import UPDATE
+from executorch_goldens.running import options
+from executorch_goldens.running.options import CALLED_AS
 from executorch_goldens.settings.arguments import with_short
 from executorch_goldens.toolchains import handing
-
-#: The command that a wrapper of this one was called with, for messages: nox, for instance.
-CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
 
 #: Options with which pytest runs the cells, and nothing of the current project.
 PYTEST = (
@@ -56,40 +51,20 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
         usage=f"{subparsers._prog_prefix} run [OPTION ...] [an option of pytest's ...]",
         allow_abbrev=False,
     )
-    _add_options(parser, every=False)
-    parser.set_defaults(run=run, forwarded=())
-
-
-def _add_options(parser: argparse.ArgumentParser, every: bool) -> None:
-    parser.add_argument(
-        "--help-all", action=_HelpAll, nargs=0, help="show the options that few need as well, and exit"
-    )
     adders = {title: with_short(parser.add_argument_group(title).add_argument) for title in options.GROUPS}
-    adders[options.SELECT]("--plan", action="store_true", help="print the plan of the run and exit")
+    adders[options.RECORD](
+        UPDATE,
+        dest="update_snapshots",
+        action="store_true",
+        help="record new and changed cells that are right and repeat",
+    )
     adders[options.EXPORT](
         "--watch",
         action="store_true",
         help="keep templates, and check cells again when a file that they depend on is saved",
     )
-    options.add_syrupys(adders, every)
-    options.add_to(adders, every)
-
-
-class _HelpAll(argparse.Action):
-    """Prints the help of every option."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        complete(parser).print_help()
-        parser.exit()
-
-
-def complete(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Return a parser of every option, which describes the command as `parser` does."""
-    full = argparse.ArgumentParser(
-        usage=parser.usage, description=parser.description, epilog=parser.epilog, add_help=False
-    )
-    _add_options(full, every=True)
-    return full
+    options.add_to(adders)
+    parser.set_defaults(run=run, forwarded=())
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -98,26 +73,19 @@ def run(arguments: argparse.Namespace) -> int:
     The toolchain's Python takes the place of this one: zoos import torch.
     """
     words = list(_long(arguments.forwarded))
-    called = os.environ.pop(CALLED_AS, "") or shlex.join(["goldens", "run", *arguments.forwarded])
-    # A report is drawn where the command was typed: no release's environment has what draws.
-    drawing = os.environ.get(reporting.PYTHON, sys.executable)
-    handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called, reporting.PYTHON: drawing})
-    if arguments.plan:
-        for line in plan(options.read(arguments, words)).lines():
-            print(untrusted.escape_controls(line))
-        return SAME
+    called = os.environ.get(CALLED_AS) or shlex.join(["goldens", "run", *arguments.forwarded])
+    handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called})
+    # What a watch prints to type is no watch.
+    os.environ[CALLED_AS] = called.replace(" --watch", "")
     if arguments.watch:
         from executorch_goldens.running.watching import Watching
 
-        # What it prints to type is no watch.
-        arguments.called_as = called.replace(" --watch", "")
         words.remove("--watch")
-        options_of_run = options.read(arguments, words)
-        return Watching.of(options_of_run, [*PYTEST, f"--called-as={arguments.called_as}", *words]).run()
+        return Watching.of(options.read(arguments, words), [*PYTEST, *words]).run()
     import pytest
 
     quiet = () if any(VERBOSITY.fullmatch(word) for word in words) else ("-q",)
-    return int(pytest.main([*PYTEST, *quiet, f"--called-as={called}", *words]))
+    return int(pytest.main([*PYTEST, *quiet, *words]))
 
 
 def _long(words: Sequence[str]) -> Iterator[str]:

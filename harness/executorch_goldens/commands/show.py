@@ -1,4 +1,4 @@
-"""``goldens show``: a payload or a program as text; a cell as text, or in Google's Model Explorer."""
+"""``goldens show``: a payload, a program or a cell as text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from executorch_goldens import plugins
 from executorch_goldens.cli import SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, is_cell, read
 from executorch_goldens.decode import Decoded
@@ -19,15 +20,12 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.structure.brief import brief
 
-#: Model Explorer's own.
-PORT = 8080
 #: The forms of the command, and the options of each.
-FILE, TENSOR, CELL, EXPLORE = "a file", "--tensor", "a cell", "--explore"
+FILE, TENSOR, CELL = "a file", "--tensor", "a cell"
 OPTIONS = {
     FILE: ("--short", "--schemas"),
     TENSOR: (TENSOR, "--output", "--schemas"),
     CELL: ("--short", "--release", "--sweeps", "--goldens"),
-    EXPLORE: (EXPLORE, "--release", "--sweeps", "--goldens", "--port", "--no-browser"),
 }
 EXAMPLES = """\
 examples:
@@ -36,7 +34,6 @@ examples:
   goldens show payload.tosa --tensor conv_weight --output weight.npy
   goldens show - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
   goldens show tosa-int/cat-h-v --release 1.2.0
-  goldens show --explore tosa-int/cat-h-v --release 1.2.0 --no-browser
 """
 
 
@@ -45,9 +42,7 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "show",
         description="Print a TOSA payload, an XNNPACK payload or a .pte as text: its kind is recognized by its bytes. "
-        "For a cell, print its golden, or its last result with --results. "
-        "With --explore, open a run's result for a cell in Google's Model Explorer: the golden and the new graph "
-        "side by side, the differences as node data, and the payloads as Arm's adapters read them.",
+        "For a cell, print its golden, or its last result with --results.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -59,7 +54,6 @@ def add_to(subparsers: Any) -> None:
         "--short", action="store_true", help="print the operators only, and the constants after them"
     )
     form.add_argument(TENSOR, metavar="NAME", help="write one constant as .npy instead")
-    form.add_argument(EXPLORE, action="store_true", help="open a cell in Model Explorer")
     parser.add_argument(
         "--output", metavar="FILE", help="where --tensor writes; NAME.npy by default, - for standard output"
     )
@@ -68,23 +62,22 @@ def add_to(subparsers: Any) -> None:
     share(
         cell.add_argument,
         "--release",
-        help="on this release (default: the installed one, or of releases.toml; with --explore that of the results)",
+        help="on this release (default: the installed one, or of releases.toml)",
     )
     share(cell.add_argument, "--sweeps")
     share(cell.add_argument, "--goldens")
-    cell.add_argument(
-        "--port", type=int, default=PORT, help="with --explore: of the server (default: %(default)s)"
-    )
-    cell.add_argument(
-        "--no-browser", action="store_true", help="with --explore: print the address, and open no browser"
-    )
-    parser.set_defaults(run=run, forms=Forms(OPTIONS, form_of))
+    further = plugins.forms("show")
+    for each in further.values():
+        each.add_to(parser)
+    options = OPTIONS | {name: each.OPTIONS for name, each in further.items()}
+    parser.set_defaults(run=run, forms=Forms(options, form_of))
 
 
 def form_of(arguments: argparse.Namespace) -> str:
-    """Return which of `OPTIONS` applies: a name of a cell's form that is neither a file nor in a folder is a cell."""
-    if arguments.explore:
-        return EXPLORE
+    """Return which form applies: a name of a cell's form that is neither a file nor in a folder is a cell."""
+    for name, form in plugins.forms("show").items():
+        if form.takes(arguments):
+            return name
     if arguments.tensor is not None:
         return TENSOR
     return CELL if is_cell(arguments.what) else FILE
@@ -96,21 +89,11 @@ def load(name: str, schemas: str | None) -> Decoded:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Decode a file and print it, or print or serve a cell."""
+    """Decode a file and print it, or print a cell."""
     form = form_of(arguments)
-    if form == EXPLORE:
-        # A payload does not wait for what reads runs.
-        from executorch_goldens.explore import opening
-
-        opening.serve(
-            arguments.what,
-            arguments.release,
-            arguments.sweeps,
-            arguments.goldens,
-            arguments.port,
-            not arguments.no_browser,
-        )
-        return SAME
+    if form in (further := plugins.forms("show")):
+        code: int = further[form].run(arguments)
+        return code
     if form == CELL:
         print("\n".join(_of_cell(arguments)))
         return SAME

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.differences import differences
 from executorch_goldens.files.wording import count
@@ -91,10 +90,10 @@ class Drift:
     @classmethod
     def between(cls, root: Path, before: str, after: str, pattern: str = "*") -> Drift:
         """Compare the goldens of two releases under `root`."""
-        declared = releases.known_defects(config.load().known_defects)
+        declared = known.read(root)
         return cls.of(
             *(
-                (version, read(root / version, known.of(root, version, declared), pattern))
+                (version, read(root / version, declared.get(version, {}), pattern))
                 for version in (before, after)
             )
         )

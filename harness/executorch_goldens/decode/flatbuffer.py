@@ -6,7 +6,7 @@ copied.
 
 It is written by hand because nothing else reads these payloads in a process: Python's ``flatbuffers`` runs code that
 ``flatc`` generates and has no reader driven by a schema, and the wheels hold no generated code for XNNPACK's. ``flatc
---json`` with a JSON reader takes 13,600 times as long for a payload of many constants (docs/lab/benchmarks.md).
+--json`` with a JSON reader takes 13,600 times as long for a payload of many constants (harness/lab/docs/benchmarks.md).
 
 Wire format: https://flatbuffers.dev/internals/
 """

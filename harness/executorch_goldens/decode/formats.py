@@ -14,8 +14,6 @@ from functools import partial
 from typing import TypeAlias
 
 from executorch_goldens import extensions
-from executorch_goldens.decode import bundled
-from executorch_goldens.decode.bundled import decode_bundled
 from executorch_goldens.decode.decoded import KIND, Decoded
 from executorch_goldens.decode.errors import DecodeError
 from executorch_goldens.decode.layout import layout
@@ -91,18 +89,12 @@ def _decode_ptd(payload: memoryview, schemas: Schemas, named_data: NamedData) ->
     return decode_ptd(payload, schemas.load("flat-tensor"))
 
 
-def _decode_bundled(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
-    program = partial(_decode_program, schemas=schemas, named_data=named_data)
-    return decode_bundled(payload, schemas.load("bundled-program"), program)
-
-
 #: The harness's own formats.
 FORMATS: tuple[Format, ...] = (
     Format("tosa", b"TOSA", "tosa-tools", _decode_tosa, layout=_layout_of_tosa),
     Format("xnnpack", b"XH00", "executorch", _decode_xnnpack),
     Format("pte", b"ET12", "executorch", _decode_program, is_program=True),
     Format("ptd", b"FT01", "executorch", _decode_ptd, is_program=True),
-    Format("bundled", bundled.IDENTIFIER, "executorch", _decode_bundled, is_program=True),
 )
 
 

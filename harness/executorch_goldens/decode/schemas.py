@@ -33,10 +33,6 @@ PLACES: dict[str, tuple[str, ...]] = {
     "xnnpack": ("executorch/backends/xnnpack/serialization/schema.fbs", "xnnpack.fbs"),
     "program": ("executorch/schema/program.fbs", "executorch/exir/_serialize/program.fbs", "program.fbs"),
     "flat-tensor": ("executorch/extension/flat_tensor/serialize/flat_tensor.fbs", "flat_tensor.fbs"),
-    "bundled-program": (
-        "executorch/devtools/bundled_program/schema/bundled_program_schema.fbs",
-        "bundled_program_schema.fbs",
-    ),
 }
 #: The package that brings each schema, to be found without importing it.
 PACKAGES = {"tosa": "tosa_serializer", **dict.fromkeys(list(PLACES)[1:], "executorch")}

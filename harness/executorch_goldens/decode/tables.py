@@ -111,12 +111,12 @@ class Fields:
         self._fields.clear()
         return named
 
-    def set_apart(self, prefix: str = "") -> dict[str, Attribute]:
+    def set_apart(self) -> dict[str, Attribute]:
         """Take everything that is left and is not none, zero, false or empty.
 
         For fields that serializers leave at nothing: no line in the text says so.
         """
-        return {name: value for name, value in self.rest(prefix).items() if not _is_nothing(value)}
+        return {name: value for name, value in self.rest().items() if not _is_nothing(value)}
 
 
 def _is_integer(value: Node) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import ParamSpec, TypeVar
 
+from executorch_goldens import extensions
 from executorch_goldens.artifact import OF_HARNESS
 from executorch_goldens.errors import HarnessError
 
@@ -121,7 +122,8 @@ def _of_own(place: Place) -> bool:
 
 
 def _is_own(frame: FrameType) -> bool:
-    return _module(frame).startswith("executorch_goldens.") and not _module(frame).startswith(REPLACING)
+    name = _module(frame)
+    return name.partition(".")[0] in extensions.packages() and not name.startswith(REPLACING)
 
 
 def _module(frame: FrameType) -> str:

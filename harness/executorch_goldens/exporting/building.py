@@ -30,8 +30,6 @@ class Built:
 
     Attributes
     ----------
-    pte
-        A ``.pte``, or a bundled program with one in it.
     data
         Contents of each ``.ptd``, by the name of its file.
     """

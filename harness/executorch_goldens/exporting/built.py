@@ -27,7 +27,7 @@ from executorch_goldens.artifact import (
     Sample,
     Tensor,
 )
-from executorch_goldens.decode import Decoded, DecodeError, Schemas, Value, bundled, decode
+from executorch_goldens.decode import Decoded, DecodeError, Schemas, Value, decode
 from executorch_goldens.decode.pte import DTYPES
 from executorch_goldens.exporting import compat, kernels, tosa_validation
 from executorch_goldens.exporting.building import Build, Built, Method
@@ -319,9 +319,6 @@ class BuiltExport(Export):
                 "the result of to_executorch(), its bytes, or Built(pte, {name: data})"
             )
         try:
-            if given.pte[4:8] == bundled.IDENTIFIER:
-                inner = bundled.program_in(given.pte, Schemas.installed().load("bundled-program"))
-                given = dataclasses.replace(given, pte=inner)
             self.decoded = decode(given.pte, schemas=Schemas.installed())
             if self.decoded.kind != "pte":
                 raise ZooError(

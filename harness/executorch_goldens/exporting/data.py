@@ -340,9 +340,6 @@ class Example:
     dynamic_shapes
         For `torch.export.export`: for each input, which of its dimensions may change, as ``{dimension: Dim}``, nested
         as the inputs are.
-    parts
-        Of a program that does several things beside each other: their names, each with how many of its outputs are
-        its own, in order. A golden then has a line for each (`executorch_goldens.goldens.parts`).
     kwargs
         Its keyword arguments.
     recorded
@@ -372,7 +369,6 @@ class Example:
     inputs: tuple[Any, ...]
     fill: bool = True
     dynamic_shapes: Any = None
-    parts: tuple[tuple[str, int], ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     recorded: str | Path | Sequence[str | Path] = ()
     calibration: str | Path | Iterable[Any] | None = None
@@ -451,7 +447,7 @@ def example_of(case: Case) -> Example:
     calibrates = example.calibration is not None
     return replace(
         example,
-        recordings={**example.recordings, **inputs.recorded(example.recorded)},
+        recordings=inputs.recorded(example.recorded),
         calibrating=inputs.calibration(example.calibration) if calibrates else (),
     )
 

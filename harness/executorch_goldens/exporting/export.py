@@ -132,8 +132,6 @@ class Export:
         The method that each step of a sample runs, by its name; nothing where all run the one there is.
     unbounded
         See `executorch_goldens.exporting.numerics.samples.unbounded`.
-    parts
-        See `executorch_goldens.exporting.data.Example`.
     watch
         Notes the stages; enter it to have passes and node visitors noted as well.
     observer
@@ -174,14 +172,13 @@ class Export:
         self.call = Call.of((), {})
         self.methods: dict[str, tuple[str, ...]] = {}
         self.unbounded: tuple[str, ...] = ()
-        self.parts: tuple[tuple[str, int], ...] = ()
         self.watch = Watch(capture, omission)
         self.observer = observer
 
     def run(self) -> Lowered:
         """Export, lower, emit and run; whatever the release raises passes through."""
         example = self.lowering.cast(example_of(self.case))
-        self.unbounded, self.parts = unbounded(example), example.parts
+        self.unbounded = unbounded(example)
         edge = self.lower(example)
         self.made = self.unexecuted(edge.exported_program().graph_module)
         program = edge.exported_program()
@@ -241,7 +238,6 @@ class Export:
             unjudged=self.unjudged,
             limit=limit,
             validation=found,
-            parts=self.parts,
         )
 
     def beyond(self) -> str:

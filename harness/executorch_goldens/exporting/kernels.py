@@ -1,8 +1,8 @@
 """The kernels that ExecuTorch's runtime has in this process: one list of libraries, the same wherever a program is run.
 
 The runtime brings the portable kernels; the quantized ones and the custom operators of language models are libraries of
-their own in the wheel, which register theirs when they are loaded. `programs.runner` runs this file by itself: it
-imports Python's library, and then the release.
+their own in the wheel, which register theirs when they are loaded. This file imports Python's library and then the
+release: what runs frozen programs runs it by itself.
 """
 
 from __future__ import annotations

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import torch
     from executorch.exir.lowered_backend_module import LoweredBackendModule
+    from torch.fx import GraphModule, Node
 
     from executorch_goldens.artifact import Lowered, Tensor
     from executorch_goldens.exporting.export import Export
 
 #: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.targets.Target.simulator`).
 Simulator: TypeAlias = "Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]"
+
+
+class Marks(Protocol):
+    """Follows the nodes of an export to its delegates; an observer gives one to `exporting.trace.Watch.mark`.
+
+    Attributes
+    ----------
+    delegates
+        See `executorch_goldens.artifact.Watched.origins`.
+    constants
+        Names of the constants of the graph that a backend's passes left.
+    """
+
+    delegates: list[tuple[tuple[str, tuple[str, ...]], ...]]
+    constants: frozenset[str]
+
+    def note(self, module: GraphModule, maker: str) -> None:
+        """Note a graph: everything new in it was made by `maker`."""
+
+    def visited(self, node: Node, arguments: Sequence[Any]) -> None:
+        """Note that the visitor of `node` was called with `arguments`."""
+
+    def serialized(self, payload: bytes) -> None:
+        """Note that the visited operators became `payload`."""
+
+    def delegate(self, payload: bytes) -> None:
+        """Note the next delegate of the lowered program."""
 
 
 class Observer:

@@ -36,42 +36,8 @@ Tensors = tuple[torch.Tensor, ...]
 
 def folder_of(case: Case) -> Path:
     """Return the folder that a case's files are relative to: that of the module, or the file, that it is in."""
-    folder = getattr(case.build, "folder", None)
-    if isinstance(folder, Path):
-        return folder
     file = getattr(sys.modules.get(case.module), "__file__", None)
     return Path(file).parent if file else Path()
-
-
-def runs(folder: Path, inputs: str, outputs: str) -> dict[str, tuple[Tensors, Tensors]]:
-    """Return inputs and outputs of a program, by sample; raise `ZooError`.
-
-    A program has no names for its inputs: arrays are in their order, as ``arr_0``, ``arr_1``, or as the file has them.
-
-    Parameters
-    ----------
-    inputs, outputs
-        ``.npz`` files, relative to `folder`.
-    """
-    given, gave = (_by_sample(folder, file) for file in (inputs, outputs))
-    if given.keys() != gave.keys():
-        odd = ", ".join(sorted(given.keys() ^ gave.keys()))
-        raise ZooError(f"{inputs} and {outputs} are not of the same samples: {odd} is in one of them alone")
-    return {sample: (given[sample], gave[sample]) for sample in given}
-
-
-def _by_sample(folder: Path, file: str) -> dict[str, Tensors]:
-    """Return the tensors of each sample of a file, in order; raise `ZooError`."""
-    try:
-        arrays = _arrays(folder / file)
-    except ValueError as error:
-        raise ZooError(f"{file} {error}") from error
-    if not arrays:
-        raise ZooError(f"{file} has no arrays")
-    return {
-        sample or "recorded": tuple(_tensor(by_key[key]) for key in _numbered(by_key) or by_key)
-        for sample, by_key in arrays.items()
-    }
 
 
 def _arrays(path: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:

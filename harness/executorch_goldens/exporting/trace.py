@@ -27,7 +27,6 @@ from executorch_goldens.artifact import (
     EDGE,
     EXPORTED,
     LOWERED,
-    ORIGINS,
     PARTITIONING,
     STAGE,
     Omission,
@@ -37,7 +36,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.given import Given
-from executorch_goldens.exporting.origins import OriginMarks
+from executorch_goldens.exporting.observing import Marks
 
 #: The pipeline of passes that run outside of all of `compat.pipelines`.
 OUTSIDE = "exir"
@@ -304,7 +303,7 @@ class Watch:
     Parameters
     ----------
     capture
-        Number, from 1, of the run whose text is kept with its fingerprint; 0 keeps none, and `ORIGINS` keeps origins.
+        Number, from 1, of the run whose text is kept with its fingerprint; 0 keeps none.
     omission
         The run of a pass that is left out, or of a partitioner whose tags are put in order.
 
@@ -332,7 +331,7 @@ class Watch:
         self.visitors: dict[str, None] = {}
         self.refusals: dict[str, tuple[str, str]] = {}
         self._fingerprints = Fingerprints()
-        self._origins = OriginMarks() if capture == ORIGINS else None
+        self._marks: Marks | None = None
         self._pipelines = [OUTSIDE]
         # The program that the running pipeline works on, and the graph that the last pass left, with its fingerprint.
         self._program: torch.export.ExportedProgram | None = None
@@ -358,8 +357,6 @@ class Watch:
             }
             for definer in definers:
                 self._wrap(definer, "define_node", functools.partial(self._in_visitor, backend))
-        if self._origins is not None:
-            self._wrap(PreprocessResult, "__init__", self._in_result)
         return self
 
     def __exit__(
@@ -367,21 +364,26 @@ class Watch:
     ) -> None:
         self._stack.close()
 
+    def mark(self, marks: Marks) -> None:
+        """Let `marks` see the graphs, and what becomes of them, until the context ends."""
+        self._marks = marks
+        self._wrap(PreprocessResult, "__init__", self._in_result)
+
     def result(self) -> Watched:
         return Watched(
             tuple(self.passes),
             tuple(self.visitors),
             self.kept,
             tuple(self.refusals.values()),
-            tuple(self._origins.delegates) if self._origins is not None else (),
+            tuple(self._marks.delegates) if self._marks is not None else (),
         )
 
     def stage(self, name: str, made: torch.export.ExportedProgram | bytes) -> None:
         """Record the result of a stage of the export."""
         if isinstance(made, bytes):
             run = PassRun(STAGE, name, hashlib.sha256(made).hexdigest()[:DIGITS], True)
-            if self._origins is not None and name.startswith(DELEGATE):
-                self._origins.delegate(made)
+            if self._marks is not None and name.startswith(DELEGATE):
+                self._marks.delegate(made)
         else:
             self._note(made.graph_module, name)
             digest = self._fingerprints.of(made.graph_module, made)
@@ -392,8 +394,8 @@ class Watch:
     def _note(self, module: torch.fx.GraphModule, maker: str) -> None:
         if self.given is not None:
             self.given.note(maker)
-        if self._origins is not None:
-            self._origins.note(module, maker)
+        if self._marks is not None:
+            self._marks.note(module, maker)
 
     def _keep(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> None:
         if len(self.passes) + 1 == self.capture:
@@ -421,8 +423,8 @@ class Watch:
         self._pipelines.append(pipeline)
         try:
             result = method(instance, *args, **kwargs)
-            if self._origins is not None and self._program is not None:
-                self._origins.constants = frozenset(constants(self._program))
+            if self._marks is not None and self._program is not None:
+                self._marks.constants = frozenset(constants(self._program))
             return result
         finally:
             self._pipelines.pop()
@@ -510,8 +512,8 @@ class Watch:
     ) -> Any:
         self.visitors[f"{backend} {instance.target}"] = None
         result = method(instance, node, *args, **kwargs)
-        if self._origins is not None:
-            self._origins.visited(node, (*args, *kwargs.values()))
+        if self._marks is not None:
+            self._marks.visited(node, (*args, *kwargs.values()))
         return result
 
     def _in_result(
@@ -519,5 +521,5 @@ class Watch:
     ) -> None:
         """Note that a backend has serialized a partition."""
         method(instance, *args, **kwargs)
-        assert self._origins is not None
-        self._origins.serialized(instance.processed_bytes)
+        assert self._marks is not None
+        self._marks.serialized(instance.processed_bytes)

@@ -11,7 +11,6 @@ from pathlib import PurePath
 #: Options that say which cells run, and how many words follow each. A command for one cell replaces them.
 SELECTING = {
     "--cell": 1,
-    "--family": 1,
     "--tier": 1,
     "--shard": 1,
     "-k": 1,
@@ -22,8 +21,7 @@ SELECTING = {
 }
 #: Options that say what is written, and how many words follow each. A command that accepts or prunes names its own.
 WRITING = {
-    "--html": 1,
-    **dict.fromkeys(("--snapshot-update", "--snapshot-update-new-only", "--prune", "--adopt"), 0),
+    **dict.fromkeys(("--snapshot-update", "--snapshot-update-new-only"), 0),
     **dict.fromkeys(("--collect-only", "--co"), 0),
 }
 

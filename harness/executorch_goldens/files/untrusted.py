@@ -1,4 +1,4 @@
-"""Reads files of unknown origin, and displays their content safely: docs/lab/supply-chain.md.
+"""Reads files of unknown origin, and displays their content safely: harness/lab/docs/supply-chain.md.
 
 No link is followed, no device is read, and no more is read than a file of its kind may hold. A name that was read makes
 a path only by `inside`. What a terminal or a CI service would obey is shown as text.

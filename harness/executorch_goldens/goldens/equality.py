@@ -7,19 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from executorch_goldens import variations
 from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
-from executorch_goldens.goldens import accuracy, parts, unchecked
+from executorch_goldens.goldens import accuracy, unchecked
 from executorch_goldens.goldens.causes import comparable
 from executorch_goldens.goldens.golden import (
     CONTENTS,
-    COUNTED,
     DIGESTS,
     FAILURE,
     FIRST,
     LAYOUT,
     MANIFEST,
     MODEL,
-    PARTS,
-    PASSES,
     TRACE,
     Texts,
     fields,
@@ -32,12 +29,11 @@ RETIRED = ("kernels", "shortcuts")
 
 #: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
 #: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
-INFORMATIVE = ("patches", "variations", "trace", PASSES, *RETIRED, "validated", accuracy.ERROR)
+INFORMATIVE = ("patches", "variations", "trace", *RETIRED, "validated", accuracy.ERROR)
 
-#: What fields of a manifest begin with that came after goldens without them were recorded, and lines of `COUNTED`;
-#: `PARTS` and `MODEL` came later as well. What only one of two goldens says is not compared.
-ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, PASSES, "validated", unchecked.FIELD)
-ADDED_COUNTS = ("duplicated ",)
+#: What fields of a manifest begin with that came after goldens without them were recorded; `MODEL` came later as well.
+#: What only one of two goldens says is not compared.
+ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, "validated", unchecked.FIELD)
 
 #: Ends the lines of the manifest that have a digest of bytes.
 _DIGEST = re.compile(r" sha256 ([0-9a-f]{64})$", re.MULTILINE)
@@ -62,7 +58,7 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
     shared = next((name for name in digests(texts) if name in digests(other)), None)
     of_bytes = iter(digests(texts)[shared] if shared is not None else ())
     lines = []
-    for line in _lines(texts[MANIFEST]):
+    for line in texts[MANIFEST].splitlines(keepends=True):
         name, _, value = line.rstrip("\n").partition(": ")
         if not _is_compared(name, value, theirs):
             continue
@@ -71,20 +67,11 @@ def compared(texts: Texts, other: Texts | None = None) -> dict[str, str]:
             line = f"{name}: {_DIGEST.sub(f' sha256 {digest}' if digest else '', value)}\n"
         lines.append(line)
     kept = {name: text for name, text in texts.items() if name != TRACE}
-    if COUNTED in kept and not _added_counts(other):
-        kept[COUNTED] = "".join(line for line in _lines(kept[COUNTED]) if not line.startswith(ADDED_COUNTS))
-    if PARTS in kept:
-        its = other.get(PARTS)
-        kept = _without(kept, PARTS) if its is None else {**kept, PARTS: parts.compared(kept[PARTS], its)}
     if FAILURE in kept:
         kept[FAILURE] = comparable(kept[FAILURE], other.get(FAILURE, kept[FAILURE]))
     if MODEL in kept and MODEL not in other:
-        kept = _without(kept, MODEL)
+        del kept[MODEL]
     return {**kept, MANIFEST: "".join(lines)}
-
-
-def _without(texts: Texts, name: str) -> dict[str, str]:
-    return {each: text for each, text in texts.items() if each != name}
 
 
 def without_digests(texts: Texts) -> Texts:
@@ -124,19 +111,10 @@ def digests(texts: Texts) -> dict[str, tuple[str, ...]]:
 
 
 def missing(reviewed: Texts, made: Texts) -> tuple[str, ...]:
-    """Return what an older golden lacks: fields, lines of `COUNTED`, texts."""
+    """Return what an older golden lacks: fields, texts."""
     known = fields(reviewed)
     lacking = [name for name in fields(made) if name.startswith(ADDED) and name not in known]
-    lacking += [name for name in (PARTS, MODEL) if name in made and name not in reviewed]
-    return (*lacking, *(() if _added_counts(reviewed) else _added_counts(made)))
-
-
-def _added_counts(texts: Texts) -> tuple[str, ...]:
-    return tuple(line for line in _lines(texts.get(COUNTED, "")) if line.startswith(ADDED_COUNTS))
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)
+    return (*lacking, *((MODEL,) if MODEL in made and MODEL not in reviewed else ()))
 
 
 def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
@@ -155,17 +133,14 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     if TRACE in made and _runs(made[TRACE], elsewhere) != _runs(reviewed.get(TRACE, ""), elsewhere):
         base[TRACE] = made[TRACE]
         merged |= {"patches": now["patches"], "trace": now["trace"]}
-    if not elsewhere and PASSES in merged and PASSES in now:
-        merged[PASSES] = now[PASSES]
     agreed = _joined(before["variations"], now["variations"])
     if set(agreed) != set(before["variations"].split()):
         known = [variation.name for variation in variations.variations()]
         agreed.sort(key=lambda name: known.index(name) if name in known else len(known))
         merged["variations"] = " ".join(agreed)
     lacking = missing(reviewed, made)
-    if counts := [line for line in lacking if line.startswith(ADDED_COUNTS)]:
-        base[COUNTED] += "".join(counts)
-    base |= {name: made[name] for name in (PARTS, MODEL) if name in lacking}
+    if MODEL in lacking:
+        base[MODEL] = made[MODEL]
     merged |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
     if base == reviewed and merged == before:
         return base

@@ -18,8 +18,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens import merging, table
-from executorch_goldens.goldens.table import TableError
+from executorch_goldens.goldens import merging
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 2
@@ -28,21 +27,13 @@ MANIFEST = "manifest.txt"
 FAILURE = "failure.txt"
 TRACE = "trace.txt"
 GRAPH = "graph.txt"
-#: The text of a program of several parts with a line for each (`executorch_goldens.goldens.parts`).
-PARTS = "parts.txt"
 
 #: The parameters and buffers of the modules that a build names, with a digest of each.
 MODEL = "model.txt"
 
-#: Manifest field of a compact golden that has its trace in short (`executorch_goldens.goldens.compact`).
-PASSES = "passes"
-
 #: Manifest field with the digest of the payloads and the program that holds on every architecture
 #: (`executorch_goldens.decode.layout`).
 LAYOUT = "layout"
-
-#: The text of a compact golden that has its quantities (`executorch_goldens.goldens.reading.quantities`).
-COUNTED = "quantities.txt"
 
 #: Manifest field that names the architectures for which the digests of the payloads and the program hold; without it
 #: they hold on `FIRST`. Where they are different on a further one, ``digests <architecture>`` has its own.
@@ -53,9 +44,6 @@ FIRST = "x86-64"
 DATA = "data "
 #: Manifest field that says how a program was made that its case made by itself, and what is not known of it.
 RECIPE = "recipe"
-
-#: Manifest field of a golden that is kept in a table (`executorch_goldens.goldens.table`), and what it says.
-FORM, COMPACT = "form", "compact"
 
 #: The manifest's last line holds the digest of everything else.
 CONTENTS = "contents"
@@ -175,51 +163,39 @@ def _read(path: Path) -> dict[str, str] | None:
     if not path.is_dir():
         if path.exists() or path.is_symlink():
             raise GoldenError(path, "is a file where a golden's directory should be", "Move it away.")
-        compact = _table(path).get(path.name)
-        return None if compact is None else _checked(path, dict(compact))
+        return None
     try:
         texts = {file.name: untrusted.text(file) for file in sorted(path.iterdir())}
     except (OSError, ValueError) as error:
         raise GoldenError(path, f"cannot be read ({error})", _again(path)) from error
-    return _checked(path, texts)
+    return checked(path, texts)
 
 
 def _again(path: Path) -> str:
-    return f"{_before(path)}, or delete the directory and record it again."
-
-
-def _before(path: Path) -> str:
-    """Return how a file or a directory comes back, whether or not the damage is committed."""
+    # Whether or not the damage is committed.
     return (
         f"Find the commit before the damage with 'git log -- {path}' and bring it back with "
-        f"'git checkout COMMIT -- {path}'"
+        f"'git checkout COMMIT -- {path}', or delete the directory and record it again."
     )
 
 
-def _table(path: Path) -> table.Table:
-    """Return the table that may have the golden of directory `path`; raise GoldenError."""
-    file = table.table_of(path)
-    try:
-        return table.read(file)
-    except (OSError, TableError) as error:
-        if conflict := merging.conflict_in(file):
-            way_out = f"T{merging.take_a_side(file)[1:]}."
-            raise GoldenError(file, conflict, way_out) from error
-        way_out = f"{_before(file)}, or delete it and record its cells again."
-        raise GoldenError(file, f"cannot be read ({error})", way_out) from error
+def checked(path: Path, texts: dict[str, str], program: str = GRAPH) -> dict[str, str]:
+    """Return the texts of a golden unchanged; raise GoldenError unless they are a golden.
 
-
-def _checked(path: Path, texts: dict[str, str]) -> dict[str, str]:
-    """Return the texts of a golden unchanged; raise GoldenError unless they are a golden."""
+    Parameters
+    ----------
+    program
+        The text that a golden has where it is no failure.
+    """
     try:
-        return _whole(path, texts)
+        return _whole(path, texts, program)
     except GoldenError as error:
         if conflict := merging.conflict(path, texts):
             raise ConflictError(path, conflict, merging.WAY_OUT) from error
         raise
 
 
-def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
+def _whole(path: Path, texts: dict[str, str], program: str) -> dict[str, str]:
     again = _again(path)
     try:
         untrusted.require_names(texts)
@@ -245,8 +221,8 @@ def _whole(path: Path, texts: dict[str, str]) -> dict[str, str]:
         )
     if missing := [name for name in NEEDED if name not in manifest]:
         raise GoldenError(path / MANIFEST, f"does not say {', '.join(missing)}", again)
-    if FAILURE not in texts and manifest.get(FORM) != COMPACT and GRAPH not in texts:
-        raise GoldenError(path, f"has neither {GRAPH} nor {FAILURE}", again)
+    if FAILURE not in texts and program not in texts:
+        raise GoldenError(path, f"has neither {program} nor {FAILURE}", again)
     return texts
 
 
@@ -256,15 +232,7 @@ def fields(texts: Texts) -> dict[str, str]:
 
 
 def write(path: Path, texts: Texts) -> None:
-    """Replace the golden of directory `path`, in its table or whole; raise GoldenError."""
-    if is_compact(texts):
-        _write_into_table(path, texts)
-    else:
-        write_folder(path, texts)
-
-
-def write_folder(path: Path, texts: Texts) -> None:
-    """Replace a directory of texts whole: written aside, then renamed; raise GoldenError."""
+    """Replace the golden of directory `path` whole: written aside, then renamed; raise GoldenError."""
     aside = path.with_name(path.name + ASIDE)
     replaced = path.with_name(path.name + REPLACED)
     shutil.rmtree(aside, ignore_errors=True)
@@ -299,27 +267,8 @@ def _unwritable(path: Path, error: OSError) -> UnwritableError:
     return UnwritableError(path, f"cannot be written ({error})", "Make room for it, then record it again.")
 
 
-def is_compact(texts: Texts) -> bool:
-    """Return whether a golden is kept in a table."""
-    return fields(texts).get(FORM) == COMPACT
-
-
-def _write_into_table(path: Path, texts: Texts | None) -> None:
-    """Put the golden of directory `path` into its table, or take it out; raise GoldenError."""
-    cells = {case: of_case for case, of_case in _table(path).items() if case != path.name}
-    if texts is not None:
-        cells[path.name] = texts
-    try:
-        table.write(table.table_of(path), cells)
-    except OSError as error:
-        raise _unwritable(table.table_of(path), error) from error
-
-
 def rewrite_manifest(path: Path, texts: Texts) -> None:
     """Replace the manifest of the golden in directory `path`, whose other files are those of `texts`, in one step."""
-    if is_compact(texts):
-        _write_into_table(path, texts)
-        return
     aside = path.with_name(path.name + ASIDE)
     shutil.rmtree(aside, ignore_errors=True)
     try:
@@ -351,7 +300,7 @@ def recover(root: Path) -> None:
 
 
 def recorded(root: Path) -> Iterator[Cell]:
-    """Yield the cells that have a directory under `root`, sorted, then those in tables; raise GoldenError.
+    """Yield the cells that have a directory under `root`, sorted.
 
     Other files, and hidden folders, are no goldens.
     """
@@ -363,17 +312,12 @@ def recorded(root: Path) -> Iterator[Cell]:
         if path.is_dir() and not hidden and not name.endswith((ASIDE, DELETED)):
             found.add((path.parent.name, name))
     yield from (Cell(target, case) for target, case in sorted(found))
-    for target, _ in table.tables(root):
-        yield from (Cell(target, case) for case in _table(root / target / "any"))
 
 
 def prune(root: Path, cell: Cell) -> None:
     """Delete the golden of `cell`, and its target's directory when it was the last; raise GoldenError for no golden."""
     path = directory(root, cell)
-    texts = read(path)
-    if texts is not None and is_compact(texts):
-        _write_into_table(path, None)
-    elif texts is not None:
+    if read(path) is not None:
         # Whole, too: of one that is deleted file by file, a part would be left where that is interrupted.
         deleted = path.with_name(path.name + DELETED)
         shutil.rmtree(deleted, ignore_errors=True)

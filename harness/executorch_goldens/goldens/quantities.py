@@ -19,7 +19,7 @@ Budgets = Mapping[str, Mapping[str, float]]
 def measured(found: Reading) -> dict[str, int]:
     """Return the quantities that should be small, by key; none where there is no program.
 
-    A quantity that a compact golden has not recorded is left out.
+    A quantity that is not known is left out.
     """
     if found.failure is not None:
         return {}

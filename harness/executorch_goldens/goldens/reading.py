@@ -60,14 +60,13 @@ class Reading:
         Operators of the lowered graph that are outside of all delegates, with their number.
     instructions
         Operators that the emitted program runs outside of its delegates, with their number: emission adds copies to the
-        graph's, and takes views. None where a compact golden has not recorded them.
+        graph's, and takes views; None where they are not known.
     size
         Size of the ``.pte``, in bytes.
     constant_bytes
         Of the constants in the delegates and beside them.
     duplicated
-        Bytes of constants and of named data that are stored once more than once; None where a compact golden has not
-        recorded it.
+        Bytes of constants and of named data that are stored once more than once; None where that is not known.
     accuracies
         Of a quantized program, what the manifest has of each output (`executorch_goldens.goldens.accuracy`), by field.
     memory
@@ -124,8 +123,6 @@ def _facts(texts: golden.Texts) -> Reading:
     if golden.FAILURE in texts:
         where, error = cause(texts[golden.FAILURE])
         return Reading(f"{where}: {error}")
-    if golden.COUNTED in texts:
-        return _of_quantities(texts)
     size = _PTE.search(texts[golden.MANIFEST])
     called = Counter(_CALLED.findall(texts[golden.GRAPH]))
     outlines = {name: outline(text) for name, text in texts.items() if name.startswith(("delegate_", "pte."))}
@@ -144,36 +141,6 @@ def _facts(texts: golden.Texts) -> Reading:
             found.payloads[name] = texts[name]
             _add(found, payload)
     return found
-
-
-def quantities(found: Reading) -> str:
-    """Return the part of a reading that a compact golden keeps: counts of delegates and operators of each kind."""
-    counted = (("delegate", found.delegates), ("operator", found.operators), ("outside", found.outside))
-    lines = [f"{what} {name}: {count}" for what, counts in counted for name, count in sorted(counts.items())]
-    lines += [f"memory {arena}: {bytes_}" for arena, bytes_ in enumerate(found.memory, 1)]
-    lines.append(f"constants bytes: {found.constant_bytes}")
-    return "".join(f"{line}\n" for line in [*lines, f"duplicated bytes: {found.duplicated}"])
-
-
-def _of_quantities(texts: golden.Texts) -> Reading:
-    size = _PTE.search(texts[golden.MANIFEST])
-    kinds = ("delegate", "operator", "outside", "memory", "constants", "duplicated")
-    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
-    for line in texts[golden.COUNTED].splitlines():
-        counted, _, number = line.rpartition(": ")
-        what, _, name = counted.partition(" ")
-        counts[what][name] = int(number)
-    return Reading(
-        None,
-        delegates=counts["delegate"],
-        operators=counts["operator"],
-        outside=counts["outside"],
-        size=int(size[1]) if size else 0,
-        constant_bytes=counts["constants"].total(),
-        duplicated=counts["duplicated"].get("bytes"),
-        accuracies=_accuracies(texts),
-        memory=tuple(counts["memory"].values()),
-    )
 
 
 def _memory(program: str) -> tuple[int, ...]:

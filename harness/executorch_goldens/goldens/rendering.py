@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from executorch_goldens.artifact import Artifact, Failure, Lowered, PassRun, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
 from executorch_goldens.decode.formats import layout_digest
-from executorch_goldens.goldens import accuracy, parts, unchecked
+from executorch_goldens.goldens import accuracy, unchecked
 from executorch_goldens.goldens.golden import (
     DATA,
     DIGESTS,
@@ -22,12 +22,10 @@ from executorch_goldens.goldens.golden import (
     LAYOUT,
     MANIFEST,
     MODEL,
-    PARTS,
     RECIPE,
     TRACE,
     sealed,
 )
-from executorch_goldens.structure.outline import outline
 
 
 @dataclass(frozen=True)
@@ -106,13 +104,8 @@ def _render_failure(failure: Failure) -> dict[str, str]:
 
 def _render_lowered(lowered: Lowered) -> dict[str, str]:
     texts = {GRAPH: lowered.graph}
-    outlines = {}
     for index, payload in enumerate(decode_delegates(lowered)):
-        text = texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
-        if lowered.parts:
-            outlines[lowered.delegates[index].name] = outline(text)
-    if lines := list(parts.lines(lowered, outlines)):
-        texts[PARTS] = "".join(f"{line}\n" for line in lines)
+        texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
     texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
     texts |= model_of(lowered)
     for name, content in lowered.data:

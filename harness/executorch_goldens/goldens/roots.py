@@ -1,9 +1,7 @@
 """Ownership, lock and leftovers of a root of goldens.
 
 A root holds a directory of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
-a different zoo would find every one of them stale. One that says ``form: compact`` in it keeps its goldens in tables
-(`executorch_goldens.goldens.table`) and what is wrong with its cells beside them, both as runs record it, and the
-cases of its zoo say themselves which of them the core has: so is a zoo of many models that nobody here wrote.
+a different zoo would find every one of them stale.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ class Leftovers:
     foreign: tuple[tuple[Path, str], ...]
 
 
-def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> None:
+def check(root: Path, models: Sequence[str], updating: bool) -> None:
     """Raise GoldenError unless a run over the zoo of `models` may use the goldens under `root`.
 
     One that only reads may have further modules, which bring patches for instance, and may use goldens that do not say
@@ -47,19 +45,18 @@ def check(root: Path, models: Sequence[str], adopting: bool, updating: bool) -> 
 
     Parameters
     ----------
-    adopting
-        Whether goldens that do not say whose they are may become those of `models`.
     updating
         Whether the run may write.
     """
     owner = zoo(root)
     asked = " ".join(sorted(models))
     if owner is None:
-        if updating and not adopting and _holds_goldens(root):
+        if updating and _holds_goldens(root):
             raise GoldenError(
                 root,
                 f"holds goldens and no {ZOO} that says whose they are; the run is over {asked}",
-                f"Pass --goldens DIR for a root of its own, or --adopt if these are the goldens of {asked}.",
+                f"Pass --goldens DIR for a root of its own; if these are the goldens of {asked}, write the lines "
+                f"'format: {golden.FORMAT}' and 'models: {asked}' to {root / ZOO}.",
             )
     elif not set(owner) <= set(models) or (updating and set(owner) != set(models)):
         raise GoldenError(
@@ -75,11 +72,6 @@ def zoo(root: Path) -> tuple[str, ...] | None:
     return None if fields is None else tuple(sorted(fields["models"].split()))
 
 
-def is_compact(root: Path) -> bool:
-    """Return whether a root is declared compact; raise GoldenError."""
-    return (_fields(root / ZOO) or {}).get("form") == golden.COMPACT
-
-
 def _fields(path: Path) -> Mapping[str, str] | None:
     """Return the content of a ``zoo.txt``; None if missing; raise GoldenError."""
     try:
@@ -91,8 +83,6 @@ def _fields(path: Path) -> Mapping[str, str] | None:
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
     if fields.get("format") != str(golden.FORMAT):
         raise GoldenError(path, f"format {fields.get('format', '')!r} is not {golden.FORMAT}", _again(path))
-    if fields.get("form", golden.COMPACT) != golden.COMPACT:
-        raise GoldenError(path, f"form {fields['form']!r} is not {golden.COMPACT}", _again(path))
     if not fields.get("models", "").split():
         raise GoldenError(path, "names no modules", _again(path))
     return fields
@@ -153,11 +143,7 @@ def _unwritable(path: Path, error: OSError) -> GoldenError:
 def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
     """Return the files in a release's folder besides the goldens of the cells `known`."""
     stale, foreign = [], []
-    try:
-        cells = list(golden.recorded(folder))
-    except GoldenError as error:
-        return Leftovers((), ((error.path, error.what),))
-    for cell in cells:
+    for cell in golden.recorded(folder):
         if cell in known:
             continue
         path = folder / cell.target / cell.case

@@ -14,14 +14,12 @@ from executorch_goldens.decode import DecodeError
 from executorch_goldens.errors import some
 from executorch_goldens.goldens import equality, golden, rendering, weights
 from executorch_goldens.goldens.accuracy import EQUAL
-from executorch_goldens.goldens.compact import compact, recorded_runs
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import Budgets, over
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.known import as_known
 from executorch_goldens.judging.likeness import RENAMED
-from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import SAMPLE_NAMES
 from executorch_goldens.releases import Release
@@ -50,7 +48,6 @@ def compare(
     outcomes: Sequence[Outcome],
     reviewed: golden.Texts | None,
     release: Release,
-    compacted: bool = False,
     budgets: Budgets = MappingProxyType({}),
     allow: Collection[str] = (),
     labels: Labels = OF_RUN,
@@ -59,8 +56,6 @@ def compare(
 
     Parameters
     ----------
-    compacted
-        Whether the golden is a compact one.
     budgets
         See `executorch_goldens.goldens.quantities.over`.
     allow
@@ -82,7 +77,7 @@ def compare(
         objection = _over_budget(cell, texts, budgets)
     defect = release.known.get(str(cell))
     if objection is not None:
-        return Comparison(as_known(defect, _diverging(objection, outcomes, reviewed, labels)))
+        return Comparison(as_known(defect, diverging(objection, outcomes, reviewed, labels)))
     if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
         # Nothing says that it is right.
         detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
@@ -90,12 +85,7 @@ def compare(
     if defect is not None:
         known_as = f"{defect.verdict} ({defect.reason})"
         reason = f"is right now, but {release.known_in} knows it as {known_as}"
-        if not compacted:
-            return Comparison(Verdict(cell, "changed", f"{reason}: delete that entry"))
-        reason += f": {UPDATE}, or a review, deletes that entry"
-        return Comparison(Verdict(cell, "changed", reason, recordable=True), compact(texts))
-    if compacted:
-        texts = compact(texts)
+        return Comparison(Verdict(cell, "changed", f"{reason}: delete that entry"))
     if reviewed is None:
         return Comparison(verdict.new(cell, artifact, texts, labels), texts)
     if equality.equal(reviewed, texts):
@@ -105,7 +95,7 @@ def compare(
     if judged.name == RENAMED and RENAMES in allow:
         # The golden stays, and with it the names that people have reviewed.
         return Comparison(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
-    return Comparison(_diverging(judged, outcomes, reviewed, labels), texts)
+    return Comparison(diverging(judged, outcomes, reviewed, labels), texts)
 
 
 def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
@@ -126,14 +116,24 @@ def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
     return as_known(release.known.get(str(cell)), Verdict(cell, "undecodable", str(error)))
 
 
-def _diverging(
-    judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None, labels: Labels
+def diverging(
+    judged: Verdict,
+    outcomes: Sequence[Outcome],
+    reviewed: golden.Texts | None,
+    labels: Labels,
+    recorded: Sequence[PassRun] | None = None,
 ) -> Verdict:
-    """Return a verdict with where its artifact went wrong; a golden whose trace is damaged is damaged."""
+    """Return a verdict with where its artifact went wrong; a golden whose trace is damaged is damaged.
+
+    Parameters
+    ----------
+    recorded
+        The runs that changed the graph when the golden was recorded, where its trace does not say.
+    """
     diagnoses = Diagnoses()
     found = diagnoses.of(
         "the pass that made the difference",
-        lambda: _divergence(judged, outcomes, reviewed, labels),
+        lambda: _divergence(judged, outcomes, reviewed, labels, recorded),
         None,
         (golden.GoldenError,),
     )
@@ -175,14 +175,19 @@ def _unsteady(one: Outcome, other: Outcome) -> str:
 
 
 def _divergence(
-    judged: Verdict, outcomes: Sequence[Outcome], reviewed: golden.Texts | None, labels: Labels
+    judged: Verdict,
+    outcomes: Sequence[Outcome],
+    reviewed: golden.Texts | None,
+    labels: Labels,
+    recorded: Sequence[PassRun] | None,
 ) -> divergence.Divergence | None:
     """Return the pass at which an artifact went wrong; None where no pass is known.
 
     Where variations disagree it is the first at which two of them diverge; else the first whose result is not the one
     in the golden's trace.
     """
-    recorded = recorded_runs(reviewed, passes(outcomes[0])) if reviewed else None
+    if reviewed and golden.TRACE in reviewed:
+        recorded = rendering.read_trace(reviewed[golden.TRACE])
     if judged.name in verdict.DISAGREEING:
         one, other = (group[0] for group in verdict.group_by_content(outcomes)[:2])
         if line := _unsteady(one, other):

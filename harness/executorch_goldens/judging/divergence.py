@@ -119,7 +119,7 @@ def divergence_from_golden(
         line = f"{differs}: {_place(was)}{_tags(was, now)}"
         return Divergence(line, was.name, omission=_omission(now, was))
     if now is not None and (was is None or _put_in(was, now, recorded, effective, end)):
-        line = f"{differs}: {_place(now)}, which changed nothing {labels.unchanged}"
+        line = f"{differs}: {_place(now)}, which changed nothing in the {labels.old}"
         return Divergence(line, now.name, omission=_omission(now))
     assert was is not None
     return _gone(was, runs, differs)

@@ -100,18 +100,15 @@ class Expectations:
         Those of its file.
     of_cases
         Expectations that cases of the zoo declare.
-    cases
-        Whether its cells are those of cases that a person declares.
-    proposes
-        Whether ``goldens review`` sees what its runs propose.
+    of_zoo
+        Whether its cells are those of cases, and ``goldens review`` sees what its runs propose.
     """
 
     root: Path
     release: str
     stated: tuple[Expected, ...] = ()
     of_cases: OfCases = field(default_factory=dict)
-    cases: bool = True
-    proposes: bool = True
+    of_zoo: bool = True
 
     def missing(self, cell: Cell, texts: Texts, recorded: bool = False) -> str:
         """Return the text to write before `texts` may be the golden of a cell; empty if none is missing.
@@ -124,12 +121,12 @@ class Expectations:
         what = self._kind(cell, texts)
         if not what or self.by_case(cell) == what or self._entries(cell, what, texts):
             return ""
-        ways = [f"in its @case, {line_of(cell, self.release, what)}"] if self.cases else []
+        ways = [f"in its @case, {line_of(cell, self.release, what)}"] if self.of_zoo else []
         ways.append(
             f'in {self.root / FILE}, a table [[expected]] with what = "{what}", releases = ["{self.release}"], '
             f'cells = ["{cell}"]'
         )
-        by = "goldens review --accept GROUP --expect" if self.proposes else ""
+        by = "goldens review --accept GROUP --expect" if self.of_zoo else ""
         if recorded:
             by = shlex.join(["goldens", "review", "--expect", f"--goldens={self.root}"])
         written = f" ({by} writes it)" if by else ""
@@ -228,15 +225,6 @@ def read(root: Path) -> tuple[Expected, ...]:
 def of_tables(read: Mapping[str, Any]) -> tuple[Expected, ...]:
     """Return the expectations in the tables of a file; raise ValueError for invalid ones."""
     return msgspec.convert(read, _File).expected
-
-
-def differing(before: Iterable[Expected], after: Iterable[Expected], release: str) -> frozenset[str]:
-    """Return the cells, or patterns of cells, whose expectation differs on a release."""
-    old, new = (
-        {(each.what, each.cause, name) for each in side if release in each.releases for name in each.cells}
-        for side in (before, after)
-    )
-    return frozenset(name for *_, name in old ^ new)
 
 
 def write(root: Path, stated: Iterable[Expected]) -> None:

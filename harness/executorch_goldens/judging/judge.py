@@ -67,8 +67,6 @@ class Judge:
     ----------
     root
         Directory of the goldens of a release.
-    compacted
-        Whether goldens are compact.
     holding
         Whether what would replace a golden is held back: see `Judged.held`.
     budgets
@@ -87,7 +85,6 @@ class Judge:
     expectations: Expectations
     own: OwnFiles
     updating: Updating = field(default_factory=Updating)
-    compacted: bool = False
     holding: bool = False
     budgets: Budgets = field(default_factory=dict)
     allow: Collection[str] = ()
@@ -117,12 +114,10 @@ class Judge:
         path = golden.directory(self.root, cell)
         try:
             reviewed, conflict = self._reviewed(path)
-            comparison = compare(cell, outcomes, reviewed, release, self.compacted, self.budgets, self.allow)
+            comparison = compare(cell, outcomes, reviewed, release, self.budgets, self.allow)
             if comparison.verdict.name != "stable" and under_all is not None:
                 outcomes = under_all()
-                comparison = compare(
-                    cell, outcomes, reviewed, release, self.compacted, self.budgets, self.allow
-                )
+                comparison = compare(cell, outcomes, reviewed, release, self.budgets, self.allow)
             if comparison.texts is not None and (own := self._own_failure(cell, outcomes)):
                 return Judged(as_known(release.known.get(str(cell)), own), reviewed=reviewed)
             if conflict is not None and comparison.texts is not None:
@@ -203,7 +198,7 @@ class Judge:
 
     def _refusal(self, judged: Verdict, reviewed: Texts, texts: Texts) -> str:
         """Return why a golden is not replaced by one that is right as well; empty where it may be."""
-        return "" if self.updating.fewer or not judged.recordable else fewer(reviewed, texts)
+        return fewer(reviewed, texts) if judged.recordable else ""
 
     def _confirm(self, path: Path, reviewed: Texts, texts: Texts) -> bool:
         """Add agreeing variations and missing fields to a golden; return whether there were any."""

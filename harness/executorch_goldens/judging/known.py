@@ -1,16 +1,9 @@
-"""Known defects of cells of a further zoo: kept beside its goldens, and accepted while they match.
+"""Known defects: ``known.toml`` in a root of goldens has cells that upstream gets wrong and that no patch corrects.
 
-``known.toml`` in the folder of a release has the form of ``releases.toml``. A run that finds the same verdict accepts
-it. That of a compact root is written by ``--snapshot-update``, by cause; that of any other, by a person::
+A cell is accepted while its verdict is the declared one::
 
-    [[releases."1.5.1".causes]]
-    verdict = "corrupt"
-    reason = "output 0: is float32[], expected float16[]"
-    why = "half-times-number"
-    cells = ["tosa-fp/addcdiv", "tosa-fp/addcmul"]
-
-``reason`` is that of the first cell, and ``why`` what a person said, if one has. A run accepts a cell that is wrong
-with this verdict for the same cause (`executorch_goldens.goldens.causes.general`), and for no other.
+    [releases."1.5.1".known]
+    "tosa-fp/gather" = "corrupt: a gather by two index tensors becomes an invalid TOSA graph (#12345)"
 """
 
 from __future__ import annotations
@@ -19,125 +12,35 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from executorch_goldens import releases
-from executorch_goldens.artifact import Cell
-from executorch_goldens.files import untrusted
-from executorch_goldens.goldens import merging, roots, toml
-from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens import merging
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import KnownDefect
+from executorch_goldens.releases import KnownDefect, Release
 
 FILE = "known.toml"
-#: Verdicts that no artifact follows from, or that the next run may not find, or that are a person's to decide: these
-#: are not accepted.
-NEVER = ("timed-out", "out-of-memory", "damaged-golden", "unexpected")
-#: Signals from outside that end a process: the system that lacks memory, or a person.
-FROM_OUTSIDE = "killed by SIGKILL"
 
 
-class _Cause(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A known defect of some cells; see the module."""
-
-    verdict: str
-    reason: str
-    cells: list[str]
-    why: str = ""
-
-    @property
-    def defect(self) -> KnownDefect:
-        return KnownDefect(self.verdict, self.reason, general(self.reason), self.why)
-
-
-def read(folder: Path, release: str) -> dict[str, KnownDefect]:
-    """Return the defects that a release's folder of goldens knows, by cell; raise `releases.MatrixError`."""
-    path = folder / FILE
+def read(goldens: Path) -> Mapping[str, Mapping[str, KnownDefect]]:
+    """Return the known defects of a root, by release and cell; raise `releases.MatrixError`."""
+    path = goldens / FILE
     if not path.is_file():
         return {}
     try:
-        stated = releases.known_defects(path).get(release, {})
-        return {**stated, **{cell: cause.defect for cause in _causes(path, release) for cell in cause.cells}}
+        return releases.known_defects(path)
     except releases.MatrixError as error:
         if conflict := merging.conflict_in(path):
             raise releases.MatrixError(f"{path}: {conflict}. {merging.take_a_side(path)}") from error
         raise
 
 
-def _causes(path: Path, release: str) -> list[_Cause]:
-    """Return the causes that a file states for a release; raise `releases.MatrixError`."""
-    stated = untrusted.toml(path)["releases"].get(release, {}).get("causes", [])
-    try:
-        return msgspec.convert(stated, list[_Cause])
-    except msgspec.ValidationError as error:
-        raise releases.MatrixError(
-            f'{path}: expected tables [[releases."VERSION".causes]] ({error})'
-        ) from error
-
-
-def own(root: Path, release: str) -> bool:
-    """Return whether a root of goldens lists its own known defects of a release; raise `goldens.golden.GoldenError`.
-
-    A compact one does, also where nothing is wrong; a different one where it has the file.
-    """
-    return roots.is_compact(root) or (root / release / FILE).is_file()
-
-
-def of(
-    root: Path, release: str, declared: Mapping[str, Mapping[str, KnownDefect]]
-) -> Mapping[str, KnownDefect]:
-    """Return the known defects of a root's cells on a release, by cell.
-
-    Parameters
-    ----------
-    declared
-        The known defects of the repository's own zoo, by release and cell.
-    """
-    return read(root / release, release) if own(root, release) else declared.get(release, {})
-
-
-def settled(known: Mapping[str, KnownDefect], judged: Verdict) -> dict[str, KnownDefect]:
-    """Return `known` with the new state of the cell: its defect, or none."""
-    others = {cell: defect for cell, defect in known.items() if cell != str(judged.cell)}
-    passing = judged.name in NEVER or FROM_OUTSIDE in judged.reason or judged.is_of_harness
-    if judged.recordable or judged.name == "stable" or passing:
-        return others
-    reason = judged.reason.strip() or judged.name
-    before = known.get(str(judged.cell))
-    same = before is not None and before.verdict == judged.name and before.cause in ("", general(reason))
-    why = before.why if same and before is not None else ""
-    return {**others, str(judged.cell): KnownDefect(judged.name, reason, general(reason), why)}
-
-
-def forget(root: Path, release: str, cell: Cell) -> None:
-    """Delete the known defect of a cell in a compact root that is right now; raise `GoldenError`."""
-    if roots.is_compact(root) and str(cell) in (known := read(root / release, release)):
-        write(root / release, release, {name: defect for name, defect in known.items() if name != str(cell)})
+def in_root(release: Release, goldens: Path) -> Release:
+    """Return a release with the known defects of a root."""
+    known = read(goldens).get(release.version, {})
+    return dataclasses.replace(release, known=known, known_in=str(goldens / FILE))
 
 
 def as_known(defect: KnownDefect | None, judged: Verdict) -> Verdict:
-    """Return a verdict as known where its defect is declared, with the declared cause where it is not the one."""
-    if defect is None or judged.is_of_harness:
+    """Return a verdict as known where it is the declared one."""
+    if defect is None or judged.is_of_harness or defect.verdict != judged.name:
         return judged
-    if defect.verdict == judged.name and defect.cause in ("", general(judged.reason)):
-        return dataclasses.replace(judged, known=True)
-    otherwise = f"is known for something else, {defect.verdict}: {defect.reason}"
-    return dataclasses.replace(judged, detail=(otherwise, *judged.detail)) if defect.cause else judged
-
-
-def write(folder: Path, release: str, known: Mapping[str, KnownDefect]) -> None:
-    """Replace the known defects of a release's folder of goldens; raise `GoldenError`."""
-    path = folder / FILE
-    causes: dict[tuple[str, str, str], _Cause] = {}
-    for cell, defect in sorted(known.items()):
-        key = (defect.verdict, general(defect.reason), defect.why)
-        new = _Cause(defect.verdict, _written(defect.reason), [], _written(defect.why))
-        causes.setdefault(key, new).cells.append(cell)
-    rows = [msgspec.to_builtins(causes[key]) for key in sorted(causes)]
-    document = {"releases": {release: {"causes": toml.tables(rows)}}} if known else None
-    toml.replace(path, document, "Make room for it, then record it again.")
-
-
-def _written(text: str) -> str:
-    """Return a text as TOML can hold it: half of a pair of UTF-16 is there as its escape."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return dataclasses.replace(judged, known=True)

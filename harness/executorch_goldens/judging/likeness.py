@@ -43,7 +43,7 @@ def likeness(before: Texts, after: Texts) -> str:
     str
         `SAME`. `RENAMED`: names of inner nodes and tensors alone differ, see `renames`. `REORDERED`: the same by the
         same delegates, in another order or with other numbers in names; whether it is wired as before, the outputs
-        say. `DIFFERENT`: anything else; two compact goldens are this or the same.
+        say. `DIFFERENT`: anything else.
 
     Raises
     ------
@@ -75,10 +75,7 @@ def names_alone(reviewed: Texts, made: Texts) -> Renames:
 def program(texts: Texts, other: Texts) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """Return the comparable part of a program, with that of `other`: its texts, and its fields of the manifest."""
     compared = equality.compared(texts, other)
-    found = golden.fields(compared)
-    kept = _of_program(found)
-    if golden.COUNTED in compared:
-        kept |= {name: value for name, value in found.items() if name.endswith(".txt")}
+    kept = _of_program(golden.fields(compared))
     return {name: text for name, text in compared.items() if name != golden.MANIFEST}, kept
 
 

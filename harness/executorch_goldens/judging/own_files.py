@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import executorch_goldens
 from executorch_goldens import extensions, targets
 
 #: Text between the traceback of a cause and that of its consequence (`traceback.TracebackException`).
@@ -77,8 +76,7 @@ class OwnFiles:
         return found if self._holds(Path(found.file).resolve(), target) else None
 
     def _holds(self, file: Path, target: str) -> bool:
-        harness = Path(executorch_goldens.__file__).parent
-        if file.is_relative_to(harness):
+        if any(map(file.is_relative_to, filter(None, map(_folder, extensions.packages())))):
             return False
         packages = _packages(target)
         folders = filter(None, (*self.zoos, *map(_folder, packages)))

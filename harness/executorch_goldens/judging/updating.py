@@ -12,7 +12,7 @@ from executorch_goldens.goldens.golden import Texts
 
 #: Option that accepts a golden.
 UPDATE = "--snapshot-update"
-#: Option that lets a golden name fewer variations than it does.
+#: Option of a review that lets a golden name fewer variations than it does.
 FEWER = "--fewer-variations"
 
 
@@ -26,13 +26,10 @@ class Updating:
         Goldens of cells that have none.
     changed
         Goldens of every cell: those that exist are replaced, or confirmed by more variations.
-    fewer
-        Whether a golden may be replaced by one that fewer variations agreed on.
     """
 
     new: bool = False
     changed: bool = False
-    fewer: bool = False
 
     @property
     def any(self) -> bool:
@@ -59,5 +56,5 @@ def fewer(reviewed: Texts, texts: Texts) -> str:
         return ""
     return (
         f"its golden names {before} variations that agree, and this would name {now}: run it with --variations full, "
-        f"or pass {FEWER}"
+        f"or let goldens review accept it with {FEWER}"
     )

@@ -13,12 +13,12 @@ from executorch_goldens import targets
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import parts, unchecked
+from executorch_goldens.goldens import unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.causes import essence
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.equality import compared, without_digests
-from executorch_goldens.goldens.golden import FAILURE, MANIFEST, PARTS, Texts
+from executorch_goldens.goldens.golden import FAILURE, MANIFEST, Texts
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import directions
 from executorch_goldens.goldens.reading import Reading, reading
@@ -89,7 +89,7 @@ class Verdict:
     refusal
         Why an artifact that can be accepted is not, by ``--snapshot-update`` or at all.
     known
-        Whether releases.toml says that the cell is like this.
+        Whether it is the known defect of the cell.
     allowed
         Whether the repository allows what differs from the golden, which stays.
     divergence
@@ -484,7 +484,7 @@ def changed(
         reason = f"now lowers; the {labels.old} is a failure"
     else:
         names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-        reason = f"differs from {labels.reference} in {', '.join(names)}"
+        reason = f"differs from its {labels.old} in {', '.join(names)}"
     # Digests say something where nothing else does.
     others = any(old.get(name) != new.get(name) for name in {*old, *new} - {MANIFEST})
     sides = (without_digests(old), without_digests(new)) if others else (old, new)
@@ -496,28 +496,18 @@ def changed(
     quantities = diagnoses.of(
         "the change in quantities", lambda: _quantities(golden, received, refusals), nothing
     )
-    differences = diagnoses.of(
-        "the differences", lambda: tuple(text_difference(*sides, *labels.sides)), nothing
-    )
-    detail = (*_parts(old, new), *quantities, *diagnoses.failed, *differences)
+    differences = diagnoses.of("the differences", lambda: tuple(text_difference(*sides, *labels)), nothing)
+    detail = (*quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
 
 
 def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
     """Say which names alone differ from a golden."""
     before, after = names[0]
-    reason = f"differs from {labels.reference} in {count(len(names), 'name')} alone, as {before} -> {after}"
+    reason = f"differs from its {labels.old} in {count(len(names), 'name')} alone, as {before} -> {after}"
     shown = [f"{old} -> {new}" for old, new in names[:SHOWN_LINES]]
     more = [f"… {len(names) - SHOWN_LINES} more names"] if len(names) > SHOWN_LINES else []
     return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
-
-
-def _parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[str, ...]:
-    """Return which parts of a program of several differ, in a line."""
-    if PARTS not in old or PARTS not in new:
-        return ()
-    names = parts.differing(old[PARTS], new[PARTS])
-    return (f"parts that differ, of {len(new[PARTS].splitlines())}: {', '.join(names) or 'none'}",)
 
 
 def _quantities(
@@ -556,7 +546,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -
     """
     result = artifact.result
     if isinstance(result, Failure):
-        reason = f"{_failure(result)}; has {labels.unlike}"
+        reason = f"{_failure(result)}; has no {labels.old}"
         accepting = "recording it accepts that it fails"
         return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
     found = reading(texts)
@@ -567,7 +557,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -
     is_bare = _is_bare(cell, result)
     accepting_none = ("recording it accepts that nothing is delegated",) if is_bare else ()
     bare = f"{UNDELEGATED}: " if is_bare else ""
-    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has {labels.unlike}{unchecked}"
+    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no {labels.old}{unchecked}"
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 

@@ -1,8 +1,7 @@
 """Corrections of upstream's defects, one module each, for the process that imports ExecuTorch and exports.
 
 Those of the four issues are declared for the releases that need them, in ``releases.toml``, and so is `folded_scales`:
-without it, lowering makes the right program of a model and changes the model. No release declares those of other
-findings: ``--patches`` names them, and ``nox -s lab -- stock`` shows what they do.
+without it, lowering makes the right program of a model and changes the model.
 
 A patch replaces as little as will do: methods on their class, functions in every module that holds them, so
 that it works in a process that has imported ExecuTorch already. There is no way back; a process is patched
@@ -21,17 +20,10 @@ from executorch_goldens import extensions
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.patches import (
     folded_scales,
-    fused_relu,
-    gelu_tanh,
     guard,
     list_qparams,
-    log1p_below_zero,
-    merged_users,
     output_aliases,
     partition_order,
-    repeated_indices,
-    same_padding_even_kernel,
-    shared_bias,
     unique_outputs,
 )
 from executorch_goldens.patches.patch import Patch
@@ -45,8 +37,6 @@ PATCHES: dict[str, Patch] = {
     for patch in (
         *(partition_order.PATCH, unique_outputs.PATCH, list_qparams.PATCH, output_aliases.PATCH),
         folded_scales.PATCH,
-        *(shared_bias.PATCH, merged_users.PATCH, gelu_tanh.PATCH, log1p_below_zero.PATCH),
-        *(repeated_indices.PATCH, fused_relu.PATCH, same_padding_even_kernel.PATCH),
     )
 }
 

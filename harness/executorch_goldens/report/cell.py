@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.artifact import DELEGATE
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.quantities import BETTER, OTHER, WORSE, may_be_better, measured, sqnr
 from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.report import drawing, operators, passes, tensors
-from executorch_goldens.report.drawing import Drawing
+from executorch_goldens.report import operators, passes, tensors
 from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.report.hunks import Hunk, hunks
-from executorch_goldens.report.operators import REMOVED, SAME, Listing, Row
+from executorch_goldens.report.operators import Listing
 from executorch_goldens.report.passes import Step
 from executorch_goldens.report.tensors import Error, Shown
-from executorch_goldens.results import origins
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.results.origins import Origins
 from executorch_goldens.review import benign
 from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.review.groups import Group, Member
@@ -62,10 +57,6 @@ class Page:
     ----------
     labels
         The names of the two artifacts that it compares.
-    nearby
-        Differences in a graph of a delegate, drawn with its neighbours: the graph's name, and the sides.
-    drawings
-        The whole artifacts, each with what it is of.
     hunks
         Texts around what differs: of the graphs that the pass left, or else of the delegates.
     before
@@ -74,8 +65,6 @@ class Page:
         Outputs and values beyond their tolerance; constants that differ.
     changes
         The differences of the artifacts, of the kinds that a review knows.
-    origins
-        Of the second artifact; None where the run has not recorded them.
     defect
         The declared defect of the cell; empty for none.
     rejected
@@ -87,8 +76,6 @@ class Page:
     evidence: Evidence
     labels: tuple[str, str]
     quantities: Sequence[Quantity] = ()
-    nearby: Sequence[tuple[str, Sequence[tuple[str, Drawing]]]] = ()
-    drawings: Sequence[tuple[str, Drawing]] = ()
     listings: Sequence[Listing] = ()
     timeline: Sequence[Step] = ()
     hunks: Sequence[Hunk] = ()
@@ -97,16 +84,8 @@ class Page:
     failing: Sequence[Shown] = ()
     tensors: Sequence[Shown] = ()
     changes: Sequence[str] = ()
-    origins: Origins | None = None
     defect: str = ""
     rejected: str = ""
-
-    def origin(self, listing: Listing, row: Row) -> str:
-        """Return the pass that made an operator of the second artifact, and those that converted it; may be empty."""
-        if self.origins is None or row.state == REMOVED:
-            return ""
-        _, _, value = row.label.partition(" ")
-        return self.origins.of(int(listing.delegate.removeprefix(DELEGATE)), value)
 
     @property
     def more(self) -> int:
@@ -145,7 +124,7 @@ class Page:
 
 
 def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
-    """Return the page of a cell with its cause; raise the errors of its evidence and origins."""
+    """Return the page of a cell with its cause; raise the errors of its evidence."""
     defect, rejected = gathered.defect(found), gathered.rejection(found)
     evidence = found.evidence()
     labels = found.labels(evidence)
@@ -175,8 +154,6 @@ def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
         evidence,
         labels,
         quantities=_quantities(member.before, member.after),
-        nearby=list(_nearby(listings, labels)),
-        drawings=_drawings(member, labels, listings),
         listings=listings,
         hunks=_hunks(evidence, listings),
         before=_numerics(member) if labels == found.sides else "",
@@ -186,7 +163,6 @@ def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
         rejected=rejected,
         failing=departing,
         tensors=list(tensors.constants(listings, labels, evidence)),
-        origins=origins.read(found.folder, "" if labels == found.sides else labels[1]),
         changes=[edit.of_cell(detail) for edit, detail in member.edits.items()],
     )
 
@@ -206,25 +182,6 @@ def _hunks(evidence: Evidence, listings: Sequence[Listing]) -> list[Hunk]:
     return [hunk for listing in listings for hunk in listing.hunks()]
 
 
-def _nearby(
-    listings: Sequence[Listing], labels: tuple[str, str]
-) -> Iterator[tuple[str, list[tuple[str, Drawing]]]]:
-    """Yield, for each graph that differs, both sides of the difference, drawn."""
-    for listing in listings:
-        differing = [row for row in listing.rows if row.state != SAME]
-        sides = (
-            (listing.before, {row.was for row in differing if row.was is not None}),
-            (listing.after, {row.at for row in differing if row.at is not None}),
-        )
-        drawn = [
-            (label, picture)
-            for label, (graph, changed) in zip(labels, sides, strict=True)
-            if graph is not None and (picture := drawing.neighbourhood(graph, changed)) is not None
-        ]
-        if drawn:
-            yield listing.name, drawn
-
-
 def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:
     read = reading(before) if before is not None else Reading("no golden")
     now = reading(after)
@@ -239,14 +196,3 @@ def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:
         "dB of SQNR of the worst output: more is better", sqnr(read), sqnr(now), more_is_better=True
     )
     return [*found, ratios] if ratios.before is not None or ratios.after is not None else found
-
-
-def _drawings(
-    member: Member, labels: tuple[str, str], listings: Sequence[Listing]
-) -> list[tuple[str, Drawing]]:
-    """Draw the artifact; the other one as well where neither is right, or this one does not lower."""
-    assert member.after is not None
-    drawn = [(labels[1], drawing.drawing(member.after, operators.changed_labels(listings)))]
-    if member.before is not None and (labels != OF_RUN.sides or golden.GRAPH not in member.after):
-        drawn.insert(0, (labels[0], drawing.drawing(member.before, {})))
-    return [(label, picture) for label, picture in drawn if picture is not None]

@@ -52,7 +52,7 @@ class Found:
     patches: Sequence[str]
     member: Member | None
     kind: str
-    sides: tuple[str, str] = OF_RUN.sides
+    sides: tuple[str, str] = OF_RUN
 
     @property
     def cell(self) -> Cell:
@@ -156,7 +156,7 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     standing = None if compares else Standing(repository, goldens)
     labels = OF_TOOLCHAINS if compares else OF_RUN
     groups = grouped(proposed, goldens, standing, labels, Reader(goldens).without_texts)
-    decided = decisions(parts, goldens, repository, groups)
+    decided = decisions(parts, goldens, groups)
     return Gathered(_found(parts, groups, decided), groups, goldens, decided, compares)
 
 
@@ -178,7 +178,7 @@ def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisi
     release = part.provenance.release
     patches = part.provenance.settings.get("patches", ())
     compares = provenance.BASE in part.provenance.settings
-    sides = (OF_TOOLCHAINS if compares else OF_RUN).sides
+    sides = OF_TOOLCHAINS if compares else OF_RUN
     for row in part.rows:
         folder = _folder(part, row)
         kind = decided.kind(release, row)

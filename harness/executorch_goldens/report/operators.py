@@ -146,16 +146,6 @@ def _unchanged(delegate: str, graph: OutlineGraph) -> Listing:
     )
 
 
-def changed_labels(found: Sequence[Listing]) -> dict[str, set[str]]:
-    """Return the labels of the operators that are not the same, by delegate."""
-    labels: dict[str, set[str]] = {}
-    for listing in found:
-        labels.setdefault(listing.delegate, set()).update(
-            row.label for row in listing.rows if row.state not in (SAME, REMOVED)
-        )
-    return labels
-
-
 def rows(pair: Pairing) -> Iterator[Row]:
     """Yield the operators in the new order, deleted ones before their old successors."""
     back = pair.matching.back | {other: one for one, other in pair.matching.replaced}

@@ -53,11 +53,11 @@ def tables(root: Path, releases: Sequence[str]) -> Iterator[Table]:
     places = {
         f"coverage/{release}": (
             f"Coverage of {release} by the zoo",
-            root / "docs/lab/coverage" / f"{release}.md",
+            root / "harness/lab/docs/coverage" / f"{release}.md",
         )
         for release in releases
     }
-    places["mutants"] = ("Deliberate defects", root / "docs/lab/mutants.md")
+    places["mutants"] = ("Deliberate defects", root / "harness/lab/docs/mutants.md")
     for name, (title, path) in places.items():
         if path.is_file():
             try:

@@ -100,7 +100,7 @@ class Evidence:
     follows
         The line that says which factor the verdict follows; empty where that is not known.
     commands
-        Commands, by purpose: ``accept``, ``again``, ``repro``.
+        Commands, by purpose: ``accept``, ``again``, and what plugins propose.
     diverging
         The line that names the pass.
     after

@@ -1,8 +1,7 @@
 """Proposals: the golden that a cell would get, and how it was made.
 
 A run leaves ``proposal.json`` in the folder that it keeps of a cell. Where the artifact may be recorded, the
-golden-to-be is beside it in ``proposal/``, and the file has its digest. A compact golden-to-be is there in its
-compact form; ``golden/`` has the whole texts of the compact golden that it replaces, where these are known.
+golden-to-be is beside it in ``proposal/``, and the file has its digest.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from executorch_goldens.goldens.golden import GoldenError, Texts
 FILE = "proposal.json"
 #: The golden-to-be beside it.
 FOLDER = "proposal"
-#: The whole texts of the compact golden that it replaces.
-REPLACED = "golden"
 #: Version of the file.
 FORMAT = 1
 
@@ -96,13 +93,12 @@ class Proposal:
     def name(self) -> str:
         return f"{self.release} {self.cell}"
 
-    def write(self, texts: Texts | None, replaced: Texts | None = None) -> None:
-        """Write it into `folder` with `texts`, the golden-to-be, and the whole texts of the golden it replaces."""
+    def write(self, texts: Texts | None) -> None:
+        """Write it into `folder` with `texts`, the golden-to-be."""
         discard(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for name, of_side in ((FOLDER, texts), (REPLACED, replaced)):
-            if of_side is not None:
-                golden.write_folder(self.folder / name, of_side)
+        if texts is not None:
+            golden.write(self.folder / FOLDER, texts)
         self._write_file()
 
     def _write_file(self) -> None:
@@ -143,13 +139,6 @@ class Proposal:
             raise _refusal(place, f"does not have the digest in {FILE}")
         return texts
 
-    def replaced(self) -> Texts | None:
-        """Return the whole texts of the compact golden that it replaces; None where they are not known."""
-        try:
-            return golden.read(self.folder / REPLACED)
-        except GoldenError as error:
-            raise _refusal(self.folder / REPLACED, error.what) from error
-
     def made(self) -> list[Texts]:
         """Return the differing artifacts of its variations, each once, as golden texts; none if they left none."""
         return made(self.folder)
@@ -171,8 +160,7 @@ def made(folder: Path) -> list[Texts]:
 def discard(folder: Path) -> None:
     """Delete the proposal in the folder of a cell, if there is one."""
     (folder / FILE).unlink(missing_ok=True)
-    for name in (FOLDER, REPLACED):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    shutil.rmtree(folder / FOLDER, ignore_errors=True)
 
 
 def find(sweeps: Path) -> Iterator[Proposal]:

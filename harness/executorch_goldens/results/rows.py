@@ -3,8 +3,7 @@
 ``<sweeps>/<release>/results.jsonl`` has a line for each cell that was checked. Where a cell is neither stable nor
 accepted, ``<sweeps>/<release>/<target>/<case>/<variation>/`` holds what each variation made, for diff and decode, and
 ``proposal.json`` beside these what the cell would be recorded as (`results.proposals`), ``evidence.json`` what
-else a report shows of it (`results.evidence`). A run with ``--explain all`` leaves ``origins.json`` of every cell
-(`executorch_goldens.results.origins`).
+else a report shows of it (`results.evidence`). What options of plugins leave of any cell is in a folder of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.releases import Release
-from executorch_goldens.results import evidence, origins, proposals
+from executorch_goldens.results import evidence, proposals
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.workers.seconds import Remembered
@@ -41,6 +40,8 @@ JUNIT = "junit.xml"
 
 #: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
+#: Folder below a cell's for what options of plugins leave (`running.additions.Addition.judged`).
+OF_PLUGINS = "plugins"
 #: Logs of exports in which the harness itself failed, in the folder of a cell.
 LOGS = "log-*.txt"
 
@@ -94,10 +95,9 @@ class Results:
         judged: Verdict,
         outcomes: Sequence[Outcome],
         accuracy: Accuracy | None,
-        error: str = "",
         not_judged: str = "",
     ) -> None:
-        """Append the cell's line to results.jsonl; with an `error`, the cell fails whatever its verdict.
+        """Append the cell's line to results.jsonl.
 
         Parameters
         ----------
@@ -117,10 +117,10 @@ class Results:
             "pte_sha256": _digest(outcomes),
             **_measured(accuracy),
             "not_judged": not_judged,
-            "reason": error or judged.reason,
+            "reason": judged.reason,
             "known": judged.known,
             "recorded": judged.recorded,
-            "accepted": judged.accepted and not error,
+            "accepted": judged.accepted,
             "pass": judged.divergence.name if judged.divergence else None,
             "factor": judged.attribution.factor if judged.attribution else None,
         }
@@ -150,7 +150,6 @@ class Results:
         reviewed: golden.Texts | None,
         came: Provenance,
         accuracy: Accuracy | None = None,
-        whole: golden.Texts | None = None,
         expected: str = "",
         begins: str = "",
     ) -> Proposal:
@@ -164,8 +163,6 @@ class Results:
             The golden that it would replace, if there is one that can be used.
         accuracy
             Of the program, right or wrong, if it ran.
-        whole
-            Of a compact `reviewed`, the whole texts, where they are known.
         expected, begins
             See `executorch_goldens.results.proposals.Proposal`.
         """
@@ -187,7 +184,7 @@ class Results:
             begins=begins,
             folder=self.folder(judged.cell),
         )
-        proposal.write(texts, whole)
+        proposal.write(texts)
         return proposal
 
     def take_junit(self, file: Path) -> None:
@@ -204,7 +201,7 @@ class Results:
             log.unlink()
         proposals.discard(folder)
         evidence.discard(folder)
-        origins.discard(folder)
+        shutil.rmtree(folder / OF_PLUGINS, ignore_errors=True)
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
@@ -292,7 +289,7 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
     """Return whether files of a row's cell are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
-    return (row["verdict"] != "stable" and not row["recorded"]) or (folder / origins.FILE).is_file()
+    return (row["verdict"] != "stable" and not row["recorded"]) or (folder / OF_PLUGINS).is_dir()
 
 
 def _digest(outcomes: Sequence[Outcome]) -> str | None:

@@ -10,7 +10,7 @@ from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import untrusted
-from executorch_goldens.goldens import golden, table
+from executorch_goldens.goldens import golden
 from executorch_goldens.results.rows import VARIATION_FOLDERS
 
 
@@ -53,5 +53,4 @@ def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tupl
 
 def _written(folder: Path) -> float:
     """Return when a golden, or a run's artifact, was written; 0 if missing."""
-    file = folder if folder.is_dir() else table.table_of(folder)
-    return file.stat().st_mtime if file.exists() else 0.0
+    return folder.stat().st_mtime if folder.exists() else 0.0

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import equality, golden
@@ -26,7 +25,6 @@ from executorch_goldens.results.merging import Merged, Part
 from executorch_goldens.results.proposals import ProposalError
 from executorch_goldens.review.groups import Group
 from executorch_goldens.review.rejections import Rejections
-from executorch_goldens.settings.config import Config
 
 #: Categories of a cell in place of its verdict.
 ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"
@@ -76,9 +74,7 @@ def name_of(release: str, row: Mapping[str, Any]) -> str:
     return f"{release} {row['target']}/{row['case']}"
 
 
-def decisions(
-    parts: Sequence[Part | Merged], goldens: Path, repository: Config, groups: Sequence[Group]
-) -> Decisions:
+def decisions(parts: Sequence[Part | Merged], goldens: Path, groups: Sequence[Group]) -> Decisions:
     """Return the decisions about the cells of some results.
 
     Parameters
@@ -95,7 +91,7 @@ def decisions(
     """
     roots = dict.fromkeys(part.folder.parent for part in parts)
     reasons = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
-    stated = releases.known_defects(repository.known_defects)
+    declared = known.read(goldens)
     versions = dict.fromkeys(part.provenance.release for part in parts)
     return Decisions(
         frozenset(name for part in parts for name in _accepted(part, goldens)),
@@ -109,7 +105,7 @@ def decisions(
         {
             f"{version} {cell}": defect
             for version in versions
-            for cell, defect in known.of(goldens, version, stated).items()
+            for cell, defect in declared.get(version, {}).items()
         },
     )
 

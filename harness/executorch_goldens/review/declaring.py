@@ -1,4 +1,4 @@
-"""Writes causes that were rejected as known defects: into the file that a repository names, or a compact root's own."""
+"""Writes causes that were rejected as known defects into the file of a root of goldens."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from pathlib import Path
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
-from executorch_goldens.goldens.causes import general
-from executorch_goldens.judging import known
-from executorch_goldens.releases import KnownDefect
 from executorch_goldens.review.groups import BARRED, Group
 
 #: Release to the cells that are known to be wrong on it, with verdict and reason.
@@ -40,32 +37,11 @@ def entries(groups: Sequence[Group], reasons: Mapping[str, str]) -> Entries:
     return found
 
 
-def declare_in(goldens: Path, groups: Sequence[Group], reasons: Mapping[str, str]) -> None:
-    """Write groups to the known defects of a compact root, each cell with its cause.
-
-    Raises
-    ------
-    executorch_goldens.goldens.golden.GoldenError
-        Where that cannot be written.
-    """
-    found: dict[str, dict[str, KnownDefect]] = {}
-    for group in groups:
-        for proposal in (member.proposal for member in group.members if member.state == BARRED):
-            reason, why = proposal.reason.strip() or proposal.verdict, " ".join(reasons[group.cause].split())
-            defect = KnownDefect(proposal.verdict, reason, general(reason), why)
-            found.setdefault(proposal.release, {})[str(proposal.cell)] = defect
-    for release, cells in found.items():
-        folder = goldens / release
-        known.write(folder, release, {**known.read(folder, release), **cells})
-
-
-def declare(file: Path | None, declared: Entries) -> None:
+def declare(file: Path, declared: Entries) -> None:
     """Write entries into the tables of their releases, in the place that their names have; raise UsageError.
 
     All else in the file stays as it is, comments too. What is written is read back before it replaces the file.
     """
-    if file is None:
-        raise _by_hand("[tool.goldens] names no file for them (known-defects)", declared)
     try:
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         wanted = tomllib.loads(text)

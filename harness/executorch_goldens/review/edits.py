@@ -34,8 +34,6 @@ WORDS = {
 }
 #: Fields of a manifest that follow from what is compared elsewhere.
 FOLLOWING = ("delegate", "pte", golden.LAYOUT)
-#: Suffixes of a compact manifest's fields that are digests of texts.
-TEXTS = ".txt"
 _NUMBER = re.compile(r"\d+")
 
 
@@ -101,7 +99,7 @@ def edits(
     """
     new = reading(after)
     if before is None:
-        return {Edit(NEW, _alone(new, delegates, labels.unlike)): ""}
+        return {Edit(NEW, _alone(new, delegates, f"no {labels.old}")): ""}
     old = reading(before)
     names = weights.changed(before, after)
     model = {Edit(MODEL, weights.named(names, labels)): ""} if names else {}
@@ -137,16 +135,12 @@ def _manifest(before: Texts, after: Texts) -> Iterator[Edit]:
     for name in dict.fromkeys([*old, *new]):
         # Where lowering fails, or no longer does, the checks follow from that.
         follows = name == "numerics" and (golden.FAILURE in before) != (golden.FAILURE in after)
-        follows = follows or name.endswith(TEXTS)
         if old.get(name) != new.get(name) and not name.startswith(FOLLOWING) and not follows:
             yield Edit(TEXT, f"manifest: {name}")
 
 
 def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
     """Yield differences of artifacts that compute the same: in names, in order, around the delegates."""
-    if golden.is_compact(before) and golden.is_compact(after):
-        yield from dict.fromkeys(_digests(before, after))
-        return
     found: dict[Edit, None] = {}
     for name in sorted({*before, *after}):
         old, new = before.get(name, ""), after.get(name, "")
@@ -160,15 +154,6 @@ def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
                 None
             )
     yield from found or _payload("program", before.get("pte.txt", ""), after.get("pte.txt", ""))
-
-
-def _digests(before: Texts, after: Texts) -> Iterator[Edit]:
-    """Yield the kinds of texts whose digests differ in compact goldens."""
-    old, new = (golden.fields(each) for each in (before, after))
-    for name in sorted({*old, *new}):
-        if name.endswith(TEXTS) and old.get(name) != new.get(name):
-            kind = {"graph": "graph", "pte": "program"}.get(name.partition(".")[0], "delegate")
-            yield Edit(TEXT, f"{kind}: different, by its digest")
 
 
 def _payload(what: str, old: str, new: str) -> Iterator[Edit]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expectations, Expected
@@ -45,9 +45,8 @@ def expect(root: Path, members: Iterable[Member], why: str) -> int:
     why
         The person's comment on them; where it is empty, that of the goldens.
     """
-    compact = roots.is_compact(root)
     found = [
-        of_golden(member.proposal.cell, member.proposal.release, member.proposed, compact, why)
+        of_golden(member.proposal.cell, member.proposal.release, member.proposed, why)
         for member in members
         if member.proposed is not None and expectations.kind(member.proposed)
     ]
@@ -66,7 +65,6 @@ def update(root: Path) -> Updated:
     executorch_goldens.judging.expectations.ExpectationError
         For a file that cannot be used.
     """
-    compact = roots.is_compact(root)
     goldens = list(_decisions(root))
     kinds = {(str(cell), release): expectations.kind(texts) for cell, release, texts in goldens}
     stated, gone = [], []
@@ -77,7 +75,7 @@ def update(root: Path) -> Updated:
             else:
                 gone.append((name, release))
     missing = [
-        of_golden(cell, release, texts, compact)
+        of_golden(cell, release, texts)
         for cell, release, texts in goldens
         if Expectations(root, release, tuple(stated)).missing(cell, texts)
     ]
@@ -86,12 +84,9 @@ def update(root: Path) -> Updated:
     return Updated(joined, len(goldens), len(missing), tuple(gone))
 
 
-def of_golden(cell: Cell, release: str, texts: Texts, compact: bool, why: str = "") -> Expected:
-    """Return the expectation for a golden that is a decision; in a compact root, for the whole target by cause."""
-    what = expectations.kind(texts)
-    if compact:
-        return Expected(what, (release,), (f"{cell.target}/*",), expectations.cause_of(texts), why)
-    return Expected(what, (release,), (str(cell),), why=why or expectations.words(texts))
+def of_golden(cell: Cell, release: str, texts: Texts, why: str = "") -> Expected:
+    """Return the expectation for a golden that is a decision."""
+    return Expected(expectations.kind(texts), (release,), (str(cell),), why=why or expectations.words(texts))
 
 
 def _decisions(root: Path) -> Iterator[tuple[Cell, str, Texts]]:

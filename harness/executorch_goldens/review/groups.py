@@ -15,9 +15,8 @@ from pathlib import Path
 
 from executorch_goldens import targets
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import general
-from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.weights import MODEL
@@ -80,10 +79,9 @@ class Member:
     Attributes
     ----------
     before
-        Its golden; None where there is none. Of variations that disagree, what the first of them made. Of a compact
-        golden the whole texts, where these are known.
+        Its golden; None where there is none. Of variations that disagree, what the first of them made.
     after
-        The golden-to-be, or what its exports made, in the form of `before`; None where they left nothing.
+        The golden-to-be, or what its exports made; None where they left nothing.
     edits
         Their differences, with this cell's detail of each.
     objection
@@ -454,20 +452,11 @@ def _read(proposal: Proposal, goldens: Path) -> tuple[Texts | None, Texts | None
 def _sides(
     proposal: Proposal, reviewed: Texts | None, proposed: Texts | None
 ) -> tuple[Texts | None, Texts | None]:
-    """Return the golden and the artifact of a cell: two forms of one kind."""
+    """Return the golden and the artifact of a cell."""
     if proposal.verdict in DISAGREEING:
         made = proposal.made()
         return (made[0], made[1]) if len(made) > 1 else (None, None)
-    form = reviewed or proposed
-    if form is None or not golden.is_compact(form):
-        return reviewed, proposed or next(iter(proposal.made()), None)
-    whole = next(iter(proposal.made()), None)
-    if reviewed is None:
-        return None, whole or proposed
-    replaced = proposal.replaced()
-    if whole is not None and replaced is not None and equality.equal(compact(replaced), reviewed):
-        return replaced, whole
-    return reviewed, proposed or (compact(whole) if whole is not None else None)
+    return reviewed, proposed or next(iter(proposal.made()), None)
 
 
 def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:

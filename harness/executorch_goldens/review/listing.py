@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import equality, golden
@@ -12,7 +11,6 @@ from executorch_goldens.judging.verdict import text_difference
 from executorch_goldens.review import benign
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
 from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
-from executorch_goldens.structure import ConstantChanged, compare
 
 #: Lines of the specimen that a list shows.
 SHOWN_LINES = 8
@@ -50,7 +48,7 @@ def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[st
         shown = list(difference(group.specimen))
         yield from (f"    {line}" for line in shown[:SHOWN_LINES])
         if len(shown) > SHOWN_LINES:
-            yield f"    … {len(shown) - SHOWN_LINES} more lines"
+            yield f"    … {len(shown) - SHOWN_LINES} more lines: goldens review --show {group.name}"
         yield from (f"  {what}: {command}" for what, command in actions(group).items())
 
 
@@ -96,36 +94,27 @@ def difference(member: Member) -> Iterator[str]:
         return
     before = equality.compared(member.before, member.after) if member.before is not None else {}
     after = equality.compared(member.after, member.before)
-    if golden.is_compact(member.after):
-        yield from _by_digest(member, before, after)
-        return
     sides = equality.without_digests(before), equality.without_digests(after)
     yield from text_difference(*sides, *_labels(member))
 
 
-def _by_digest(member: Member, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield how a compact golden without a kept export differs: only digests of its texts are known."""
-    yield f"the golden's texts are known by their digests alone; those of now are in {member.proposal.folder}"
-    others = any(before.get(name) != after.get(name) for name in {*before, *after} - {golden.MANIFEST})
-    sides = (equality.without_digests(before), equality.without_digests(after)) if others else (before, after)
-    yield from text_difference(*sides, *_labels(member))
+def whole(group: Group) -> Iterator[str]:
+    """Yield a table of the cells of a group, then how each of them differs."""
+    yield from cells(group)
+    for member in group.members:
+        yield f"{member.proposal.name}:"
+        yield from (f"  {line}" for line in difference(member))
 
 
-def cells(group: Group, accepted: Collection[str]) -> Iterator[str]:
-    """Yield a table of the cells of a group, those first that are wrong, then those whose error grew most.
-
-    Parameters
-    ----------
-    accepted
-        Names of the proposals that are.
-    """
+def cells(group: Group) -> Iterator[str]:
+    """Yield a table of the cells of a group, those first that are wrong, then those whose error grew most."""
     members = sorted(
         group.members, key=lambda each: (not each.wrong, -benign.growth(each.proposal, each.before))
     )
     head = ("cell", "verdict", "error / tolerance", "SQNR dB", ".pte bytes")
     rows = [
         (
-            each.proposal.name + (" [accepted]" if each.proposal.name in accepted else ""),
+            each.proposal.name,
             each.proposal.verdict,
             _moved(benign.used_before(each.before), benign.used(each.proposal), ".3g"),
             _moved(*benign.ratios(each.proposal, each.before), ".1f"),
@@ -160,51 +149,7 @@ def fewer_variations(member: Member) -> tuple[int, int] | None:
     return (before, now) if now < before else None
 
 
-def graph(member: Member) -> Iterator[str]:
-    """Yield the difference of everything that is a graph: operators, attributes, edges."""
-    for name, before, after in _texts(member):
-        if name == golden.GRAPH:
-            yield from _by_line(name, before, after)
-        elif name.startswith("delegate_"):
-            changes = compare(before, after).changes if before and after else ()
-            kept = [change for change in changes if not isinstance(change, ConstantChanged)]
-            yield from (f"{name}: {line}" for change in kept for line in change.lines())
-            if not before or not after:
-                yield f"{name}: {'new' if after else 'gone'}"
-
-
-def constants(member: Member) -> Iterator[str]:
-    """Yield the difference of the constants in the delegates and beside them."""
-    for name, before, after in _texts(member):
-        if name.startswith(("delegate_", "pte")) and before and after:
-            for change in compare(before, after).changes:
-                if isinstance(change, ConstantChanged):
-                    yield from (f"{name}: {line}" for line in change.lines())
-
-
-def trace(member: Member) -> Iterator[str]:
-    """Yield the difference of the passes that changed the graph."""
-    before, after = ((texts or {}).get(golden.TRACE, "") for texts in (member.before, member.after))
-    yield from _by_line(golden.TRACE, before, after)
-
-
-#: Views of a cell, by the word that selects one.
-VIEWS = {"graph": graph, "constants": constants, "trace": trace}
-
-
-def _texts(member: Member) -> Iterator[tuple[str, str, str]]:
-    before, after = member.before or {}, member.after or {}
-    for name in sorted({*before, *after}):
-        if before.get(name) != after.get(name):
-            yield name, before.get(name, ""), after.get(name, "")
-
-
-def _by_line(name: str, before: str, after: str) -> Iterator[str]:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
-    yield from (f"{name}: {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
-
-
 def _labels(member: Member) -> tuple[str, str]:
     if member.proposal.verdict in ("order-only", "unstable"):
         return "one variation", "another"
-    return member.labels.sides
+    return member.labels

@@ -11,7 +11,6 @@ import filelock
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.judging import known
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import Proposal, ProposalError
@@ -46,7 +45,6 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
             roots.claim(goldens, proposal.models)
             place = golden.directory(goldens / proposal.release, proposal.cell)
             golden.write(place, of_cell)
-            known.forget(goldens, proposal.release, proposal.cell)
             proposals.discard(proposal.folder)
             written.append(place)
     return written

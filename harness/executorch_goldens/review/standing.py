@@ -62,8 +62,7 @@ class Standing:
         if self.expecting or not what or proposal.expected == what:
             return self._fewer(proposal, proposed)
         stated = self._once("expected", proposal, lambda _: expectations.read(self.goldens))
-        cases = not roots.is_compact(self.goldens)
-        here = Expectations(self.goldens, proposal.release, stated, cases=cases)
+        here = Expectations(self.goldens, proposal.release, stated)
         return here.missing(proposal.cell, proposed) or self._fewer(proposal, proposed)
 
     def _fewer(self, proposal: Proposal, proposed: Texts) -> str:
@@ -130,7 +129,7 @@ class Standing:
 
     def _zoo(self, proposal: Proposal) -> str:
         try:
-            roots.check(self.goldens, proposal.models, adopting=False, updating=True)
+            roots.check(self.goldens, proposal.models, updating=True)
         except GoldenError as error:
             return str(error)
         return ""

@@ -11,7 +11,6 @@ from typing import Any
 
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.quantities import BETTER, OTHER, WORSE, direction, measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
@@ -133,7 +132,7 @@ class Summary:
         for release, row in declared:
             name = name_of(release, row)
             defect = self.decided.declared.get(name)
-            by_reason[defect.words if defect is not None else row["reason"]].append(name)
+            by_reason[defect.reason if defect is not None else row["reason"]].append(name)
         reasons = sorted(by_reason, key=lambda reason: (-len(by_reason[reason]), reason))
         for reason in reasons[:SHOWN_REASONS]:
             words = linked(untrusted.markdown(reason, SHOWN_CHARACTERS))
@@ -226,12 +225,9 @@ def marks(groups: Sequence[Group], goldens: str, most: int = 10) -> Iterator[str
 
 
 def _place(member: Member) -> tuple[str, int] | None:
-    """Return the text of a golden that differs and its first line that does, from 1; None where none does.
-
-    A compact golden has no text of its own.
-    """
+    """Return the text of a golden that differs and its first line that does, from 1; None where none does."""
     before, after = member.before, member.after
-    if before is None or after is None or golden.is_compact(member.proposed or before):
+    if before is None or after is None:
         return None
     differing = [name for name in sorted(before) if before[name] != after.get(name)]
     if not differing:

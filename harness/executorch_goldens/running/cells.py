@@ -12,7 +12,6 @@ from executorch_goldens.files.os_errors import OsRefusedError
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.running import messages
 from executorch_goldens.running.run import Run
-from executorch_goldens.store.reuse import ReuseError
 from executorch_goldens.store.store import StoreError
 from executorch_goldens.workers.sweep import SweepError
 
@@ -28,7 +27,5 @@ def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion)
     except (SweepError, StoreError, ExtensionError, GoldenError, OsRefusedError) as error:
         # Nothing of this run can be exported or written as asked: one error, not one per cell.
         pytest.exit(untrusted.escape_ci(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
-    except ReuseError as error:
-        message = untrusted.escape_ci(str(error))
     if message:
         pytest.fail(message, pytrace=False)

@@ -42,26 +42,10 @@ def read(file: Path) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def tier(options: Options, folder: Path, compact: bool = False) -> str:
-    """Return the tier of a run: as asked, or the core if one is committed and nothing says which cells or writes.
-
-    Parameters
-    ----------
-    compact
-        Whether the root of the goldens is: then there always is a core, and goldens may be written by it.
-
-    Raises
-    ------
-    CoreError
-        Where goldens are to be pruned by a run that does not see every cell.
-    """
-    narrowed = bool(options.cells or options.families)
-    if not compact:
-        narrowed = narrowed or options.updating or not (folder / FILE).exists()
-    chosen = options.tier or (FULL if narrowed else CORE)
-    if options.pruning and chosen == CORE:
-        raise CoreError("--prune takes a run of every cell: pass --tier full, or leave --tier out")
-    return chosen
+def tier(options: Options, folder: Path) -> str:
+    """Return the tier of a run: as asked, or the core if one is committed and nothing says which cells or writes."""
+    narrowed = bool(options.cells) or options.updating or not (folder / FILE).exists()
+    return options.tier or (FULL if narrowed else CORE)
 
 
 def chosen(cells: Sequence[Cell], patterns: Sequence[str] | None, tier: str, folder: Path) -> Sequence[Cell]:

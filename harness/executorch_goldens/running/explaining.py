@@ -24,8 +24,8 @@ from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.groups import DECIDED
-from executorch_goldens.running import messages
 from executorch_goldens.running.factors import Experiment
+from executorch_goldens.running.hints import commands
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.variations import Variation
@@ -156,9 +156,9 @@ class Explainer:
             alike = len(outcomes) > 1 and len(verdict.group_by_content(outcomes)) == 1
             return attribution.constant(len(outcomes)) if alike else None
         asked = self.plan.options
-        if judged.name in verdict.DISAGREEING and not judged.known and asked.budget and asked.cluster:
+        if judged.name in verdict.DISAGREEING and not judged.known and asked.budget and asked.elsewhere:
             return Attribution(
-                "the factor it follows is not sought on a cluster: run the cell without --cluster"
+                f"the factor it follows is sought on this machine only: run the cell without {asked.elsewhere.option}"
             )
         return None
 
@@ -170,7 +170,7 @@ class Explainer:
             message=judged.detail,
             agreeing=[[outcome.variation for outcome in group] for group in groups],
             follows=judged.attribution.line if judged.attribution is not None else "",
-            commands=messages.commands(self.plan, judged),
+            commands=commands(self.plan, judged),
             diverging=judged.divergence.line if judged.divergence is not None else "",
             tensors=list(evidence.tensors(groups)),
         )
@@ -178,7 +178,7 @@ class Explainer:
     def suspect(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
         """Let a cell be looked into after the last one, if further exports may tell more of it."""
         asked = self.plan.options
-        if judged.known or asked.cluster is not None or not asked.budget:
+        if judged.known or asked.elsewhere is not None or not asked.budget:
             return
         pair = pair_of(self.plan, outcomes) if judged.name in verdict.DISAGREEING else ()
         found = Suspect(judged, omission.gives_wrong(outcomes), pair)
@@ -287,12 +287,13 @@ class Explainer:
         self, cell: Cell, variations: Sequence[Variation], tick: Callable[[], None], **changed: Any
     ) -> Sequence[Outcome]:
         """Export a cell with changed settings, in templates that are warm from the second time on."""
-        settings = dataclasses.replace(self.settings, reuse=None)
         try:
             if self._sweep is None:
-                self._sweep = Sweep([], self.plan.variations, settings, lasting=True, targets=self.targets)
+                self._sweep = Sweep(
+                    [], self.plan.variations, self.settings, lasting=True, targets=self.targets
+                )
                 self._sweep.start()
-            return self._sweep.again(cell, variations, dataclasses.replace(settings, **changed), tick)
+            return self._sweep.again(cell, variations, dataclasses.replace(self.settings, **changed), tick)
         except BaseException:
             # What is under way is not waited for, and a sweep that failed makes nothing more.
             self._stop()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.judging.attribution import Attribution, alone, by_address, gone, together, unrepeated
+from executorch_goldens.judging.verdict import group_by_content
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.reuse import same
 from executorch_goldens.variations import FACTORS, SURROUNDINGS, TOGETHER, Variation
 from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.sweep import Sweep, SweepError
@@ -68,12 +68,8 @@ class Experiment:
 
     def factors(self) -> list[str]:
         """Return the names of the factors in which the two variations differ."""
-        # A fresh interpreter has exported nothing before.
-        without = ("history",) if self.settings.isolation == "fresh" else ()
         return [
-            name
-            for name, field in FACTORS.items()
-            if name not in without and getattr(self.one, field) != getattr(self.other, field)
+            name for name, field in FACTORS.items() if getattr(self.one, field) != getattr(self.other, field)
         ]
 
     def _attribution(self) -> Attribution:
@@ -135,7 +131,7 @@ class Experiment:
     ) -> Iterator[Sweep]:
         # All twins are made within the limit of one export.
         limit = self.settings.limit * max(1, twins)
-        settings = replace(self.settings, reuse=None, twins=twins, limit=limit)
+        settings = replace(self.settings, twins=twins, limit=limit)
         with Sweep([self.cell], variations, settings, lasting=lasting, targets=self.targets) as sweep:
             yield sweep
 
@@ -150,3 +146,9 @@ class Experiment:
 def _twins_agree(outcome: Outcome) -> bool:
     assert isinstance(outcome.result, Artifact)
     return all(same(outcome, replace(outcome, result=twin)) for twin in outcome.result.twins)
+
+
+def same(one: Outcome, other: Outcome) -> bool:
+    """Return whether two exports of one cell have the same content."""
+    both = isinstance(one.result, Artifact) and isinstance(other.result, Artifact)
+    return both and len(group_by_content([one, other])) == 1

@@ -1,27 +1,24 @@
-"""Plan of a run: settled before anything is exported or written, and printed by ``goldens run --plan``."""
+"""Plan of a run: settled before anything is exported or written."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import patches, variations
-from executorch_goldens.artifact import ORIGINS, Cell
+from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.judging import expectations, known
 from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.releases import Release
-from executorch_goldens.running import core, reporting
+from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, VARIATIONS, Options
 from executorch_goldens.running.selection import (
     cells_of,
-    of_families,
     require_cells,
     require_extensions,
     require_flatc,
@@ -53,8 +50,6 @@ class Plan:
         The packages of the exporting environment, with the known defects of the root of the goldens.
     goldens
         Root of the goldens.
-    compact
-        Whether its goldens are compact: see `executorch_goldens.goldens.roots`.
     listed
         What the zoo registers.
     zoo
@@ -81,7 +76,6 @@ class Plan:
     options: Options
     release: Release
     goldens: Path
-    compact: bool
     listed: Zoo
     zoo: tuple[Cell, ...]
     tier: str
@@ -106,52 +100,11 @@ class Plan:
     def reuse(self) -> Reuse | None:
         """Return the run's access to the cache; None without one."""
         asked = self.options
-        if not (asked.takes or asked.keeps):
-            return None
-        store = Store(asked.cache_dir, asked.cache_size)
-        return Reuse(store, asked.recheck, asked.takes, asked.keeps, needed=asked.cache_named)
+        return Reuse(Store(asked.cache_dir), needed=asked.cache_named) if asked.caches else None
 
-    def lines(self) -> Iterator[str]:
-        """Yield the plan for a person: the facts, and then a line per cell."""
-        asked, cells = self.options, self.cells
-        stack = " ".join(f"{name}=={version}" for name, version in self.release.stack().items())
-        yield f"release:    {self.release.version} ({stack}), in {self.settings.interpreter}"
-        yield f"zoo:        {', '.join(asked.models)}: {count(len(self.zoo), 'cell')} on this release"
-        yield f"goldens:    {self.root}; {self._recording(cells)}"
-        yield f"tier:       {self.tier}" + (
-            f"; {count(len(self.left_out), 'cell')} left out" if self.left_out else ""
-        )
-        if asked.shard is not None:
-            yield f"shard:      {asked.shard}, of {count(len(self.asked), 'cell')}"
-        yield f"variations: {' '.join(variation.name for variation in self.variations)}"
-        yield f"patches:    {', '.join(self.settings.patches) or 'none'}"
-        where = asked.cluster or f"{self.settings.jobs} at a time"
-        yield f"exports:    {self._exports(cells)}, {where}; {self._cost(cells)}"
-        yield f"cache:      {asked.cache}, {asked.cache_dir}"
-        yield f"results:    {asked.sweeps / self.release.version}"
-        yield f"cells:      {len(cells)}"
-        yield from (f"  {cell}" for cell in cells)
-
-    def _recording(self, cells: Iterable[Cell]) -> str:
-        unrecorded = [cell for cell in cells if not golden.directory(self.root, cell).is_dir()]
-        known_defects = sum(str(cell) in self.release.known for cell in unrecorded)
-        there = f"{len(unrecorded) - known_defects} of these cells have none"
-        if known_defects:
-            there += f", {known_defects} more are known defects"
-        if not self.options.updating:
-            return f"{there}; none is written"
-        return f"{there}; {'those are' if not self.options.update.changed else 'right cells are'} recorded"
-
-    def _exports(self, cells: Iterable[Cell]) -> int:
-        return sum(1 if cell in self.beside else len(self.variations) for cell in cells)
-
-    def _cost(self, cells: Iterable[Cell]) -> str:
-        """Return how long they take, by the committed table."""
-        table = seconds.committed(self.root)
-        if not table.measured:
-            return "nothing is known yet of how long they take"
-        total = sum(table.of(cell) * self._exports([cell]) for cell in cells)
-        return f"some {total:.0f} core seconds by {self.root / seconds.TABLE}, without the start of templates"
+    def exports(self, cell: Cell) -> int:
+        """Return how many exports of a cell are made at first."""
+        return 1 if cell in self.beside else len(self.variations)
 
 
 def plan(options: Options, again: bool = False, toolchain: Toolchain | None = None) -> Plan:
@@ -172,23 +125,20 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
         For a root of goldens or a core that cannot be used.
     """
     require_a_person(options.updating)
-    if options.report is not None:
-        reporting.require(options.report)
     toolchain = toolchain or chosen_toolchain(options.toolchain)
     interpreter, release = toolchain.python, toolchain.release
     installed = Installed.probe(interpreter)
     listed = list_zoo(options.models, again)
     zoo, settings = _settings(options, toolchain, listed)
+    for addition in options.additions:
+        settings = addition.settings(settings)
     goldens = options.goldens.resolve()
-    roots.check(goldens, options.models, options.adopting, options.updating)
-    release = _with_own_defects(release, goldens)
-    compact = roots.is_compact(goldens)
+    roots.check(goldens, options.models, options.updating)
+    release = known.in_root(release, goldens)
     root = goldens / release.version
-    wished = select(of_families(zoo, options.families, listed.cases), options.cells)
-    tier = core.tier(options, root, compact)
-    asked = _of_tier(
-        tier, wished, options, release, root, zoo, _stated_core(listed, release) if compact else None
-    )
+    wished = select(zoo, options.cells)
+    tier = core.tier(options, root)
+    asked = _of_tier(tier, wished, release, root, zoo)
     varied = _variations(options, tier)
     require_flatc(interpreter)
     require_extensions(installed, interpreter, asked, settings.patches)
@@ -201,7 +151,6 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
         options=options,
         release=release,
         goldens=goldens,
-        compact=compact,
         listed=listed,
         zoo=zoo,
         tier=tier,
@@ -213,8 +162,6 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
             release.version,
             expectations.read(goldens),
             {name: case.expects for name, case in listed.cases.items() if case.expects},
-            # The cases of a compact root are declared nowhere here.
-            cases=not compact,
         ),
         variations=varied,
         beside=_beside(options, toolchain, tier, release, root, selected),
@@ -246,54 +193,22 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
         jobs=options.jobs or cores(),
         limit=options.export_timeout,
         memory=options.export_memory,
-        isolation=options.isolation,
-        capture=ORIGINS if options.origins else 0,
         shortcuts=fit.those("shortcut", fit.shortcuts),
         tolerances=options.tolerances,
         modules=listed.modules,
     )
 
 
-def _with_own_defects(release: Release, goldens: Path) -> Release:
-    """Return a release with the known defects that the root of the goldens states, where it has its own."""
-    if not known.own(goldens, release.version):
-        # The repository's file states the defects of its own zoo.
-        return release
-    root = goldens / release.version
-    return dataclasses.replace(
-        release, known=known.read(root, release.version), known_in=str(root / known.FILE)
-    )
-
-
 def _of_tier(
-    tier: str,
-    wished: frozenset[Cell],
-    options: Options,
-    release: Release,
-    root: Path,
-    zoo: tuple[Cell, ...],
-    of_cases: frozenset[str] | None,
+    tier: str, wished: frozenset[Cell], release: Release, root: Path, zoo: tuple[Cell, ...]
 ) -> frozenset[Cell]:
-    """Return those of the cells chosen that are of the tier; raise UsageError where none is.
-
-    Parameters
-    ----------
-    of_cases
-        The cases of the core, where the cases state it.
-    """
+    """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
     if tier == FULL:
         return wished
-    if of_cases is not None:
-        return frozenset(cell for cell in wished if cell.case in of_cases)
     within = core.within(root, wished, zoo, release.known)
     if not within:
         raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: pass --tier full")
     return within
-
-
-def _stated_core(listed: Zoo, release: Release) -> frozenset[str]:
-    """Return the cases that say that they are of the core of a release."""
-    return frozenset(name for name, case in listed.cases.items() if release.version in case.core)
 
 
 def _variations(options: Options, tier: str) -> tuple[Variation, ...]:
@@ -321,7 +236,7 @@ def _beside(
     recorded with (an edited toolchain, other patches) is exported under each variation, and so is what is recorded.
     """
     as_recorded = toolchain.is_declared and options.patches == "auto"
-    if options.variations or options.updating or options.cluster or tier != CORE or not as_recorded:
+    if options.variations or options.updating or options.elsewhere or tier != CORE or not as_recorded:
         return frozenset()
     known_defects = release.known.keys()
     return frozenset(

@@ -6,7 +6,7 @@ asks for the fixtures `golden_cell` and `golden_run`: ``harness/executorch_golde
 
 from __future__ import annotations
 
-import argparse
+import os
 import types
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from executorch_goldens.files import os_errors, untrusted
 from executorch_goldens.files.waits import saying
 from executorch_goldens.files.wording import count
 from executorch_goldens.review.groups import Group
-from executorch_goldens.running import messages, options, reporting
+from executorch_goldens.running import messages, options
 from executorch_goldens.running.plan import plan
 from executorch_goldens.running.progress import Progress, write_verdict
 from executorch_goldens.running.run import Run
@@ -37,17 +37,15 @@ PLACES = pytest.StashKey[Mapping[str, int]]()
 #: The cell of each test that is about one.
 TESTS = pytest.StashKey[Mapping[str, Cell]]()
 PROGRESS = pytest.StashKey[Progress]()
-PRUNED = pytest.StashKey[Sequence[Cell]]()
-#: Key of the message about the report, where one was requested.
-REPORT = pytest.StashKey[str]()
 #: Key of the causes of the run's verdicts.
 CAUSES = pytest.StashKey[Sequence[Group]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    # The command that a wrapper was called with, for messages.
-    parser.getgroup("goldens").addoption("--called-as", default="", help=argparse.SUPPRESS)
-    options.add_to({title: parser.getgroup(f"goldens: {title}").addoption for title in options.GROUPS})
+    try:
+        options.add_to({title: parser.getgroup(f"goldens: {title}").addoption for title in options.GROUPS})
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def _run(config: pytest.Config) -> Run:
@@ -68,15 +66,14 @@ def _run(config: pytest.Config) -> Run:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Settle the plan here, where pytest captures nothing of what a wait says."""
-    if session.config.option.called_as and not hasattr(session.config, "workerinput"):
+    if options.CALLED_AS in os.environ and not hasattr(session.config, "workerinput"):
         _run(session.config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"golden_cell", "golden_run"} <= set(metafunc.fixturenames):
         try:
-            run = _run(metafunc.config)
-            cells = run.plan.cells
+            cells = _run(metafunc.config).plan.cells
         except pytest.UsageError as error:
             # Raised from here it would be a traceback of the collection; once that is over, it is one line.
             metafunc.config.stash[REFUSED] = error
@@ -178,7 +175,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _finish(session: pytest.Session, run: Run) -> None:
-    """End all processes, order the results, and write the requested reports; raise HarnessError, OSError."""
+    """End all processes, order the results, and show the causes; raise HarnessError, OSError."""
     run.finish()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
@@ -186,7 +183,6 @@ def _finish(session: pytest.Session, run: Run) -> None:
         reporter.stats.get("failed", []).sort(key=lambda report: places.get(report.nodeid, 0))
     # Only a run that saw every cell, and found each as it should be, knows that a golden has no matching cell.
     whole = run.is_whole() and session.exitstatus == pytest.ExitCode.OK
-    stale = run.leftovers().stale if whole else ()
     if run.sweep is not None and (xml := getattr(session.config.option, "xmlpath", None)):
         run.results.take_junit(Path(xml))
     if run.sweep is not None:
@@ -199,19 +195,9 @@ def _finish(session: pytest.Session, run: Run) -> None:
         progress.erase()
     if run.sweep is not None and reporter is not None:
         _show_causes(session.config, run, _of_cells(session.config, reporter.stats.get("failed", [])))
-    if stale and run.plan.options.pruning:
-        _print(session.config, messages.pruning(run, stale))
-        run.prune(stale)
-        session.config.stash[PRUNED] = stale
-    elif stale:
+    if whole and run.leftovers().stale:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     run.close()
-    if run.plan.options.report is not None and run.sweep is not None:
-        with saying("drawing the report", lambda line: _print(session.config, [line])):
-            written, said = reporting.write(run.plan.options.report, run.results.root, run.plan.goldens)
-        session.config.stash[REPORT] = said
-        if not written and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _of_cells(config: pytest.Config, failed: Iterable[pytest.TestReport]) -> list[pytest.TestReport]:
@@ -302,12 +288,7 @@ def pytest_terminal_summary(
     verbose = config.get_verbosity() > 0
     if verbose and config.option.tbstyle != "no":
         _print_messages(config, run, of_cells)
-    _print(config, messages.summary(run, config.stash.get(PRUNED, ()), verbose))
-    if REPORT in config.stash:
-        _print(config, [config.stash[REPORT]])
-    if config.get_verbosity() > OFF:
-        title = f"goldens of ExecuTorch {run.release.version}"
-        messages.step_summary(title, *messages.labels(run.verdicts.values(), run.release.known))
+    _print(config, messages.summary(run, verbose))
 
 
 def _print(config: pytest.Config, lines: Iterable[str]) -> None:

@@ -10,17 +10,15 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.review.groups import Edited
 from executorch_goldens.workers.seconds import Seconds
-
-if TYPE_CHECKING:
-    from executorch_goldens.judging.verdict import Verdict
-    from executorch_goldens.review.groups import Edited
-    from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.workers.sweep import Sweep
 
 #: Seconds between two lines where there is no terminal, and between two states of a live line.
 INTERVAL = 60.0

@@ -6,32 +6,26 @@ records, `results` keeps the rest, `explaining` looks into what is wrong, `messa
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
-from executorch_goldens.cluster.sweep import ClusterSweep
-from executorch_goldens.decode import DecodeError
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import equality, golden, rendering, roots, unchecked
+from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.compact import compact
-from executorch_goldens.judging import known
-from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.rightness import place
 from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
-from executorch_goldens.releases import Release
-from executorch_goldens.results import origins, proposals, provenance
+from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.results.rows import Results
+from executorch_goldens.results.rows import OF_PLUGINS, Results
 from executorch_goldens.review.doubt import doubt
 from executorch_goldens.review.groups import Edited, Group, grouped, seen, worst_first
 from executorch_goldens.review.standing import Standing
@@ -59,7 +53,7 @@ class Run:
     Attributes
     ----------
     release
-        That of the plan, with what the run itself has learnt of known defects of a compact root.
+        That of the plan.
     verdicts
         Of the cells that were checked.
     accuracies
@@ -95,15 +89,13 @@ class Run:
         self.standby = standby
         self.release = plan.release
         self.reuse = plan.reuse()
-        self.settings = dataclasses.replace(plan.settings, reuse=self.reuse)
+        self.settings = plan.settings
         self.judge = Judge(
             plan.root,
             plan.expectations,
             OwnFiles.of(config.load().root, plan.listed.files),
             plan.options.update,
-            plan.compact,
-            # With what is wrong with a compact root's cells, a run that updates writes it.
-            holding=not plan.compact,
+            holding=True,
             budgets=plan.options.budgets,
             allow=plan.options.allow,
         )
@@ -151,7 +143,7 @@ class Run:
             roots.claim(plan.goldens, asked.models)
         warmed = tuple(sorted(worth_warming(cells)))
         self.explainer = Explainer(plan, self.settings, warmed, self.seconds)
-        if asked.cluster is None:
+        if asked.elsewhere is None:
             targets = self.standby.targets if self.standby is not None else None
             self.sweep = Sweep(
                 cells,
@@ -160,10 +152,12 @@ class Run:
                 targets=targets,
                 standby=self.standby,
                 beside=plan.beside,
+                reuse=self.reuse,
             )
         else:
-            self.sweep = ClusterSweep(
-                asked.cluster, plan.release.version, cells, plan.variations, self.settings
+            assert self.reuse is not None
+            self.sweep = asked.elsewhere.sweep(
+                plan.release.version, cells, plan.variations, self.settings, self.reuse
             )
         self.sweep.start()
 
@@ -214,8 +208,6 @@ class Run:
         ------
         SweepError
             When the harness itself could not export; no further cell will do better.
-        ReuseError
-            When what the cache had of the cell is not what an export makes now.
         GoldenError
             When its golden, or what is kept of it, cannot be written.
         """
@@ -227,7 +219,8 @@ class Run:
             outcomes = self._under_all(cell, outcomes)
             return outcomes
 
-        found = self._judged(cell, outcomes, snapshot, under_all)
+        found = self.judge.judge(cell, outcomes, self.release, snapshot, under_all)
+        self._count(found, outcomes[0])
         judged = self._explained(found, outcomes)
         self.verdicts[cell] = judged
         if len(outcomes) < len(self.plan.variations):
@@ -250,20 +243,6 @@ class Run:
             self.sweep.widen(self.plan.beside & self._started - self.verdicts.keys() - {cell})
         return (*self.sweep.again(cell, further), *outcomes)
 
-    def _judged(
-        self,
-        cell: Cell,
-        outcomes: Sequence[Outcome],
-        snapshot: SnapshotAssertion,
-        under_all: Callable[[], Sequence[Outcome]],
-    ) -> Judged:
-        """Judge a cell and record it; in a compact root, with its known defect."""
-        found = self.judge.judge(cell, outcomes, self._judging(), snapshot, under_all)
-        self._count(found, outcomes[0])
-        if self._settles(found):
-            return dataclasses.replace(found, verdict=self._settle(found.verdict))
-        return found
-
     def _explained(self, found: Judged, outcomes: Sequence[Outcome]) -> Verdict:
         """Return the verdict with its diagnosis; keep the files of a cell that is not as it should be."""
         judged = found.verdict
@@ -275,20 +254,15 @@ class Run:
             judged = self.explainer.of(judged, outcomes, folder)
             if not found.held:
                 self.explainer.suspect(judged, outcomes)
-        if self.plan.options.origins:
-            what = "which pass made each operator"
-            judged = noting(what, judged, lambda: origins.write(folder, outcomes))
+        for addition in self.plan.options.additions:
+            leave = functools.partial(addition.judged, folder / OF_PLUGINS, outcomes)
+            judged = noting(f"what {addition.option} leaves", judged, leave)
         return judged
 
     def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
-        """Write the result of a cell; raise `ReuseError` where its cache entry is wrong."""
-        wrong = self.reuse.error_of(judged.cell) if self.reuse is not None else None
+        """Write the result of a cell."""
         cell = judged.cell
-        self.results.note(
-            judged, outcomes, self.accuracies.get(cell), str(wrong or ""), self.not_judged.get(cell, "")
-        )
-        if wrong is not None:
-            raise wrong
+        self.results.note(judged, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
 
     def _propose(self, judged: Verdict, found: Judged, outcome: Outcome) -> None:
         """Write the cell's golden-to-be; none from too few variations."""
@@ -296,29 +270,15 @@ class Run:
         texts = found.texts if recordable else None
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         accuracy = Accuracy.of(made) if isinstance(made, Lowered) else None
-        whole = self._whole(judged.cell, found.reviewed)
         expected = self.plan.expectations.by_case(judged.cell)
         begins = place(made) if isinstance(made, Lowered) else ""
         proposal = self.results.propose(
-            judged, texts, found.reviewed, self.provenance, accuracy, whole, expected, begins
+            judged, texts, found.reviewed, self.provenance, accuracy, expected, begins
         )
         if found.held:
             self._held.add(judged.cell)
         else:
             self.edits[judged.cell] = Edited.of(seen(proposal, self.plan.goldens))
-
-    def _whole(self, cell: Cell, reviewed: golden.Texts | None) -> golden.Texts | None:
-        """Return the whole texts of a compact golden, rendered from an export that is kept; None where none is its."""
-        if reviewed is None or not golden.is_compact(reviewed) or self.reuse is None:
-            return None
-        names = [variation.name for variation in self.plan.variations]
-        for variation in self.plan.variations:
-            for artifact in self.reuse.made_before(self.settings, (cell, variation, ())):
-                with contextlib.suppress(DecodeError):
-                    texts = rendering.render(artifact, made_with(artifact, names, self.release, reviewed))
-                    if equality.equal(compact(texts), reviewed):
-                        return texts
-        return None
 
     def _count(self, found: Judged, outcome: Outcome) -> None:
         """Count goldens for the summary, and the distance of a right program from eager."""
@@ -338,33 +298,6 @@ class Run:
             self.not_judged[cell] = made.not_run
         if left := golden.fields(found.texts).get(unchecked.FIELD):
             self.unchecked[cell] = left
-
-    # Known defects of a compact root
-
-    def _judging(self) -> Release:
-        """Return the release that cells are judged on: without known defects that are about to be written."""
-        rewritten = self.plan.options.update.changed and self.plan.compact
-        return dataclasses.replace(self.release, known={}) if rewritten else self.release
-
-    def _settles(self, found: Judged) -> bool:
-        """Return whether a known defect of a cell may be written: to a compact root, and never over an existing one."""
-        update = self.plan.options.update
-        if not self.plan.compact or not update.any:
-            return False
-        is_new = found.reviewed is None and str(found.verdict.cell) not in self.release.known
-        return update.changed or is_new
-
-    def _settle(self, judged: Verdict) -> Verdict:
-        """Write or delete the known defect of a cell of a compact root; raise GoldenError."""
-        found = known.settled(self.release.known, judged)
-        if found != self.release.known:
-            known.write(self.plan.root, self.release.version, found)
-            self.release = dataclasses.replace(self.release, known=found)
-        is_known = str(judged.cell) in found
-        if is_known:
-            # A golden from when it was right is deleted.
-            golden.prune(self.plan.root, judged.cell)
-        return dataclasses.replace(judged, known=is_known)
 
     # After the last cell
 
@@ -460,8 +393,3 @@ class Run:
     def leftovers(self) -> roots.Leftovers:
         """Return files among the goldens that match no cell of the zoo and the release."""
         return roots.leftovers(self.plan.root, self.plan.zoo)
-
-    def prune(self, cells: Sequence[Cell]) -> None:
-        """Delete the goldens of `cells`; raise GoldenError unless they are goldens."""
-        for cell in cells:
-            golden.prune(self.plan.root, cell)

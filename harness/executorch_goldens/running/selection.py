@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from executorch_goldens import extensions, patches, releases, targets
@@ -129,16 +129,6 @@ def cells_of(
         if (not case.releases or release.version in case.releases)
         and (is_asked(target, case) if target in known else case.is_build)
     )
-
-
-def of_families(known: Sequence[Cell], names: Sequence[str], cases: Mapping[str, Listed]) -> Sequence[Cell]:
-    """Return the cells whose cases are of some of the families named; all for none; raise UsageError."""
-    if not names:
-        return known
-    families = sorted({cases[cell.case].family for cell in known})
-    if unknown := [name for name in names if name not in families]:
-        raise UsageError(f"--family {unknown[0]!r} is unknown; the families are {some(families)}")
-    return [cell for cell in known if cases[cell.case].family in names]
 
 
 def select(known: Sequence[Cell], patterns: Sequence[str] | None) -> frozenset[Cell]:

@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from executorch_goldens.judging.updating import UPDATE, Updating, require_a_pers
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.releases import Release
-from executorch_goldens.running.messages import unpatched, ways_out
+from executorch_goldens.running.hints import unpatched, ways_out
 from executorch_goldens.running.selection import (
     require_flatc,
     require_repeats,
@@ -117,8 +117,7 @@ class Suite:
             tolerances=repository.tolerances,
             pickled=folder.path,
         )
-        # Known defects are those of this project's zoo.
-        return cls(repository, replace(release, known={}), settings, seeds, updating, folder)
+        return cls(repository, release, settings, seeds, updating, folder)
 
     @property
     def root(self) -> Path:
@@ -186,7 +185,7 @@ class Suite:
         stated = expectations.read(root)
         return Judge(
             self.root,
-            Expectations(root, self.release.version, stated, cases=False, proposes=False),
+            Expectations(root, self.release.version, stated, of_zoo=False),
             OwnFiles.of(self.repository.root),
             self.updating,
             budgets=self.repository.budgets,
@@ -265,7 +264,7 @@ class Exports:
         return untrusted.escape_ci("\n".join([*lines, f"  again:  {again}"]))
 
     def _unpatched(self, judged: Verdict) -> Iterator[str]:
-        """Yield the hint of `messages.unpatched`; pytest's own command line has no option for it."""
+        """Yield the hint of `hints.unpatched`; pytest's own command line has no option for it."""
         asked, applied = self.suite.repository.patches, self.suite.settings.patches
         return unpatched(judged, self.suite.release, asked, applied)
 

@@ -20,15 +20,14 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError, UsageError
-from executorch_goldens.exporting.recording import FILE, PART
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.running import plugin
 from executorch_goldens.running.options import Options
 from executorch_goldens.running.plan import Plan, plan
 from executorch_goldens.running.run import Run
-from executorch_goldens.store.facts import Record, UnsettledError, View
-from executorch_goldens.store.keys import digest
+from executorch_goldens.store.facts import UnknownError
+from executorch_goldens.store.keys import Wanted, digest, request
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.sources import PACKAGE, PARTS
@@ -52,10 +51,10 @@ def require(options: Options) -> None:
         raise UsageError(f"--watch needs watchfiles: {sys.executable} -m pip install watchfiles")
     if options.updating:
         raise UsageError("--watch records nothing: goldens review accepts what it shows")
-    if options.cache != "on":
+    if not options.caches:
         raise UsageError("--watch asks the cache what a saved file concerns: pass --cache on")
-    if options.cluster is not None:
-        raise UsageError("--watch exports on this machine: leave --cluster out")
+    if options.elsewhere is not None:
+        raise UsageError(f"--watch exports on this machine: leave {options.elsewhere.option} out")
 
 
 class Saved:
@@ -244,26 +243,22 @@ class Watching:
     def _hold(self) -> bool:
         """Return whether all that templates have depended on is still so."""
         view = self._reuse().view(self.plan.settings)
-        for file in self.standby.records():
-            record = Record.read(file)
-            try:
-                if record is None or view.differing(view.of(record)) is not None:
-                    return False
-            except UnsettledError:
-                return False
-        return True
+        try:
+            return not any(view.differing(view.of(record)[0]) for record in self.standby.records())
+        except UnknownError:
+            return False
+
+    def _wanted(self, cell: Cell) -> list[Wanted]:
+        return [(cell, variation, ()) for variation in self.plan.variations]
 
     def _keys(self) -> Mapping[Cell, tuple[str | None, ...]]:
         """Return the exports in the store of each cell, as files are now."""
-        reuse, settings = self._reuse(), self.plan.settings
-        lookup = reuse.lookup(settings)
+        lookup = self._reuse().lookup(self.plan.settings)
 
-        def of(cell: Cell) -> Iterator[str | None]:
-            for variation in self.plan.variations:
-                made = lookup.answer(digest(reuse.listing(settings, (cell, variation, ()))))
-                yield made.key if made is not None else None
+        def keys(cell: Cell) -> Iterator[str | None]:
+            return (lookup.answer(digest(request(self.plan.settings, each))) for each in self._wanted(cell))
 
-        return {cell: tuple(of(cell)) for cell in self.plan.cells}
+        return {cell: tuple(keys(cell)) for cell in self.plan.cells}
 
     def _concerned(self) -> list[Cell]:
         """Return the cells whose exports are not those that were judged."""
@@ -271,19 +266,9 @@ class Watching:
 
     def _dependencies(self) -> tuple[frozenset[str], set[str]]:
         """Return the files that cells depend on, and the folders to watch: of these, of the zoo, of a checkout."""
-        reuse, settings = self._reuse(), self.plan.settings
-        view: View = reuse.view(settings)
-        lists = {
-            name
-            for cell in self.plan.cells
-            for variation in self.plan.variations
-            for made in reuse.store.made(digest(reuse.listing(settings, (cell, variation, ()))))[:1]
-            for name in made.lists
-        }
-        facts = {
-            fact for name in lists for fact in reuse.store.facts(name) or () if fact.kind in (FILE, PART)
-        }
-        files = {view.places.path(fact.place) for fact in facts if not fact.place.startswith(NOT_EDITED)}
+        wanted = (each for cell in self.plan.cells for each in self._wanted(cell))
+        places = self._reuse().files(self.plan.settings, wanted)
+        files = {path for place, path in places if not place.startswith(NOT_EDITED)}
         files_of_zoo = [Path(file) for file in self.plan.listed.files]
         roots = {file.parent for file in files_of_zoo if file.name == "__init__.py"}
         folders = {str(Path(file).parent) for file in files} | {str(file.parent) for file in files_of_zoo}

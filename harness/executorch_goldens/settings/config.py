@@ -39,43 +39,8 @@ RENAMES = "renames"
 SQNR = "sqnr"
 
 
-#: The zoo of the cases that are files (`executorch_goldens.exporting.files`).
-CASES = "executorch_goldens.exporting.files"
-
-
 class ConfigError(UsageError):
     """A table ``[tool.goldens]`` that cannot be used; the message names the file, the key and the way out."""
-
-
-class FileCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A case of ``[[tool.goldens.cases]]``: an exported program, or a folder of such, with inputs beside them.
-
-    Attributes
-    ----------
-    name
-        By default that of the file.
-    file, inputs, folder
-        ``.pt2`` and ``.npz``, relative to the repository; or a folder of both, named alike. Without inputs the program
-        has to bring its own. Or a ``.pte``, which is run on its inputs and lowered for nothing.
-    outputs, bound, data
-        Of a ``.pte``: what it gave, another ``.npz``; how far it may be from that, as a part of the largest value; and
-        its data file, a ``.ptd``.
-    targets, backends
-        Its targets: some targets, or backends as of `executorch_goldens.registry.Case`; by default all.
-    guards
-        See `executorch_goldens.registry.Case`.
-    """
-
-    name: str | None = None
-    file: str | None = None
-    inputs: str | None = None
-    folder: str | None = None
-    targets: tuple[str, ...] = ()
-    backends: tuple[str, ...] = ()
-    guards: str | None = None
-    outputs: str | None = None
-    bound: Annotated[float, Meta(gt=0, lt=1)] | None = None
-    data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,10 +86,6 @@ class Config:
         `executorch_goldens.goldens.quantities`.
     allow
         Allowed differences of artifacts from their goldens: `RENAMES`, or nothing.
-    known_defects
-        File that states cells that are known to be wrong, as the matrix does for this project's zoo.
-    cases
-        Cases that are files, beside those of the zoos.
     """
 
     root: Path
@@ -143,18 +104,16 @@ class Config:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
-    known_defects: Path | None = None
     cache_dir: Path | None = None
-    cases: tuple[FileCase, ...] = ()
 
     def zoos(self, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return the zoos that the command line names, or else the file; raise `ConfigError` where neither does."""
-        if not named and not self.models and not self.cases:
+        if not named and not self.models:
             raise ConfigError(
                 f"{self.root / FILE}: no zoo is named: pass --models MODULE, or write a table [tool.goldens] with "
                 'models = ["MODULE"], where MODULE registers cases with @executorch_goldens.case',
             )
-        return tuple(named or (*self.models, *((CASES,) if self.cases else ())))
+        return tuple(named or self.models)
 
     def import_paths(self) -> tuple[Path, ...]:
         """Return the directories that zoos are imported from before any other: the repository's, the working one."""
@@ -168,7 +127,7 @@ def load(start: Path | None = None) -> Config:
         file = folder / FILE
         if file.is_file() and (table := _table(file)) is not None:
             return _read(file, table)
-    return Config(root=start, goldens=start / "goldens", sweeps=start / "build" / "sweeps")
+    return _read(start / FILE, {})
 
 
 def _table(file: Path) -> dict[str, Any] | None:
@@ -202,7 +161,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
 def _custom(kind: type, value: object) -> object:
     """Read types that TOML lacks: a path, or a number of bytes with its unit."""
     if not isinstance(value, str) or not value:
-        raise ValueError
+        raise ValueError(f"expected a text, found {value!r}")
     return _Bytes(amount(value)) if kind is _Bytes else Path(value)
 
 
@@ -211,7 +170,7 @@ class _Bytes(int):
 
 
 _Text = Annotated[str, Meta(min_length=1)]
-_Texts = tuple[_Text, ...]
+_Texts = Annotated[tuple[_Text, ...], Meta(min_length=1)]
 _Count = Annotated[int, Meta(ge=1)]
 _MOST = sys.float_info.max
 _Positive = Annotated[float, Meta(gt=0, le=_MOST)]
@@ -232,54 +191,31 @@ class _Limits(msgspec.Struct, forbid_unknown_fields=True):
     sqnr: Annotated[float, Meta(ge=-_MOST, le=_MOST)] | UnsetType = UNSET
 
 
-_BUDGETS = f'a table of "TARGET/CASE" = {{ {" or ".join((*QUANTITIES, SQNR))} = number }}'
-
-
 class _Environment(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of ``[tool.goldens.environment]``."""
 
-    requirements: Annotated[_Texts, Meta(min_length=1, description="a list of requirements of pip")] = ()
+    requirements: _Texts = ()
 
 
-class _Table(msgspec.Struct, rename="kebab"):
+class _Table(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     """The keys of ``[tool.goldens]``, as a person writes them; see `Config`."""
 
-    models: Annotated[_Texts, Meta(min_length=1, description="a list of modules")] = ()
-    goldens: Annotated[Path, Meta(description="a directory")] = Path("goldens")
-    targets: Annotated[_Texts, Meta(min_length=1, description="a list of targets")] = ()
-    releases: Annotated[_Texts, Meta(min_length=1, description="a list of ExecuTorch versions")] = ()
-    toolchains: Annotated[_Texts, Meta(min_length=1, description="a list of toolchains")] = ()
-    environment: Annotated[
-        _Environment, Meta(description="a table with requirements, a list of requirements of pip")
-    ] = msgspec.field(default_factory=_Environment)
-    variations: Annotated[
-        _Text | _Count | None,
-        Meta(description='"quick", "full", a number of at least 1 or hash seeds such as "0,3,7"'),
-    ] = None
-    patches: Annotated[
-        _Text | Annotated[_Texts, Meta(min_length=1)], Meta(description='"auto", "none" or a list of patches')
-    ] = "none"
-    jobs: Annotated[_Count | None, Meta(description="a number of at least 1")] = None
-    export_timeout: Annotated[_Positive | None, Meta(description="a number of seconds above 0")] = None
-    export_memory: Annotated[_Bytes | None, Meta(description='a number of bytes above 0, such as "4GiB"')] = (
-        None
-    )
-    sweeps: Annotated[Path, Meta(description="a directory")] = Path("build/sweeps")
-    cache_dir: Annotated[Path | None, Meta(description="a directory")] = None
-    tolerances: Annotated[Mapping[str, _Positive], Meta(description="a table of target = number above 0")] = (
-        msgspec.field(default_factory=dict)
-    )
-    budgets: Annotated[Mapping[str, _Limits], Meta(description=_BUDGETS)] = msgspec.field(
-        default_factory=dict
-    )
-    allow: Annotated[
-        tuple[Literal["renames"], ...], Meta(description=f'a list of allowed differences: ["{RENAMES}"]')
-    ] = ()
-    known_defects: Annotated[Path | None, Meta(description="a file")] = None
-    cases: Annotated[
-        tuple[FileCase, ...],
-        Meta(description='tables with file = "x.pt2" and inputs = "x.npz", or with folder = "cases"'),
-    ] = ()
+    models: _Texts = ()
+    goldens: Path = Path("goldens")
+    targets: _Texts = ()
+    releases: _Texts = ()
+    toolchains: _Texts = ()
+    environment: _Environment = msgspec.field(default_factory=_Environment)
+    variations: _Text | _Count | None = None
+    patches: _Text | _Texts = "none"
+    jobs: _Count | None = None
+    export_timeout: _Positive | None = None
+    export_memory: _Bytes | None = None
+    sweeps: Path = Path("build/sweeps")
+    cache_dir: Path | None = None
+    tolerances: Mapping[str, _Positive] = msgspec.field(default_factory=dict)
+    budgets: Mapping[str, _Limits] = msgspec.field(default_factory=dict)
+    allow: tuple[Literal["renames"], ...] = ()
 
 
 #: The keys that there are.

@@ -10,13 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from executorch_goldens import extensions
 from executorch_goldens.artifact import Omission
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-
-if TYPE_CHECKING:
-    from executorch_goldens.store.reuse import Reuse
 
 #: Directory that ``executorch_goldens`` is imported from: a checkout, or an environment's site-packages.
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -103,8 +100,6 @@ class Settings:
         The module of each case of `models`, by the case's name; None for those that this process has imported.
     pickled
         Directory of pickled modules with their inputs, by name of the case, which are exported in place of `models`.
-    reuse
-        Access to the store of artifacts; None uses no store.
     omission
         The omission from exports; None leaves nothing out.
     observer
@@ -128,7 +123,6 @@ class Settings:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     modules: Mapping[str, str] | None = None
     pickled: Path | None = None
-    reuse: Reuse | None = None
     omission: Omission | None = None
     observer: str | None = None
     twins: int = 0
@@ -149,7 +143,7 @@ def worker_environment(
         Variables that a variation changes; those of `machine` go over them.
     """
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED_ENVIRONMENT}
-    environment.update(QUIET_ENVIRONMENT)
+    environment.update(QUIET_ENVIRONMENT | extensions.handed_on())
     environment.update(surroundings)
     environment.update(machine.variables())
     environment["PYTHONHASHSEED"] = str(hash_seed)

@@ -6,11 +6,11 @@ A run needs what `Listed` has of its cases. Their functions, and torch with them
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
 import sys
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
 
 import msgspec
 
@@ -30,7 +30,6 @@ class Listed(msgspec.Struct, frozen=True):
     also: tuple[str, ...] = ()
     expects: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
     releases: tuple[str, ...] = ()
-    core: tuple[str, ...] = ()
     is_build: bool = False
 
     @classmethod
@@ -39,7 +38,7 @@ class Listed(msgspec.Struct, frozen=True):
         return cls(**{**plain, "expects": {name: dict(of) for name, of in case.expects.items()}})
 
 
-class Zoo(msgspec.Struct, frozen=True, tag=True):
+class Zoo(msgspec.Struct, frozen=True):
     """What importing some zoos registers.
 
     Attributes
@@ -60,12 +59,6 @@ class Zoo(msgspec.Struct, frozen=True, tag=True):
     def modules(self) -> dict[str, str]:
         """The module of each case."""
         return {name: case.module for name, case in self.cases.items()}
-
-
-class _Refused(msgspec.Struct, frozen=True, tag=True):
-    """Why a zoo cannot be loaded."""
-
-    message: str
 
 
 def load_zoo(models: Sequence[str]) -> dict[str, Case]:
@@ -108,55 +101,27 @@ def _listed(models: Sequence[str]) -> Zoo:
 @functools.cache
 def _listed_in_child(models: tuple[str, ...], path: tuple[str, ...]) -> Zoo:
     """Return `_listed` from a child: once for each path that modules are imported from, as imports are."""
-    found = msgspec.msgpack.decode(
-        _in_child(lambda: _answer(models), f"--models {' '.join(models)}"), type=Zoo | _Refused
-    )
-    if isinstance(found, _Refused):
-        raise ZooError(found.message)
-    return found
-
-
-def _answer(models: Sequence[str]) -> bytes:
+    fork = multiprocessing.get_context("fork")
+    reader, writer = fork.Pipe(duplex=False)
+    child = fork.Process(target=_answer, args=(models, writer))
+    child.start()
+    writer.close()
     try:
-        return msgspec.msgpack.encode(_listed(models))
-    except HarnessError as error:
-        return msgspec.msgpack.encode(_Refused(str(error)))
-
-
-def _in_child(function: Callable[[], bytes], what: str) -> bytes:
-    """Return the bytes that a function returns in a forked child; raise `ZooError` where that ends without them."""
-    reader, writer = os.pipe()
-    # What waits to be written is this process's to write.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        _leave(function, writer)
-    os.close(writer)
-    try:
-        with os.fdopen(reader, "rb") as answer:
-            found = answer.read()
-    finally:
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if status:
+        found: Zoo | str | None = reader.recv()
+    except EOFError:
+        found = None
+    child.join()
+    if isinstance(found, str):
+        raise ZooError(found)
+    if found is None:
+        status = child.exitcode or 0
         how = f"signal {-status}" if status < 0 else f"status {status}"
-        raise ZooError(f"{what}: the process that imports it ended with {how}")
+        raise ZooError(f"--models {' '.join(models)}: the process that imports it ended with {how}")
     return found
 
 
-def _leave(function: Callable[[], bytes], writer: int) -> NoReturn:
-    """End a forked child with the bytes that a function returns."""
-    status = 1
+def _answer(models: Sequence[str], answer: Connection) -> None:
     try:
-        with os.fdopen(writer, "wb") as answer:
-            answer.write(function())
-        status = 0
-    except SystemExit as error:
-        status = error.code if isinstance(error.code, int) and error.code else 1
-    except Exception:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        answer.send(_listed(models))
+    except HarnessError as error:
+        answer.send(str(error))

@@ -1,1 +1,1 @@
-"""Starting goldens in a repository that has none: the files that ``goldens init`` looks for and writes."""
+"""Starting goldens in a repository that has none: the files that ``goldens init`` writes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,21 +14,20 @@ from packaging.requirements import Requirement
 from executorch_goldens.errors import UsageError
 from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.settings import config
-from executorch_goldens.starting.inputs import Input
-from executorch_goldens.starting.source import ModelName
+from executorch_goldens.starting.model import Input, ModelName
 
 #: Module of the first zoo.
 ZOO = "goldens_zoo"
-#: Optional parts, by name: their files, each with its template.
-OPTIONAL: Mapping[str, Mapping[Path, str]] = {
-    "nox": {Path("noxfile.py"): "noxfile.py.jinja"},
-    "workflow": {
-        Path(".github/workflows/goldens.yml"): "workflow.yml.jinja",
-        Path(".github/workflows/goldens-comment.yml"): "comment.yml.jinja",
-    },
+COMMENT = Path(".github/workflows/goldens-comment.yml")
+#: Written files that are new, each with its template.
+TEMPLATES: Mapping[Path, str] = {
+    Path(f"{ZOO}.py"): "zoo.py.jinja",
+    Path("noxfile.py"): "noxfile.py.jinja",
+    Path(".github/workflows/goldens.yml"): "workflow.yml.jinja",
+    COMMENT: "comment.yml.jinja",
 }
 #: Names that the function of a case has for other things.
-LOCALS = ("Data", "Example", "Path", "case", "data", "inputs", "model", "state", "torch")
+LOCALS = ("Data", "Example", "case", "data", "inputs", "model", "torch")
 #: Untracked files that runs leave in a repository, in git's words.
 IGNORED = ("build/", ".nox/", ".venv/", "__pycache__/", "goldens/**/.*.lock")
 
@@ -39,22 +38,8 @@ class Beginning:
 
     Attributes
     ----------
-    inputs
-        Of the model; empty where something of the repository makes them.
-    example
-        ``MODULE:FUNCTION`` that makes them; empty where something else does.
-    gives_inputs
-        Whether what makes the model returns them beside it.
-    guess
-        The layer that they are guessed from, in words; empty where they are no guess.
     has_own_weights
         Whether the model keeps its own weights.
-    entry
-        The key of the checkpoint's entry that has the state; empty where it is the state itself.
-    targets
-        The targets of the model.
-    toolchain
-        Name of what exports it.
     harness
         The requirement that installs this project.
     python
@@ -63,51 +48,28 @@ class Beginning:
 
     model: ModelName
     inputs: tuple[Input, ...]
+    has_own_weights: bool
     targets: tuple[str, ...]
     toolchain: str
     harness: str
     python: str
-    example: str = ""
-    gives_inputs: bool = False
-    guess: str = ""
-    has_own_weights: bool = True
-    entry: str = ""
 
     @property
     def case(self) -> str:
         """Name of the case: ``WakeWord`` is ``wake-word``."""
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|_+", "-", self.model.name)
         name = words.strip("-").lower()
-        if self.model.is_program:
-            # As `executorch_goldens.exporting.files` calls it.
-            name = self.model.name.lower().replace("_", "-")
         return name if NAME_PATTERN.fullmatch(name) else "model"
 
-    def calls(self) -> dict[str, str]:
-        """Return the case's names of the functions that make the model and its inputs, by ``MODULE:FUNCTION``."""
-        taken = {*LOCALS, self.case.replace("-", "_")}
-        names: dict[str, str] = {}
-        for each in filter(None, (f"{self.model.module}:{self.model.name}", self.example)):
-            name = each.partition(":")[2]
-            names[each] = f"make_{name}" if name in taken | set(names.values()) else name
-        return names
-
-    def imports(self) -> list[str]:
-        """Return the lines that import them."""
-        lines = []
-        for each, called in sorted(self.calls().items()):
-            module, _, name = each.partition(":")
-            lines.append(f"from {module} import {name}{f' as {called}' if called != name else ''}")
-        return lines
-
-    def texts(self, folder: Path, without: Iterable[str]) -> dict[Path, str]:
-        """Return the text of each file by its path in `folder`; raise UsageError where one is there already."""
+    def texts(self, folder: Path) -> dict[Path, str]:
+        """Return the text of each file by its path in `folder`, without those that are there; raise UsageError."""
         settings = folder / config.FILE
         before = settings.read_text(encoding="utf-8") if settings.exists() else ""
-        chosen = {} if self.model.is_program else {Path(f"{ZOO}.py"): "zoo.py.jinja"}
-        for word, names in OPTIONAL.items():
-            chosen |= {} if word in without else names
-        require_absent(folder, chosen, before)
+        read = tomllib.loads(before)
+        own = read.get("tool", {}).get("goldens")
+        # Requirements of the models besides a release may be listed already.
+        if (folder / f"{ZOO}.py").exists() or (own is not None and own.keys() != {"environment"}):
+            raise UsageError(f"{folder} has {ZOO}.py or [tool.goldens] already: add your model there")
         environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(Path(__file__).parent),
             trim_blocks=True,
@@ -115,51 +77,25 @@ class Beginning:
             undefined=jinja2.StrictUndefined,
             keep_trailing_newline=True,
         )
-        read = tomllib.loads(before)
+        with_results = Requirement(self.harness)
+        with_results.extras |= {"report"}
+        function = self.case.replace("-", "_")
+        is_taken = self.model.name in (*LOCALS, function)
         values = {
             **vars(self),
-            "case": self.case,
-            "zoo": "" if self.model.is_program else ZOO,
-            "function": self.case.replace("-", "_"),
-            "comment": list(OPTIONAL["workflow"])[1].name,
-            "harness_with_results": with_extras(self.harness, "report", "review"),
+            "zoo": ZOO,
+            "function": function,
+            "comment": COMMENT.name,
+            "harness_with_results": str(with_results),
             "is_project": "project" in read,
-            "has_environment": "environment" in read.get("tool", {}).get("goldens", {}),
-            "imports": self.imports(),
-            "made": self.calls()[f"{self.model.module}:{self.model.name}"],
-            "given": self.calls().get(self.example, ""),
-            "uses_torch": self.model.checkpoint is not None
-            or any("torch." in each.code for each in self.inputs),
+            "has_environment": own is not None,
+            "made": f"make_{self.model.name}" if is_taken else self.model.name,
+            "uses_torch": any("torch." in each.code for each in self.inputs),
         }
         table = environment.get_template("settings.toml.jinja").render(values)
         texts = {Path(config.FILE): with_table(settings, before, table), **ignoring(folder)}
-        return texts | {path: environment.get_template(name).render(values) for path, name in chosen.items()}
-
-
-def with_extras(requirement: str, *extras: str) -> str:
-    """Return a requirement that has some extras as well.
-
-    >>> with_extras("executorch-goldens==0.1.0", "report")
-    'executorch-goldens[report]==0.1.0'
-    """
-    wanted = Requirement(requirement)
-    wanted.extras |= set(extras)
-    return str(wanted)
-
-
-def require_absent(folder: Path, paths: Iterable[Path], settings: str) -> None:
-    """Raise UsageError where one of the files is there, or `settings` has the table."""
-    tool = tomllib.loads(settings).get("tool", {})
-    there = [str(path) for path in paths if (folder / path).exists()]
-    # Requirements of the models besides a release may be listed already.
-    is_begun = "goldens" in tool and tool["goldens"].keys() != {"environment"}
-    there += [f"[tool.goldens] in {config.FILE}"] if is_begun else []
-    if there:
-        words = [word for word, names in OPTIONAL.items() if any(str(path) in there for path in names)]
-        left = "".join(
-            f"; --without {word} leaves {' and '.join(map(str, OPTIONAL[word]))} as before" for word in words
-        )
-        raise UsageError(f"{folder} has {', '.join(there)} already, and nothing is overwritten{left}")
+        new = {path: name for path, name in TEMPLATES.items() if not (folder / path).exists()}
+        return texts | {path: environment.get_template(name).render(values) for path, name in new.items()}
 
 
 def with_table(file: Path, before: str, table: str) -> str:

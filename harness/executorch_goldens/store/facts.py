@@ -1,378 +1,162 @@
-"""Dependencies of an export, and checks that they are unchanged.
+"""Dependencies of an export, and whether they are unchanged: a record (`exporting.recording`) becomes facts."""
 
-A record (`exporting.recording`) becomes a list of facts. An artifact is used again where all of its facts hold.
-Places are named relative to what may be elsewhere: the repository, the environment, its Python, the harness.
-"""
-
-# ruff: noqa: PTH110, PTH116, PTH123, PTH208
+# ruff: noqa: PTH110, PTH116, PTH123
 # Thousands of paths a run: as text.
 from __future__ import annotations
 
-import errno
+import contextlib
 import hashlib
 import json
 import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 
-from executorch_goldens.exporting.recording import (
-    ALL,
-    FILE,
-    LINK,
-    LISTING,
-    NOTHING,
-    OUTPUTS,
-    PART,
-    PATH,
-    VARIABLE,
-    by_stem,
-    matching,
-    queried,
-)
+from executorch_goldens.exporting.recording import FILE, NOTHING, SETTLED_NS, VARIABLE, look, state_when_read
 from executorch_goldens.files import durable
-from executorch_goldens.store import functions
 
-#: A file that is as young as this when it is read may change again without a new modification time.
-SETTLED_NS = 2_000_000_000
 #: By how much a file's time of change may lag behind the clock: a tick of the kernel; where it has no fraction of a
 #: second, what such file systems round by.
-LAG_NS = 50_000_000
-ROUNDED_NS = 2_000_000_000
+LAG_NS, ROUNDED_NS = 50_000_000, 2_000_000_000
 
-#: Variables that name places of a machine or a person, or that a variation sets: none may matter, and where one does,
-#: it is asked for (`executorch_goldens.store.environment.VARIABLES`).
-NO_VARIABLES = (
-    *("PATH", "PYTHONPATH", "PYTHONHASHSEED", "HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHLVL", "_"),
-    *("TMPDIR", "TEMP", "TMP", "COLUMNS", "LINES", "TERM", "VIRTUAL_ENV"),
-    *("TZ", "LC_ALL", "HOSTNAME"),
-    *OUTPUTS,
-)
+#: Size, time of modification, time of change and inode of a file: a change of it changes one of them.
+State = tuple[int, int, int, int]
 
 
-class UnsettledError(Exception):
-    """A file that was changed while it may have been read; its path is the message."""
+class UnknownError(Exception):
+    """Some dependency of an export is not known; the message says why."""
 
 
-class Fact(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """A dependency of an export, with the value it had.
-
-    Attributes
-    ----------
-    kind
-        See `executorch_goldens.exporting.recording`.
-    place
-        A path as `Places.named` has it, or the name of a variable.
-    wanted
-        Of a directory, the names that were looked for there; of a part of a file, the function; of a path, the query.
-    value
-        Digest of a file's content, of a part of it or of the names; what is at the path; the variable's value.
-    """
+class Fact(NamedTuple):
+    """A dependency: `FILE` or `LOOK`, its place (`View.named`), and what was there, of a file the SHA-256."""
 
     kind: str
     place: str
-    wanted: tuple[str, ...]
     value: str
 
     def __str__(self) -> str:
-        if self.kind == VARIABLE:
-            return "the names of all variables" if self.place == ALL else f"variable {self.place}"
         place = re.sub(r"^<path \d+>/?", "", self.place) or "."
-        return f"the listing of {place}" if self.kind == LISTING else place
+        return f"variable {place[1:]}" if place.startswith(VARIABLE) else place
 
 
-@dataclass(frozen=True)
-class Record:
-    """The dependencies that a process recorded.
+class Digests:
+    """SHA-256 of files, remembered between runs in the file `memory`."""
 
-    Attributes
-    ----------
-    began
-        When it began to record, in nanoseconds.
-    before
-        File with the record of the process that it was forked from.
-    facts
-        Kind, place, what was looked for, what was seen.
-    case
-        The file and the function of the case, if it depends on no more of that file than the function does.
-    """
+    def __init__(self, memory: Path) -> None:
+        self.memory = memory
+        self.known: dict[str, tuple[State, str]] = {}
+        self.rewritten: set[str] = set()
+        with contextlib.suppress(OSError, ValueError):
+            self.known = msgspec.msgpack.decode(memory.read_bytes(), type=dict[str, tuple[State, str]])
 
-    began: int
-    before: Path | None
-    facts: tuple[tuple[str, str, str, Any], ...]
-    case: tuple[str, str] | None = None
-
-    @classmethod
-    def read(cls, file: Path) -> Record | None:
-        """Return the content of `file`; None unless it is complete."""
+    def of(self, file: str) -> str:
+        """Return the digest of a file, `NOTHING` where there is none to read: a directory, a pipe."""
+        state = state_of(file)
+        if state is None:
+            return NOTHING
+        if (known := self.known.get(file)) is not None and known[0] == state:
+            return known[1]
         try:
-            found = json.loads(file.read_bytes())
-        except (OSError, ValueError):
-            return None
-        before = Path(found["before"]) if found["before"] is not None else None
-        case = tuple(found["case"]) if found.get("case") is not None else None
-        return cls(found["began"], before, tuple(map(tuple, found["facts"])), case)
+            with open(file, "rb") as opened:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        except OSError:
+            return NOTHING
+        # Whoever writes to a file may put its time back; one that only got a further name has the same content.
+        if (
+            known is not None
+            and (*known[0][:2], known[0][3]) == (*state[:2], state[3])
+            and known[1] != digest
+        ):
+            self.rewritten.add(file)
+        if max(state[1:3]) < time.time_ns() - SETTLED_NS:
+            self.known[file] = (state, digest)
+        return digest
+
+    def save(self) -> None:
+        """Write the digests for the next run; raise OSError."""
+        known = {file: known for file, known in self.known.items() if os.path.exists(file)}
+        durable.replace(self.memory, msgspec.msgpack.encode(known), synced=False)
+
+
+def state_of(file: str) -> State | None:
+    """Return the state of a regular file; None where there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        found = os.stat(file)
+        if stat.S_ISREG(found.st_mode):
+            return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return None
+
+
+def changed_since(file: str, began: int) -> bool:
+    """Return whether a file may have been read before it was last modified."""
+    state = state_of(file)
+    return state is not None and state[1] + (LAG_NS if state[1] % 1_000_000_000 else ROUNDED_NS) >= began
 
 
 @dataclass(frozen=True)
-class Places:
-    """Names of folders that may differ on another machine.
-
-    Attributes
-    ----------
-    roots
-        Name to directory. Of several around a path, the innermost names it.
-    """
+class View:
+    """The current values, as exports with these variables see them; `roots` name folders that may be elsewhere."""
 
     roots: Mapping[str, Path]
+    digests: Digests
+    variables: Mapping[str, str]
 
     def named(self, path: str) -> str | None:
-        """Return `path` with its root named; None for parents of a root, which reveal its place."""
-        inside = [
-            (len(str(root)), name) for name, root in self.roots.items() if f"{path}/".startswith(f"{root}/")
-        ]
-        if inside:
-            _, name = max(inside)
-            return f"<{name}>{path[len(str(self.roots[name])) :]}"
+        """Return `path` with its innermost root named; None for parents of a root, which reveal its place."""
+        for name, root in sorted(self.roots.items(), key=lambda each: -len(str(each[1]))):
+            if f"{path}/".startswith(f"{root}/"):
+                return f"<{name}>{path[len(str(root)) :]}"
         around = any(f"{root}/".startswith(f"{path.rstrip('/')}/") for root in self.roots.values())
         return None if around else path
 
     def path(self, named: str) -> str:
         """Return the local path of a result of `named`."""
-        if not named.startswith("<"):
-            return named
         name, _, rest = named[1:].partition(">")
-        return f"{self.roots[name]}{rest}" if name in self.roots else f"/dev/null/{named}"
+        return f"{self.roots.get(name, '/dev/null')}{rest}" if named.startswith("<") else named
 
-
-#: Size, time of modification, time of change, inode.
-State = tuple[int, int, int, int]
-
-
-class Digests:
-    """SHA-256 of files, remembered between runs with the state that changes when a file does."""
-
-    def __init__(self, memory: Path | None = None) -> None:
-        self.memory = memory
-        self.known: dict[str, tuple[int, int, int, int, str]] = {}
-        self.changed = False
-        if memory is not None:
-            try:
-                self.known = msgspec.msgpack.decode(
-                    memory.read_bytes(), type=dict[str, tuple[int, int, int, int, str]]
-                )
-            except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-                self.known = {}
-        self._before = dict(self.known)
-        self._parts: dict[tuple[str, str], str] = {}
-
-    def of(self, file: str) -> str:
-        """Return the digest of a file, `NOTHING` where there is none to read: a directory, a pipe."""
+    def of(self, record: Path) -> tuple[tuple[Fact, ...], Path | None]:
+        """Return the facts of a record, and where its template left its own; raise `UnknownError`."""
         try:
-            state = state_of(file)
-        except OSError:
-            return NOTHING
-        if (found := self.known.get(file)) is not None and found[:4] == state:
-            return found[4]
-        digest = digest_of(file)
-        if max(state[1:3]) < time.time_ns() - SETTLED_NS:
-            self.known[file] = (*state, digest)
-            self.changed = True
-        return digest
-
-    def of_part(self, file: str, function: str) -> str:
-        """Return the digest of the part of a module that a function depends on; that of the file if it is all of it."""
-        whole = self.of(file)
-        if (function, whole) not in self._parts:
-            self._parts[function, whole] = _digest_of_part(file, function, whole)
-        return self._parts[function, whole]
-
-    def is_as_read(self, file: str, when_read: Sequence[int] | None, began: int) -> bool:
-        """Return whether of a file only the time of change moved: a further name, as installers make, changes that.
-
-        Parameters
-        ----------
-        when_read
-            Its size, time of modification and inode when it was read; None if there was none.
-        began
-            Before it was read, in nanoseconds.
-        """
-        try:
-            size, modified, _, inode = state_of(file)
-        except OSError:
-            return False
-        if when_read is None or (size, modified, inode) != (*when_read,) or _is_late(modified, began):
-            return False
-        # Whoever writes to a file may put its time back.
-        before = self._before.get(file)
-        return before is None or (*before[:2], before[3]) != (*when_read,) or before[4] == self.of(file)
-
-    def learn(self, files: Iterable[str]) -> None:
-        """Digest files beside each other: hashing lets go of the interpreter's lock."""
+            (began, before), *found, end = map(json.loads, record.read_bytes().splitlines())
+        except (OSError, ValueError, TypeError):
+            end = None
+        if end != []:
+            raise UnknownError(f"{record} has no end")
+        files = [place for kind, place, _ in found if kind == FILE]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(self.of, files))
-
-    def save(self) -> None:
-        """Write the digests for the next run; raise OSError."""
-        if self.memory is None or not self.changed:
-            return
-        kept = {file: known for file, known in self.known.items() if os.path.exists(file)}
-        durable.replace(self.memory, msgspec.msgpack.encode(kept), synced=False)
-        self.changed = False
-
-
-def state_of(file: str) -> State:
-    """Return the state that changes when a regular file does, without reading it; raise OSError."""
-    found = os.stat(file)
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), file)
-    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-
-
-def digest_of(file: str) -> str:
-    try:
-        with open(file, "rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-    except OSError:
-        return NOTHING
-
-
-def changed_since(file: str, began: int) -> bool:
-    """Return whether a file may have been read before its last change."""
-    try:
-        return _is_late(state_of(file)[2], began)
-    except OSError:
-        return False
-
-
-def _is_late(at: int, began: int) -> bool:
-    """Return whether a time of a file may be after `began`."""
-    return at + (LAG_NS if at % 1_000_000_000 else ROUNDED_NS) >= began
-
-
-def digest_of_names(names: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(names).encode(errors="surrogateescape")).hexdigest()
-
-
-@dataclass
-class View:
-    """The current values, as exports of one environment would see them.
-
-    Attributes
-    ----------
-    variables
-        Of exporting processes.
-    """
-
-    places: Places
-    digests: Digests
-    variables: Mapping[str, str] = field(default_factory=dict)
-    _stems: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-
-    def of(self, record: Record) -> tuple[Fact, ...]:
-        """Return the facts of a record; raise `UnsettledError` where a file was changed while it was made."""
-        files = {place: value for kind, place, _, value in record.facts if kind == FILE}
-        self.digests.learn(files)
-        for file, when_read in files.items():
-            if changed_since(file, record.began) and not self.digests.is_as_read(
-                file, when_read, record.began
+            # Hashing lets go of the interpreter's lock.
+            digests = dict(zip(files, pool.map(self.digests.of, files), strict=True))
+        for kind, place, was in found:
+            if kind == FILE and (
+                was != state_when_read(place)
+                or changed_since(place, began)
+                or place in self.digests.rewritten
             ):
-                raise UnsettledError(file)
-        return tuple(sorted(set(self._facts(record))))
-
-    def _facts(self, record: Record) -> Iterator[Fact]:
-        listings: dict[str, dict[str, list[str]]] = {}
-        read = {place for kind, place, _, _ in record.facts if kind == FILE}
-        for kind, place, wanted, value in record.facts:
-            if kind == VARIABLE:
-                if place == ALL:
-                    yield Fact(VARIABLE, ALL, (), _variables(value.split("\0")))
-                elif place not in NO_VARIABLES:
-                    yield Fact(VARIABLE, place, (), _value(value))
-            elif kind == LISTING:
-                listings.setdefault(place, {})[wanted] = value
-            elif kind == PATH and not wanted and place in read:
-                # Its content says more.
-                continue
-            elif (named := self.places.named(place)) is not None:
-                if kind == FILE and record.case is not None and place == record.case[0]:
-                    yield Fact(PART, named, record.case[1:], self.digests.of_part(*record.case))
-                elif kind == FILE:
-                    yield Fact(FILE, named, (), self.digests.of(place))
-                else:
-                    yield Fact(PATH, named, (wanted,) if wanted else (), self._seen(value, wanted))
-        for place, looked in listings.items():
-            named = self.places.named(place)
+                raise UnknownError(f"{place} changed while exports were made")
+        facts = {
+            Fact(kind, named, digests[place] if kind == FILE else self._linked(value))
+            for kind, place, value in found
             # Other machines have different neighbours of a root.
-            if named is not None:
-                every = tuple(sorted(looked))
-                yield Fact(LISTING, named, every, digest_of_names(_names(looked, every)))
-
-    def _seen(self, value: str, what: str) -> str:
-        """Return what a query found, where a link leads to by the name of that place."""
-        return self.places.named(value) or value if what == LINK else value
+            if (named := self.named(place)) is not None
+        }
+        return tuple(sorted(facts)), Path(before) if before is not None else None
 
     def differing(self, facts: Sequence[Fact]) -> Fact | None:
         """Return the first of `facts` that is no more so; None where all hold."""
         return next((fact for fact in facts if self._now(fact) != fact.value), None)
 
     def _now(self, fact: Fact) -> str:
-        if fact.kind == VARIABLE and fact.place == ALL:
-            return _variables(self.variables)
-        if fact.kind == VARIABLE:
-            return _value(self.variables.get(fact.place))
-        path = self.places.path(fact.place)
-        if fact.kind == FILE:
-            return self.digests.of(path)
-        if fact.kind == PART:
-            return self.digests.of_part(path, *fact.wanted)
-        if fact.kind == PATH:
-            what = "".join(fact.wanted)
-            return self._seen(queried(path, what), what)
-        if path not in self._stems:
-            try:
-                self._stems[path] = by_stem(os.listdir(path))
-            except OSError:
-                self._stems[path] = {}
-        looked = {wanted: matching(self._stems[path], wanted) for wanted in fact.wanted}
-        return digest_of_names(_names(looked, fact.wanted))
+        path = self.path(fact.place)
+        return self.digests.of(path) if fact.kind == FILE else self._linked(look(path, self.variables))
 
-
-def _names(looked: Mapping[str, Sequence[str]], wanted: Sequence[str]) -> Iterator[str]:
-    """Yield a directory's entries for each name that was looked for."""
-    for each in wanted:
-        yield from (each, *looked[each], "")
-
-
-def _digest_of_part(file: str, function: str, whole: str) -> str:
-    """Return the digest of the part of a file that a function depends on; in doubt `whole`, the file's."""
-    try:
-        with open(file, "rb") as opened:
-            content = opened.read()
-        if hashlib.sha256(content).hexdigest() != whole:
-            return whole
-        part = functions.part(content.decode(), function)
-    except (OSError, UnicodeDecodeError):
-        return whole
-    return whole if part is None else hashlib.sha256(part.encode()).hexdigest()
-
-
-def _variables(names: Iterable[str]) -> str:
-    """Return the names of all variables, those of no meaning aside."""
-    return " ".join(sorted({*names} - {*NO_VARIABLES}))
-
-
-def _value(value: str | None) -> str:
-    return "unset" if value is None else f"={value}"
-
-
-def identity(facts: Sequence[Fact]) -> str:
-    """Return the name of a list of facts."""
-    return hashlib.sha256(msgspec.msgpack.encode(facts)).hexdigest()
+    def _linked(self, value: str) -> str:
+        """Return a value of a `LOOK` with the place named that a link leads to."""
+        what, arrow, target = value.partition(" -> ")
+        return f"{what}{arrow}{self.named(target) or target}"

@@ -1,6 +1,4 @@
-"""Request of an export as named ingredients: the part of its key that no file holds.
-
-Everything else that an artifact depends on its record says (`executorch_goldens.store.facts`).
+"""What an export is asked for, as named ingredients: the part of its key that no record holds (`store.facts`).
 
 Left out on purpose is what should not affect the output (`variations`): the place of the environment and of the
 repository, the exports that a template has made before, which cells run beside it.
@@ -8,69 +6,93 @@ repository, the exports that a template has made before, which cells run beside 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import os
+import platform
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from executorch_goldens import targets
 from executorch_goldens.artifact import Cell
-from executorch_goldens.store.environment import Environment, Ingredients
+from executorch_goldens.settings.exports import ROOT, Settings, absolute, worker_environment
 from executorch_goldens.variations import Variation
 
-if TYPE_CHECKING:
-    from executorch_goldens.settings.exports import Settings
+#: Goes up with every change of what is asked for, of what is recorded, or of how an export is stored.
+FORMAT = 3
+#: Begins of environment variables that C and C++ code of a release or the loader may read, which no record shows.
+VARIABLES = (
+    *(
+        "TORCH",
+        "PYTORCH",
+        "ATEN_",
+        "EXECUTORCH",
+        "ET_",
+        "XNN",
+        "TOSA",
+        "FLATC",
+        "OMP_",
+        "MKL_",
+        "OPENBLAS_",
+        "KMP_",
+    ),
+    *("GOMP_", "LD_", "DYLD_", "MALLOC_", "GLIBC_", "CUDA_", "PYTHON", "LANG", "LC_", "TZ"),
+)
+#: Of these what is at the places counts, or they are the harness's own.
+NO_VARIABLES = ("PYTHONPATH", "PYTHONHASHSEED", "EXECUTORCH_GOLDENS_")
+#: Settings that are asked for as they are.
+SETTINGS = ("models", "shortcuts", "isolation", "capture", "execute", "omission", "observer", "twins")
 
-#: Goes up with every change of what is asked for, of what is recorded, or of how an artifact is stored.
-FORMAT = 2
+#: Named values.
+Ingredients = tuple[tuple[str, str], ...]
+#: One export: its cell, its variation, the patches that it gets beside those of the settings.
+Wanted = tuple[Cell, Variation, tuple[str, ...]]
+
+
+def request(settings: Settings, wanted: Wanted) -> Ingredients:
+    """Return the request for an export."""
+    (cell, variation, further_patches), machine = wanted, settings.machine
+    variables = variables_of(settings)
+    searched = [each for each in variables["PYTHONPATH"].split(os.pathsep) if each and Path(each) != ROOT]
+    packages = absolute(settings.interpreter).parent.parent.glob(
+        "lib/python*/site-packages/executorch-*.dist-info"
+    )
+    found = {
+        "format": str(FORMAT),
+        "release": " ".join(sorted(path.name for path in packages)),
+        "system": " ".join((platform.system(), *platform.libc_ver(), platform.mac_ver()[0], processor())),
+        # An export may now find a directory that was missing, and in it files that none looked for.
+        "path": os.pathsep.join(searched),
+        "case": cell.case,
+        # A function of a distribution is in its file.
+        "target": json.dumps(asdict(targets.find(cell.target)), sort_keys=True, default=repr),
+        "patches": " ".join((*settings.patches, *further_patches)),
+        "variation": variation.name,
+        "tolerance": repr(settings.tolerances.get(cell.target)),
+        "machine": json.dumps([machine.variables(), machine.threads, machine.onednn], sort_keys=True),
+        **{name: repr(getattr(settings, name)) for name in SETTINGS},
+    }
+    read = [name for name in variables if name.startswith(VARIABLES) and not name.startswith(NO_VARIABLES)]
+    return tuple(sorted({**found, **{f"variable {name}": variables[name] for name in read}}.items()))
+
+
+def variables_of(settings: Settings) -> dict[str, str]:
+    """Return the environment variables of exporting processes."""
+    return worker_environment(absolute(settings.interpreter), 0, settings.machine)
+
+
+@functools.cache
+def processor() -> str:
+    """Return the processor's architecture, name and features, which decide the kernels."""
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    named = {line for line in lines if line.startswith(("model name", "flags", "Features"))}
+    return " ".join((platform.machine(), platform.processor(), *sorted(named)))
 
 
 def digest(ingredients: Ingredients) -> str:
     """Return the SHA-256 of a listing: of its pairs, sorted, as JSON."""
     return hashlib.sha256(json.dumps(sorted(ingredients)).encode()).hexdigest()
-
-
-def different(one: Ingredients, other: Ingredients) -> tuple[str, ...]:
-    """Return the names of the ingredients that two listings do not share.
-
-    >>> different((("python", "3.11"), ("capture", "0")), (("python", "3.12"), ("capture", "0")))
-    ('python',)
-    """
-    return tuple(sorted({name for name, _ in {*one} ^ {*other}}))
-
-
-def request(
-    settings: Settings,
-    environment: Environment,
-    cell: Cell,
-    variation: Variation,
-    further_patches: Sequence[str] = (),
-) -> Ingredients:
-    """Return the request for an export of `cell` under `variation`, with `further_patches` installed as well."""
-    target = targets.find(cell.target)
-    found = {
-        **dict(environment.ingredients),
-        **dict(_of_settings(settings)),
-        "case": cell.case,
-        # A function of a distribution is in its file.
-        "target": json.dumps(asdict(target), sort_keys=True, default=repr),
-        "patches": " ".join((*settings.patches, *further_patches)),
-        "variation": variation.name,
-        "tolerance": repr(settings.tolerances.get(cell.target)),
-    }
-    return tuple(sorted(found.items()))
-
-
-def _of_settings(settings: Settings) -> Iterator[tuple[str, str]]:
-    machine = settings.machine
-    yield "format", str(FORMAT)
-    yield "zoos", " ".join(settings.models)
-    yield "shortcuts", " ".join(settings.shortcuts)
-    yield "isolation", settings.isolation
-    yield "capture", str(settings.capture)
-    yield "execute", str(settings.execute)
-    yield "omission", repr(settings.omission)
-    yield "observer", repr(settings.observer)
-    yield "twins", str(settings.twins)
-    yield "machine", json.dumps([machine.variables(), machine.threads, machine.onednn], sort_keys=True)

@@ -23,7 +23,6 @@ from pathlib import Path
 
 import filelock
 from packaging.requirements import Requirement
-from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from executorch_goldens import releases
@@ -115,11 +114,9 @@ class Environments:
                 self.folder / f"{name.version}-{_digest(_content(name, layer, matrix, elsewhere, version))}"
             )
 
-        pythons = _pythons(name, layer, matrix)
-        if name.interpreter is not None:
-            python = Interpreter(name.interpreter, name.interpreter)
-        else:
-            python = interpreters.chosen(pythons, lambda version: place_of(version).is_dir())
+        assert name.version is not None
+        pythons = interpreters.with_wheels((closest(name.version, matrix).version, *layer.locks))
+        python = interpreters.chosen(pythons, lambda version: place_of(version).is_dir())
         place = place_of(python.version)
 
         def make(aside: Path) -> None:
@@ -191,26 +188,6 @@ def name_of(environment: Path) -> str:
         return environment.name
 
 
-def _pythons(name: Name, layer: Layer, matrix: Matrix) -> tuple[str, ...]:
-    """Return the Pythons that have wheels of an environment, the newest first; raise `ToolchainError`.
-
-    Of an ExecuTorch that the matrix lacks they are those of the nearest release, unless a file says it.
-    """
-    assert name.version is not None
-    if name.wheel is not None:
-        *_, tags = parse_wheel_filename(name.wheel.name)
-        if own := {each.interpreter for each in tags if each.interpreter == each.abi}:
-            return tuple(f"{each[2]}.{each[3:]}" for each in own)
-    is_locked = name.wheel is None and name.version in matrix.releases
-    found = interpreters.with_wheels((closest(name.version, matrix).version, *layer.locks))
-    if is_locked and name.interpreter is not None and interpreters.minor(name.interpreter) not in found:
-        raise ToolchainError(
-            f"{name.word!r}: there are no wheels of ExecuTorch {name.version} and its packages for Python "
-            f"{name.interpreter}, but for {_listed(found)}: name one of these"
-        )
-    return found
-
-
 def _listed(pythons: Sequence[str]) -> str:
     return ", ".join(reversed(pythons))
 
@@ -221,7 +198,7 @@ def _content(
     """Return the ingredients of an environment with one version of Python, as JSON values."""
     release = matrix.releases.get(name.version or "")
     locks: list[str] = []
-    if release is not None and name.wheel is None:
+    if release is not None:
         names = [release.version, *([locking.torch_of(release)] if elsewhere is None else []), *layer.locks]
         # What a lock has for other Pythons is in none of this one.
         texts = (
@@ -231,7 +208,8 @@ def _content(
     return {
         "python": python,
         "version": name.version,
-        "wheel": hashlib.sha256(name.wheel.read_bytes()).hexdigest() if name.wheel is not None else None,
+        # Environments that there are keep their names.
+        "wheel": None,
         "locks": locks,
         "torch": None if elsewhere is None else [*elsewhere, os.environ.get("UV_TORCH_BACKEND", "")],
         "requirements": [*name.requirements],
@@ -266,7 +244,7 @@ class _Maker:
         # Entry points say where their Python is by a path of their own: the folder is renamed.
         self._venv()
         release = self.matrix.releases.get(name.version or "")
-        if release is not None and name.wheel is None:
+        if release is not None:
             for step in locking.steps(release, layer.locks, elsewhere):
                 self._install(step)
         else:
@@ -297,7 +275,7 @@ class _Maker:
 
     def _resolve(self, name: Name, elsewhere: Sequence[str] | None) -> None:
         """Install packages that no lock holds: the environment's own, and those beside the nearest release."""
-        wanted = str(name.wheel) if name.wheel is not None else f"executorch=={name.version}"
+        wanted = f"executorch=={name.version}"
         self._install(Step(("--no-deps", wanted), locking.building()))
         nearest = closest(name.version or "", self.matrix)
         stated = self._required() | {named(each) for each in name.requirements}

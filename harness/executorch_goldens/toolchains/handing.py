@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NoReturn
 
+from executorch_goldens import extensions
 from executorch_goldens.files.waits import saying
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
@@ -67,6 +68,7 @@ def over(python: Path, words: Sequence[str], zoos: Iterable[str], repository: Co
     places = [*os.environ.get("PYTHONPATH", "").split(os.pathsep), *map(str, _places(zoos, repository))]
     environment = {
         **os.environ,
+        **extensions.handed_on(),
         HANDED: str(python),
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, places))),
     }

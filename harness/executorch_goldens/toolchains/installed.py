@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import extensions, releases
 from executorch_goldens.errors import UsageError
-from executorch_goldens.settings import config
 
 #: Seconds that an interpreter may take to say what is installed: a tenth of one on an idle machine.
 PROBE_LIMIT = 600.0
@@ -60,11 +59,9 @@ class Installed:
 STACK = ("executorch", "torch", "torchao", "tosa-tools")
 
 
-def find_release(
-    installed: Installed, wanted: str | None, matrix_file: Path = releases.MATRIX
-) -> releases.Release:
+def find_release(installed: Installed, wanted: str | None) -> releases.Release:
     """Return the matrix's release that is installed; raise UsageError where there is none, or a different one."""
-    matrix = releases.load(matrix_file)
+    matrix = releases.load()
     if wanted is not None:
         wanted = matrix.release(wanted).version
     version = installed.versions.get("executorch")
@@ -79,10 +76,6 @@ def find_release(
             f"-t {wanted} names one that has it"
         )
     release = matrix.release(version)
-    if matrix_file == releases.MATRIX:
-        # The harness's own matrix states those of its project's zoo; a zoo of someone else's has its own.
-        known = releases.known_defects(config.load().known_defects)
-        release = replace(release, known=known.get(version, {}))
     wrong = {
         n: installed.versions.get(n) for n, v in release.stack().items() if installed.versions.get(n) != v
     }

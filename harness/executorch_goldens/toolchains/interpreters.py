@@ -1,7 +1,7 @@
 """The Python that an environment is made with: the wheels of what its locks hold decide.
 
 ``locks/pythons.toml`` has, for each lock, the Pythons that all its distributions have wheels for. It is made from the
-index with the locks: docs/lab/supply-chain.md.
+index with the locks: harness/lab/docs/supply-chain.md.
 """
 
 from __future__ import annotations

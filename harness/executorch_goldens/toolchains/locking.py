@@ -1,4 +1,4 @@
-"""Locks of environments, and how an installer uses them; docs/lab/supply-chain.md.
+"""Locks of environments, and how an installer uses them; harness/lab/docs/supply-chain.md.
 
 A lock holds every distribution of an environment with its version and the hashes of its files. `nox -s lab -- locks`
 makes them. Imports only the standard library: noxfile.py imports it.

@@ -122,11 +122,6 @@ def _read(sources: Sources) -> dict[str, bytes]:
     )
 
 
-def is_executorch(checkout: Path) -> bool:
-    """Return whether a folder has Python sources of ExecuTorch."""
-    return any((root / part).is_dir() for root in (checkout, checkout / PACKAGE) for part in PARTS)
-
-
 def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
     listed = git.output(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if listed is not None:

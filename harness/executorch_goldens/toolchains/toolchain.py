@@ -107,7 +107,7 @@ class Toolchain:
         if name.sources is not None:
             environment = sources.laid_over(environments, environment, name.sources)
             source = sources.described(name.sources)
-        is_plain = not (source or name.requirements or name.wheel)
+        is_plain = not (source or name.requirements)
         return cls._installed(name.word, python_of(environment), source, is_plain)
 
     @classmethod
@@ -181,7 +181,6 @@ def _as_declared(installed: Installed, version: str) -> Release:
         # Those of a release fit its own code, whatever is installed beside it.
         patches=nearest.patches if version == nearest.version else (),
         issues={},
-        known={},
     )
 
 

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Outcome
 from executorch_goldens.errors import HarnessError
@@ -36,7 +36,8 @@ from executorch_goldens.files.wording import in_seconds
 from executorch_goldens.registry import CASES
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute, worker_environment
-from executorch_goldens.store.facts import Record
+from executorch_goldens.store.keys import Wanted
+from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.variations import Variation, surrounding_variables
 from executorch_goldens.workers.folder import Folder
 from executorch_goldens.workers.schedule import Job, Schedule
@@ -49,9 +50,6 @@ from executorch_goldens.workers.worker import (
     group_of,
     with_harness,
 )
-
-if TYPE_CHECKING:
-    from executorch_goldens.store.reuse import Wanted
 
 #: Seconds of processor time that a template may take to import torch and ExecuTorch and to warm up, and `WALL` times as
 #: many of wall time. Measured 8 to 25 s on two cores with byte-code in place; without it several times that.
@@ -130,6 +128,8 @@ class Sweep:
         the sweep does not last (`worth_warming`).
     standby
         Templates of earlier sweeps, which this one exports in and leaves to the next.
+    reuse
+        The store that exports are taken from and put into; None for none.
     """
 
     def __init__(
@@ -142,9 +142,10 @@ class Sweep:
         targets: Sequence[str] | None = None,
         standby: Standby | None = None,
         beside: Collection[Cell] = (),
+        reuse: Reuse | None = None,
     ) -> None:
         if settings.isolation == "fork" and not hasattr(os, "fork"):
-            raise SweepError("this system cannot fork a template: export with --isolation fresh")
+            raise SweepError("this system cannot fork a process, which exports need")
         self.settings = settings
         self.lasting = lasting
         self.further_patches = further_patches
@@ -154,6 +155,7 @@ class Sweep:
         self.growing = bool(beside)
         self.targets = sorted(self._warmed(cells) if targets is None else targets)
         self.standby = standby
+        self.reuse = reuse
         self.numbers = standby.numbers if standby is not None else itertools.count()
         self.schedule = Schedule()
         self.schedule.add(
@@ -329,12 +331,11 @@ class Sweep:
 
     def _take_stored(self) -> None:
         """Deliver stored exports; the rest is exported, and templates are started only for those."""
-        reuse = self.settings.reuse
-        jobs = self.schedule.empty() if reuse is not None else []
-        if reuse is None or not jobs:
+        jobs = self.schedule.empty() if self.reuse is not None else []
+        if self.reuse is None or not jobs:
             return
         left = []
-        for job, stored in zip(jobs, reuse.take(self.settings, map(self._wanted, jobs)), strict=True):
+        for job, stored in zip(jobs, self.reuse.take(self.settings, map(self._wanted, jobs)), strict=True):
             if self.stopping:
                 return
             if stored is None:
@@ -415,7 +416,7 @@ class Sweep:
             *with_harness(interpreter, MAIN, machine.root),
             *("--answers", str(writer)),
             *("--isolation", self.settings.isolation),
-            *(["--records", str(self.directory)] if self.settings.reuse is not None else []),
+            *(["--records", str(self.directory)] if self.reuse is not None else []),
             *("--paths", *map(str, paths)),
             *("--targets", *self.targets),
             *("--heap-seed", str(variation.heap_seed)),
@@ -491,7 +492,7 @@ class Sweep:
                 "memory": self.settings.memory,
                 "module": self.modules.get(job.cell.case),
                 "others": sorted(set(self.modules.values())),
-                "record": str(scratch / "record") if self.settings.reuse is not None else None,
+                "record": str(scratch / "record") if self.reuse is not None else None,
             }
         )
 
@@ -547,8 +548,6 @@ class Sweep:
         if result is None:
             result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
             assert isinstance(result, Artifact)
-        record = Record.read(self._scratch(job) / "record") if self.settings.reuse is not None else None
-        shutil.rmtree(self._scratch(job), ignore_errors=True)
         if isinstance(result, Casualty) or isinstance(result.result, Failure):
             self._require_environment()
         outcome = Outcome(
@@ -559,8 +558,9 @@ class Sweep:
             peak_mb=answer["peak_mb"],
             core_seconds=answer.get("core_seconds", 0.0),
         )
-        if self.settings.reuse is not None:
-            self.settings.reuse.put(self.settings, self._wanted(job), outcome, record)
+        if self.reuse is not None:
+            self.reuse.put(self.settings, self._wanted(job), outcome, self._scratch(job) / "record")
+        shutil.rmtree(self._scratch(job), ignore_errors=True)
         return outcome
 
     def _require_environment(self) -> None:
@@ -621,14 +621,14 @@ class Sweep:
         limit = self.settings.limit
         processor, wall = in_seconds(answer["core_seconds"]), in_seconds(answer["seconds"])
         taken = f"{processor} of processor time and {wall} of wall time"
-        return f"no end after {taken}; the limits are {limit:g} s (--export-timeout) and {WALL * limit:g} s"
+        return f"no end after {taken}; the limits are {limit:g} s (export-timeout) and {WALL * limit:g} s"
 
     def _memory_limit(self) -> str:
         most = self.settings.memory
         if most is None:
             return "the machine has no more memory for it"
         shown = f"{most / 2**20:,.0f} MiB" if most >= 2**20 else f"{most} bytes"
-        return f"it needs more than {shown} of data (--export-memory)"
+        return f"it needs more than {shown} of data (export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
         """Export again, once, the jobs of a template that died: somebody else may have killed it."""
@@ -682,7 +682,7 @@ class Sweep:
             if job.again:
                 raise SweepError(
                     f"{job}: two templates of {self.settings.interpreter} hung: no output for "
-                    f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1 or --isolation fresh"
+                    f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1"
                 )
         self._export_again(list(template.running.values()))
 

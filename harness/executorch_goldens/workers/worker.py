@@ -19,8 +19,8 @@ The artifact itself goes through the file, written aside and renamed, so that th
 The template imports what every export needs. For each group of targets that it serves it forks a template of the
 group's own, which imports and warms up what these need: see `executorch_goldens.exporting.recording`.
 
-Where forking is missing or unsafe, ``--isolation fresh`` runs each request in a fresh
-interpreter instead: the same `run_request`, slower, same results.
+With ``--isolation fresh``, by which the lab and tests prove the forks, each request runs in a fresh interpreter
+instead: the same `run_request`, slower, same results.
 """
 
 from __future__ import annotations
@@ -70,9 +70,11 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
     """Return the command that runs `code` in `interpreter` with the harness of `root`; arguments may follow.
 
     Nothing else of `root` can be imported there: it may be the packages of an environment other than the interpreter's,
-    or a checkout whose ``models`` would be found in the place of the user's own.
+    or a checkout whose ``models`` would be found in the place of the user's own. Plugins that the environment of the
+    process names (`extensions.handed_on`) can.
     """
     alone = "import sys; sys.path.insert(0, sys.argv.pop(1)); import executorch_goldens; del sys.path[0]; "
+    alone += "from executorch_goldens import extensions; extensions.receive(); "
     return [str(interpreter), "-P", "-c", alone + code, str(root)]
 
 
@@ -207,12 +209,10 @@ def run_request(request: dict[str, Any]) -> None:
     if recorder is not None and request["record"] is not None:
         # This run has made everything in these folders.
         own = (request["cwd"], Path(request["result"]).parent)
-        recorder.begin(Path(f"{request['record']}.forked"), map(str, own), afresh=BEFORE is not None)
+        recorder.begin(Path(request["record"]), map(str, own), BEFORE)
     os.chdir(request["cwd"])
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
     case = requested_case(request)
-    if recorder is not None:
-        recorder.made_by(case.build)
     named = {*patches.PATCHES, *(point.name for point in extensions.points(extensions.PATCHES))}
     if request["models"] and not set(request["patches"]) <= named:
         # A module with cases that are not this one registers it.
@@ -231,7 +231,7 @@ def run_request(request: dict[str, Any]) -> None:
     )
     write_artifact(Path(request["result"]), artifact)
     if recorder is not None and request["record"] is not None:
-        recorder.write(Path(request["record"]), BEFORE)
+        recorder.end()
 
 
 def write_artifact(result: Path, artifact: Artifact) -> None:
@@ -384,12 +384,13 @@ def serve_group(
         os._exit(1)
     warm_up(exported_before(targets, variation.history))
     # Children find the entry points read.
-    for group in extensions.GROUPS:
+    for group in (*extensions.GROUPS, extensions.PLUGINS):
         extensions.points(group)
     perturb(options.heap_seed)
     if RECORDER is not None:
         BEFORE = str(Path(options.records) / f"{os.getpid()}.json")
-        RECORDER.write(Path(BEFORE))
+        RECORDER.begin(Path(BEFORE))
+        RECORDER.end()
     template = Template(requests, options.answers, fork_child(options.answers, options.threads))
     ready()
     template.serve()

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.cluster import PYTHON
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.workers.seconds import Seconds, committed
+from executorch_goldens_plugins.cluster import PYTHON
 from lab import REPOSITORY
 from lab.clusters import import_path, scheduler, worker
 from lab.shortcuts.command import draw
@@ -59,7 +59,7 @@ def export(cells: Sequence[Cell], workers: int, folder: Path) -> float:
         for number in range(workers):
             cluster.enter_context(worker(folder, f"worker-{number}", address, python))
         command = [sys.executable, "-m", "executorch_goldens", "run", "-q", "-q", "--variations", "quick"]
-        command += ["--cluster", address, "--cache-dir", str(folder / "store")]
+        command += ["--cluster", address, "--cache", str(folder / "store")]
         command += ["--sweeps", str(folder / "sweeps")]
         command += [word for cell in cells for word in ("--cell", str(cell))]
         started = time.perf_counter()

@@ -49,7 +49,7 @@ COMMANDS = (
     ("compare", ("compare", "{python}", "{python}", "--variations", "quick", "--cache=off", "--jobs=1"), 0),
     ("freeze", ("freeze", "corpus", *PAIR), 0),
     ("run, a weight changed", ("run", *PAIR), 1),
-    ("review", ("review", "--list"), 0),
+    ("review", ("review",), 0),
     ("report", ("report", "-o", "report.html"), 0),
 )
 #: Runs a command and prints its exit code, its processor seconds and its peak memory in KiB. A process begins with the
@@ -157,7 +157,7 @@ def keep() -> None:
 
 
 def figures() -> Iterator[str]:
-    """Yield the figures of docs/lab/benchmarks.md."""
+    """Yield the figures of harness/lab/docs/benchmarks.md."""
     *rows, where = tables.read(FIGURES, COLUMNS)
     yield from markdown.head(COLUMNS)
     yield from (markdown.row([*row.values()]) for row in rows)

@@ -164,9 +164,9 @@ def _measured_on(row: Mapping[str, str]) -> tuple[str, str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the history of docs/lab/benchmarks.md."""
-    yield Part("lab/benchmarks.md", "large", large.figures)
-    yield Part("lab/benchmarks.md", "history", _committed)
+    """Yield the history of harness/lab/docs/benchmarks.md."""
+    yield Part("harness/lab/docs/benchmarks.md", "large", large.figures)
+    yield Part("harness/lab/docs/benchmarks.md", "history", _committed)
 
 
 def _committed() -> Iterator[str]:

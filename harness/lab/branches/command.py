@@ -34,7 +34,7 @@ from lab.guests import ZOOS
 
 #: The records of the repository's own zoo, beside those of guest zoos, which have the names of these.
 OWN = "zoo"
-#: Further zoos, by name: the situations (docs/lab/history.md), and those of guests.
+#: Further zoos, by name: the situations (harness/lab/docs/history.md), and those of guests.
 MODULES = {page.SITUATIONS: "models.situations", **{name: zoo.module for name, zoo in ZOOS.items()}}
 #: Seconds between two looks at the clock while an export is waited for.
 LOOK = 1.0

@@ -1,4 +1,4 @@
-"""Branches that exports of a release take: their tables, and docs/lab/coverage/<release>-branches.md."""
+"""Branches that exports of a release take: their tables, and harness/lab/docs/coverage/<release>-branches.md."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def parts() -> Iterator[Part]:
     """Yield the page of each release whose branches were recorded."""
     for release in releases.load().releases:
         if branches_of(release).exists():
-            yield Part(f"lab/coverage/{release}-branches.md", "", functools.partial(_committed, release))
+            yield Part(
+                f"harness/lab/docs/coverage/{release}-branches.md", "", functools.partial(_committed, release)
+            )
 
 
 def _committed(release: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import cores
 from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.store.store import SIZE, Store, default_root
+from executorch_goldens.store.store import Store, default_root
 from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
         models,
         options.jobs,
         tolerances=repository.tolerances,
-        reuse=Reuse(Store(repository.cache_dir or default_root(), SIZE)) if options.cached else None,
     )
+    reuse = Reuse(Store(repository.cache_dir or default_root())) if options.cached else None
     # All cells are counted without the committed table, which a new release does not have yet.
     before = Reached.read(release.version) if options.cell and options.update else None
     if before is not None and (counted := before.counted() & {*selected}):
@@ -69,15 +69,16 @@ def run(options: argparse.Namespace) -> int:
             f"{some(sorted(map(str, counted)))} counted already: without --cell, all are counted again"
         )
     coverage = Coverage()
-    if settings.reuse is not None:
-        settings.reuse.open()
-    with Sweep([cell for cell in cells if cell in selected], variations((0,)), settings) as sweep:
+    if reuse is not None:
+        reuse.open()
+    wanted = [cell for cell in cells if cell in selected]
+    with Sweep(wanted, variations((0,)), settings, reuse=reuse) as sweep:
         for cell in sweep.results:
             for outcome in sweep.outcomes(cell):
                 coverage.add(outcome)
-    if settings.reuse is not None:
-        settings.reuse.close()
-        print("\n".join(settings.reuse.lines()), file=sys.stderr)
+    if reuse is not None:
+        reuse.close()
+        print("\n".join(reuse.lines()), file=sys.stderr)
     reached = Reached.of(coverage, all_visitors())
     if before is not None:
         reached = before.joined(reached)

@@ -1,4 +1,4 @@
-"""Makes docs/lab/coverage/<release>.md from the tables of the zoo's coverage."""
+"""Makes harness/lab/docs/coverage/<release>.md from the tables of the zoo's coverage."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Section:
 def parts() -> Iterator[Part]:
     """Yield the page of each release."""
     for version in releases.load().releases:
-        yield Part(f"lab/coverage/{version}.md", "", functools.partial(_committed, version))
+        yield Part(f"harness/lab/docs/coverage/{version}.md", "", functools.partial(_committed, version))
 
 
 def _committed(version: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 ``python -m lab coverage`` exports every cell of the installed release once and compares what it saw with two
 committed tables in ``reached/``: ``<release>.tsv`` has the passes, visitors and operators, and ``<release>-cells.tsv``
-the node visitors of each cell. `lab.coverage.page` makes docs/lab/coverage/<release>.md of them.
+the node visitors of each cell. `lab.coverage.page` makes harness/lab/docs/coverage/<release>.md of them.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import Cause, cause
 from executorch_goldens.judging import known
-from executorch_goldens.releases import KnownDefect
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from lab import GOLDENS, pages
@@ -25,14 +24,14 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "failures",
-        description="Print a Markdown table of the goldens that are failures, and of the defects that releases.toml "
-        "or known.toml declares: a line per cause.",
+        description="Print a Markdown table of the goldens that are failures, and of the defects that known.toml "
+        "declares: a line per cause.",
     )
     share(parser.add_argument, "--goldens")
     parser.add_argument(
         "--update",
         action="store_true",
-        help="write it into docs/lab/failures.md, from this project's goldens",
+        help="write it into harness/lab/docs/failures.md, from this project's goldens",
     )
     parser.set_defaults(run=run)
 
@@ -46,31 +45,25 @@ def run(options: argparse.Namespace) -> int:
         goldens = options.goldens or repository.goldens
         if not goldens.is_dir():
             raise CommandError(f"{goldens} is not a folder: name a root of goldens with --goldens")
-        print(*table(goldens, releases.known_defects(repository.known_defects)), sep="\n")
+        print(*table(goldens), sep="\n")
     return SAME
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of docs/lab/failures.md."""
-    declared = {version: release.known for version, release in releases.load().releases.items()}
-    yield Part("lab/failures.md", "failures", lambda: table(GOLDENS, declared))
+    """Yield the table of harness/lab/docs/failures.md."""
+    yield Part("harness/lab/docs/failures.md", "failures", lambda: table(GOLDENS))
 
 
-def table(root: Path, declared: Mapping[str, Mapping[str, KnownDefect]]) -> Iterator[str]:
-    """Yield the Markdown table of the failures under `root`, most frequent cause first.
-
-    Parameters
-    ----------
-    declared
-        The known defects in the repository of these goldens, by release and cell.
-    """
+def table(root: Path) -> Iterator[str]:
+    """Yield the Markdown table of the failures under `root`, most frequent cause first."""
+    declared = known.read(root)
     found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for version in releases.load().releases:
         for cell in golden.recorded(root / version):
             texts = golden.read(golden.directory(root / version, cell))
             if texts is not None and golden.FAILURE in texts:
                 found[cause(texts[golden.FAILURE])][str(cell)].append(version)
-        for name, defect in known.of(root, version, declared).items():
+        for name, defect in declared.get(version, {}).items():
             found[Cause(f"known: {defect.verdict}", defect.reason)][name].append(version)
     yield "| where | why | cells and releases |"
     yield "|---|---|---|"

@@ -45,8 +45,8 @@ class Row:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of faults of docs/lab/reliability.md."""
-    yield Part("lab/reliability.md", "faults", _committed)
+    """Yield the table of faults of harness/lab/docs/reliability.md."""
+    yield Part("harness/lab/docs/reliability.md", "faults", _committed)
 
 
 def _committed() -> Iterator[str]:

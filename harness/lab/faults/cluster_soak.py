@@ -25,10 +25,10 @@ from typing import Any
 
 import filelock
 
-from executorch_goldens.commands.worker import DEATH_TIMEOUT
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.workers import folder
+from executorch_goldens_plugins.cluster.worker import DEATH_TIMEOUT
 from lab import REPOSITORY
 from lab.clusters import compared
 from lab.faults import soak
@@ -115,7 +115,7 @@ class Cluster:
     def forget(self) -> None:
         """Empty the stores: cached exports would not be made again."""
         for store in self.place.folder.glob("store*"):
-            for entry in store.glob("artifacts/*/*"):
+            for entry in store.glob("exports/*/*"):
                 entry.unlink(missing_ok=True)
 
     def below_nanny(self, worker: Member) -> int:
@@ -256,9 +256,7 @@ class ClusterSoak:
 
     def _lose_scheduler(self, run: subprocess.Popen[str], said: str) -> None:
         """Kill the scheduler in the middle of a run, which is one error; workers without one end by themselves."""
-        until(
-            lambda: any(self.place.store.glob("artifacts/*/*")) or run.poll() is not None, "no export comes"
-        )
+        until(lambda: any(self.place.store.glob("exports/*/*")) or run.poll() is not None, "no export comes")
         self.cluster.scheduler.kill()
         ended = self.place.finish(run)
         if ended.code == 0:
@@ -335,8 +333,8 @@ def soaked(place: Place, seed: int, minutes: float) -> tuple[list[State], str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of the soak on a cluster of docs/lab/reliability.md."""
-    yield Part("lab/reliability.md", "cluster-soak", lambda: soak.committed(TABLE))
+    """Yield the table of the soak on a cluster of harness/lab/docs/reliability.md."""
+    yield Part("harness/lab/docs/reliability.md", "cluster-soak", lambda: soak.committed(TABLE))
 
 
 def add_to(subparsers: Any) -> None:

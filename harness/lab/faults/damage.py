@@ -56,7 +56,7 @@ def seconds(place: Place) -> None:
 def store(place: Place) -> None:
     """Damage entries of the store: their exports are made again."""
     place.go_on()
-    entries = sorted((place.store / "artifacts").glob("*/*"))
+    entries = sorted((place.store / "exports").glob("*/*"))
     demand(len(entries) == 2 * len(SOUND), f"the store has {len(entries)} entries")
     for entry, damage in zip(entries, (b"", b"short", None, b"\0" * 9999), strict=False):
         content = bytearray(entry.read_bytes())
@@ -64,9 +64,8 @@ def store(place: Place) -> None:
         entry.write_bytes(bytes(content) if damage is None else damage)
     green(place.run(*place.reusing(), *TWO), "damaged entries of the store, deleted and made again: 4")
     green(place.run(*place.reusing(), *TWO), "reused 6 of 6 exports")
-    for notes in ("files", "last"):
-        for file in (file for file in (place.store / notes).rglob("*") if file.is_file()):
-            file.write_bytes(file.read_bytes()[:-3] + b"\xff\xff\xff")
+    digests = place.store / "digests"
+    digests.write_bytes(digests.read_bytes()[:-3] + b"\xff\xff\xff")
     green(place.run(*place.reusing(), *TWO), "reused 6 of 6 exports")
 
 
@@ -75,7 +74,7 @@ def proposals(place: Place) -> None:
     age(place)
     demand(place.run(*place.reusing(), *TWO).code == 1, "nothing is proposed")
     proposed = next(iter(sorted(place.sweeps.glob("*/*/*/proposal.json"))))
-    listed = place.command("review", "--list", *folders(place))
+    listed = place.command("review", *folders(place))
     groups = re.findall(r"^([0-9a-f]{8})\b", listed.output, re.MULTILINE)
     accept = ("review", *(word for group in groups for word in ("--accept", group)), *folders(place))
     for file in (proposed, proposed.with_name("proposal") / "graph.txt"):

@@ -143,7 +143,7 @@ class Place:
         """Return the command of a run over cases of the zoo."""
         chosen = [word for case in cells for word in ("--cell", f"{TARGET}/{case}")]
         folders = (f"--goldens={self.goldens}", f"--sweeps={self.sweeps}")
-        keeping = () if "--cache=on" in words else ("--cache=off",)
+        keeping = () if any(word.startswith("--cache=") for word in words) else ("--cache=off",)
         return [
             sys.executable,
             "-m",
@@ -158,10 +158,19 @@ class Place:
         ]
 
     def reusing(self) -> tuple[str, ...]:
-        return "--cache=on", f"--cache-dir={self.store}"
+        return (f"--cache={self.store}",)
+
+    def limit(self, seconds: int, memory: str = "") -> None:
+        """Limit the exports of runs here."""
+        lines = [
+            "[tool.goldens]",
+            f"export-timeout = {seconds}",
+            f'export-memory = "{memory}"' if memory else "",
+        ]
+        (self.folder / "pyproject.toml").write_text("\n".join(lines))
 
     def start(self, command: list[str], **options: Any) -> subprocess.Popen[str]:
-        """Start a command in a session of its own; this place is no repository, so that no settings are read."""
+        """Start a command in a session of its own; no settings are read but those of this place (`limit`)."""
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
         return subprocess.Popen(
             command,

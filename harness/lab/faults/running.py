@@ -19,14 +19,15 @@ from lab.faults.place import LostError, Place, demand, kill, until
 #: One template, one export of each cell.
 ONE = ("--variations", "1")
 #: Seconds that an export which hangs is waited for, and bytes that one may have.
-LIMITS = ("--export-timeout", "10", "--export-memory", "3GiB")
+SECONDS, MEMORY = 10, "3GiB"
 
 STABLE = {"sound": "stable", "sound-as-well": "stable"}
 
 
 def of_exports(place: Place, expected: dict[str, str], fact: str = "") -> None:
     """Run over failing cases, and demand their verdicts; their neighbours must be as they should be."""
-    ended = place.run(*ONE, *LIMITS, cells=(*expected, *STABLE))
+    place.limit(SECONDS, MEMORY)
+    ended = place.run(*ONE, cells=(*expected, *STABLE))
     demand(ended.code == 1, f"it ends with {ended.code}:\n{ended.output}")
     demand(ended.verdicts() == {**expected, **STABLE}, f"{ended.verdicts()}:\n{ended.output}")
     for case in expected:
@@ -43,7 +44,7 @@ def hanging(place: Place) -> None:
     of_exports(
         place,
         dict.fromkeys(("hangs-in-python", "hangs-in-c", "ignores-sigterm"), "timed-out"),
-        "10 s (--export-timeout)",
+        "10 s (export-timeout)",
     )
 
 
@@ -54,7 +55,7 @@ def leaving(place: Place) -> None:
 
 def wanting_memory(place: Place) -> None:
     cases = ("much-in-torch", "much-in-python", "much-in-cpp", "much-behind-another-error")
-    of_exports(place, dict.fromkeys(cases, "out-of-memory"), "(--export-memory)")
+    of_exports(place, dict.fromkeys(cases, "out-of-memory"), "(export-memory)")
 
 
 # Templates
@@ -80,7 +81,8 @@ def template_dies(place: Place) -> None:
 
 
 def template_hangs(place: Place) -> None:
-    process = while_exporting(place, "--export-timeout", "10")
+    place.limit(SECONDS)
+    process = while_exporting(place)
     (template,) = place.templates()
     os.kill(template, signal.SIGSTOP)
     # A fresh template makes the export again, which then ends.
@@ -217,7 +219,8 @@ def clock_set_back(place: Place) -> None:
     )
     demand(said.stdout == "True\n", "the clock was not set back")
     place.go_on()
-    ended = place.run(*ONE, *place.reusing(), "--export-timeout", "60")
+    place.limit(60)
+    ended = place.run(*ONE, *place.reusing())
     demand(ended.code == 0, f"it ends with {ended.code}:\n{ended.output}")
     demand(set(ended.verdicts().values()) == {"stable"}, ended.output)
     demand(all(min(row["seconds"]) >= 0 for row in ended.rows.values()), f"negative seconds: {ended.rows}")
@@ -246,7 +249,7 @@ def faults() -> Iterator[Fault]:
     )
     yield Fault(
         "export: memory",
-        "`--export-memory 3GiB`; torch, Python, C++ and inside a different exception",
+        '`export-memory = "3GiB"`; torch, Python, C++ and inside a different exception',
         "`out-of-memory`; others `stable`; 1",
         wanting_memory,
     )

@@ -187,8 +187,8 @@ SHOWN_AS = {
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of the soak of docs/lab/reliability.md."""
-    yield Part("lab/reliability.md", "soak", lambda: committed(TABLE))
+    """Yield the table of the soak of harness/lab/docs/reliability.md."""
+    yield Part("harness/lab/docs/reliability.md", "soak", lambda: committed(TABLE))
 
 
 def committed(file: Path) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def run_and_review(place: Place) -> None:
     age(place)
     proposed = place.run(*place.reusing(), *TWO)
     demand(set(proposed.verdicts().values()) == {"changed"}, proposed.output)
-    listed = place.command("review", "--list", *folders(place))
+    listed = place.command("review", *folders(place))
     (group, *_) = re.findall(r"^([0-9a-f]{8})\b", listed.output, re.MULTILINE)
     run = place.start(place.run_command(*TWO, cells=("waits",)))
     place.await_export()
@@ -72,15 +73,20 @@ def run_and_merge(place: Place) -> None:
 
 
 def one_store(place: Place) -> None:
-    """Let three runs fill one store, and empty it: it may have as much as two exports take."""
+    """Let three runs fill one store, which may have as much as two exports take: what is used stays."""
     place.go_on()
-    size = "--cache-size=40K"
+    modules = place.folder / "modules"
+    modules.mkdir()
+    (modules / "sitecustomize.py").write_text(
+        "from executorch_goldens.store.store import Store\nStore.__init__.__defaults__ = (40 << 10,)\n"
+    )
     others = [Place(place.folder / name).like(place) for name in ("one", "two", "three")]
     for other in others:
         other.go_on()
+        other.variables["PYTHONPATH"] = f"{modules}{os.pathsep}{other.environment()['PYTHONPATH']}"
     store = place.folder / "shared"
     for _ in range(2):
-        words = ("--cache=on", f"--cache-dir={store}", size, *ONE)
+        words = (f"--cache={store}", *ONE)
         running = [(other, other.start(other.run_command(*words))) for other in others]
         for other, process in running:
             ended = other.finish(process)

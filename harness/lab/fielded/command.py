@@ -116,7 +116,7 @@ def programs(
     found: Mapping[str, Toolchain], wanted: Sequence[Pair], options: argparse.Namespace, repository: Config
 ) -> dict[str, list[Path]]:
     """Make the programs that are missing; return the files of those of each release. Raise `SweepError`."""
-    reuse = Reuse(Store(repository.cache_dir or default_root()), takes=False)
+    reuse = Reuse(Store(repository.cache_dir or default_root()))
     reuse.open()
     made: dict[str, list[Path]] = {}
     matched = set()
@@ -137,9 +137,7 @@ def programs(
         made[version] = [file for file in files if corpus.read(file).programs]
     if not matched:
         raise UsageError(f"--cell {' '.join(options.cell)}: no cell of {', '.join(made)} matches")
-    # Its size is the business of runs that keep artifacts there.
-    reuse.remember_files()
-    reuse.store.close()
+    reuse.close()
     return made
 
 

@@ -129,7 +129,7 @@ def accepted(
 def text(pair: Pair, lines: Mapping[Cell, str], promised: str, tosa_tools: str) -> Iterator[str]:
     """Yield the lines of a golden."""
     yield f"# Programs of ExecuTorch {pair.made} in the runtime of {pair.run}: {promised}."
-    yield f"# Payloads of TOSA in the reference model of tosa-tools {tosa_tools}. Read docs/lab/fielded.md."
+    yield f"# Payloads of TOSA in the reference model of tosa-tools {tosa_tools}. Read harness/lab/docs/fielded.md."
     for cell, outcome in sorted(lines.items()):
         yield f"{cell}  {outcome}"
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.programs import running
-from executorch_goldens.programs.format import FrozenSample, Program, Value
-from executorch_goldens.programs.running import Ran
+from executorch_goldens_plugins.field import running
+from executorch_goldens_plugins.field.format import FrozenSample, Program, Value
+from executorch_goldens_plugins.field.running import Ran
 from lab.fielded.corpus import CRASHED, REFUSED, RIGHT, WHOLE, WRONG, Shipped
 
 #: The bytes that it gave on its own release; other bytes, within the tolerance of what they should be. What is right on

@@ -1,4 +1,4 @@
-"""The tables of docs/lab/fielded.md: releases that may be mixed, and programs that break, from the goldens."""
+"""The tables of harness/lab/docs/fielded.md: releases that may be mixed, and programs that break, from the goldens."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def cause(text: str) -> str:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the tables of docs/lab/fielded.md."""
-    yield Part("lab/fielded.md", "fielded", _committed)
+    """Yield the tables of harness/lab/docs/fielded.md."""
+    yield Part("harness/lab/docs/fielded.md", "fielded", _committed)
 
 
 def _committed() -> Iterator[str]:

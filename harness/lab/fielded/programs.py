@@ -14,8 +14,7 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outco
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.judging.rightness import wrongs
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.environment import Ingredients
-from executorch_goldens.store.keys import digest
+from executorch_goldens.store.keys import Ingredients, digest, request
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
@@ -43,7 +42,7 @@ class Programs:
 
     def __init__(self, release: str, settings: Settings, folder: Path, reuse: Reuse) -> None:
         self.release = release
-        self.settings = replace(settings, observer=fielded.RECORDER, reuse=reuse)
+        self.settings = replace(settings, observer=fielded.RECORDER)
         self.folder = folder
         self.reuse = reuse
         self.lookup = reuse.lookup(self.settings)
@@ -66,14 +65,14 @@ class Programs:
         return self.folder / f"{digest(self._asked(cell))}{corpus.SUFFIX}"
 
     def _asked(self, cell: Cell) -> Ingredients:
-        return self.reuse.listing(self.settings, (cell, VARIATION, ()))
+        return request(self.settings, (cell, VARIATION, ()))
 
     def make(self, cells: Sequence[Cell]) -> Iterator[Shipped]:
         """Export cells, and yield the program of each, which may have no binary; raise `SweepError`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="making-", dir=self.folder) as made:
             os.environ[fielded.RECORDS] = str(Path(made).absolute())
-            with Sweep(cells, (VARIATION,), self.settings) as sweep:
+            with Sweep(cells, (VARIATION,), self.settings, reuse=self.reuse) as sweep:
                 for cell in cells:
                     (outcome,) = sweep.outcomes(cell)
                     yield self._keep(cell, Path(made), outcome)

@@ -1,4 +1,4 @@
-"""Runs programs in a release's environment, several at a time: `programs.running` does it for one."""
+"""Runs programs in a release's environment, several at a time: `field.running` does it for one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 
-from executorch_goldens.programs.format import EXECUTORCH, REFERENCE_MODEL
-from executorch_goldens.programs.running import Limits, Ran, Runtime
+from executorch_goldens_plugins.field.format import EXECUTORCH, REFERENCE_MODEL
+from executorch_goldens_plugins.field.running import Limits, Ran, Runtime
 from lab.fielded import corpus
 from lab.fielded.corpus import Shipped
 
@@ -22,7 +22,7 @@ def run(interpreter: Path, files: Sequence[Path], jobs: int) -> Iterator[tuple[S
 
     Raises
     ------
-    executorch_goldens.programs.running.RunningError
+    executorch_goldens_plugins.field.running.RunningError
         If the environment cannot run programs.
     lab.fielded.corpus.CorpusError
         For a file that cannot be read.

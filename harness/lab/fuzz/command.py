@@ -73,7 +73,9 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("build/fuzz"), metavar="DIR", help="default: %(default)s"
     )
-    parser.add_argument("--update", action="store_true", help="write the results to docs/lab/generator.md")
+    parser.add_argument(
+        "--update", action="store_true", help="write the results to harness/lab/docs/generator.md"
+    )
     parser.add_argument("--show", metavar="NAME", help="print a model as Python; exports nothing")
     share(parser.add_argument, "--jobs", default=cores())
     share(parser.add_argument, "--export-timeout", default=EXPORT_TIMEOUT)

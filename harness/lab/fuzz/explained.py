@@ -1,4 +1,4 @@
-"""Failures of drawn models that findings (docs/lab/findings) explain: the table ``explained.toml``."""
+"""Failures of drawn models that findings (harness/lab/docs/findings) explain: the table ``explained.toml``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Explanation:
     Attributes
     ----------
     finding
-        Name of its page in docs/lab/findings, ``#`` and the number of a thread of upstream's tracker, or ``limit:`` and
+        Name of its page in docs/findings, ``#`` and the number of a thread of upstream's tracker, or ``limit:`` and
         what the runtime or this harness does not do.
     targets
         Pattern of their names.

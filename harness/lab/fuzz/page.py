@@ -1,4 +1,4 @@
-"""The figures of docs/lab/generator.md: findings of drawn models, by release."""
+"""The figures of harness/lab/docs/generator.md: findings of drawn models, by release."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def figures(version: str, found: Found, table: Sequence[Explanation]) -> tuple[s
 
 
 def parts() -> Iterator[Part]:
-    """Yield the two tables of docs/lab/generator.md."""
+    """Yield the two tables of harness/lab/docs/generator.md."""
     for mark, file, columns in (("figures", FIGURES_FILE, FIGURES), ("causes", CAUSES_FILE, CAUSES)):
-        yield Part("lab/generator.md", mark, functools.partial(_committed, file, columns))
+        yield Part("harness/lab/docs/generator.md", mark, functools.partial(_committed, file, columns))
 
 
 def _committed(file: Path, columns: Sequence[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def build(file: Path, data: Data) -> Example:
     """Load a model as it is written at this moment."""
-    from executorch_goldens.exporting.program import example_in
+    from executorch_goldens_plugins.repro.program import example_in
 
     return example_in(file, "drawn_model")
 
@@ -35,6 +35,6 @@ def register(folder: Path) -> None:
 
 if FOLDER not in os.environ:
     raise ZooError(
-        f"the environment variable {FOLDER} must name a folder of drawn models (docs/lab/generator.md)"
+        f"the environment variable {FOLDER} must name a folder of drawn models (harness/lab/docs/generator.md)"
     )
 register(Path(os.environ[FOLDER]).absolute())

@@ -56,7 +56,7 @@ class Pieces:
 def digest_of_harness() -> str:
     """Return a digest of the code that reads, and of the code that mutates."""
     digest = hashlib.sha256()
-    folders = (REPOSITORY / "harness" / "executorch_goldens", Path(__file__).parent)
+    folders = (*sorted((REPOSITORY / "harness").glob("executorch_goldens*")), Path(__file__).parent)
     for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         digest.update(str(path.relative_to(REPOSITORY)).encode() + path.read_bytes())
     return digest.hexdigest()
@@ -119,8 +119,8 @@ def lines(found: Iterable[Mapping[str, str]]) -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the table of mutated files of docs/lab/reliability.md."""
-    yield Part("lab/reliability.md", "fuzz-bytes", lambda: lines(tables.read(TABLE, COLUMNS)))
+    """Yield the table of mutated files of harness/lab/docs/reliability.md."""
+    yield Part("harness/lab/docs/reliability.md", "fuzz-bytes", lambda: lines(tables.read(TABLE, COLUMNS)))
 
 
 def tried(rows: Sequence[Mapping[str, Any]], reader: str) -> int:

@@ -7,9 +7,9 @@ import json
 import shutil
 from pathlib import Path
 
-from executorch_goldens.programs import comparing, running
-from executorch_goldens.programs.format import MANIFEST, OBJECTS, SEAL, CorpusError
-from executorch_goldens.programs.reading import Corpus, cell_of
+from executorch_goldens_plugins.field import comparing, running
+from executorch_goldens_plugins.field.format import MANIFEST, OBJECTS, SEAL, CorpusError
+from executorch_goldens_plugins.field.reading import Corpus, cell_of
 from lab.fielded import corpus as shipped
 from lab.fielded.judging import judge
 from lab.fuzz_bytes.reader import DATA, Reader, files, written

@@ -13,37 +13,39 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from executorch_goldens import releases
-from executorch_goldens.artifact import Cell, Failure, Lowered
-from executorch_goldens.compiling import golden as compiled
-from executorch_goldens.compiling.golden import CONTENTS, CompiledGoldenError
-from executorch_goldens.compiling.verdicts import judge as judge_compiled
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, SchemaError, decode
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import equality, golden, rendering, roots, table
+from executorch_goldens.goldens import equality, golden, rendering, roots
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import ExpectationError, Expectations
 from executorch_goldens.releases import MatrixError
-from executorch_goldens.results import merging, origins
+from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.evidence import Evidence, EvidenceError
 from executorch_goldens.results.merging import MergeError
-from executorch_goldens.results.origins import OriginsError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.rejections import RejectionError, Rejections
 from executorch_goldens.review.summary import Summary
 from executorch_goldens.running import core
 from executorch_goldens.settings import config
-from executorch_goldens.store.store import Store, StoreError, _head
+from executorch_goldens.store.store import Store, StoreError, signed
 from executorch_goldens.structure import compare
 from executorch_goldens.structure.outline import outline
 from executorch_goldens.workers import seconds
 from executorch_goldens.workers.seconds import Remembered, SecondsError
+from executorch_goldens_plugins.downstream import golden as compiled
+from executorch_goldens_plugins.downstream.golden import CONTENTS, CompiledGoldenError
+from executorch_goldens_plugins.downstream.verdicts import judge as judge_compiled
+from executorch_goldens_plugins.explorer import origins
+from executorch_goldens_plugins.explorer.origins import OriginsError
 from lab import REPOSITORY
+from lab.compact import form, goldens, table
 from lab.fielded import goldens as fielded
 from lab.fielded import page
 from lab.fielded.goldens import Pair
@@ -122,7 +124,6 @@ def use_golden(texts: golden.Texts, reviewed: golden.Texts) -> None:
     """Use a golden as runs, reviews and reports do."""
     equality.compared(texts)
     golden.digest(texts)
-    golden.is_compact(texts)
     equality.confirmed(texts, reviewed)
     equality.confirmed(reviewed, texts)
     rendering.read_trace(texts.get(golden.TRACE, ""))
@@ -152,10 +153,12 @@ def read_table(data: bytes, folder: Path) -> None:
         path.write_bytes(table.rendered(sealed).encode())
     except ValueError:
         pass
-    for cell in golden.recorded(folder / "table"):
-        texts = golden.read(golden.directory(folder / "table", cell))
+    for cell in goldens.recorded(folder / "table"):
+        texts = goldens.read(folder / "table", cell)
         if texts is not None:
-            use_golden(texts, texts)
+            golden.digest(texts)
+            goldens.reading(texts)
+            list(form.differences(texts, texts))
 
 
 def configurations() -> list[bytes]:
@@ -171,7 +174,6 @@ jobs = 2
 export-timeout = 60.5
 sweeps = "build/sweeps"
 store = "build/store"
-known-defects = "known.toml"
 
 [tool.goldens.tolerances]
 tosa-fp = 1e-5
@@ -200,9 +202,11 @@ def read_matrix(data: bytes, folder: Path) -> None:
 
 def matrices() -> list[bytes]:
     text = releases.MATRIX.read_text()
-    # The whole, and the first release with little that is known.
-    short = text.split("\n[releases.")
-    return [text.encode(), "\n[releases.".join(short[:2]).encode()]
+    # The whole, the first release, and what is known of that.
+    short, known = (
+        each.split("\n[releases.") for each in (text, (REPOSITORY / "goldens" / "known.toml").read_text())
+    )
+    return [text.encode(), *("\n[releases.".join(each[:2]).encode() for each in (short, known))]
 
 
 def result_lines() -> list[bytes]:
@@ -271,7 +275,7 @@ def read_origins(data: bytes, folder: Path) -> None:
 
 
 def origin_files() -> list[bytes]:
-    return [(RESULTS / "stock" / "1.2.0" / "tosa-int" / "cat-h-v" / origins.FILE).read_bytes()]
+    return [(RESULTS / "stock" / "1.2.0" / "tosa-int" / "cat-h-v" / "plugins" / origins.FILE).read_bytes()]
 
 
 def tensor_files() -> list[bytes]:
@@ -295,8 +299,8 @@ def rejections() -> list[bytes]:
     ]
 
 
-#: A key of the store: a SHA-256.
-KEY = "0" * 64
+#: A key of the store.
+KEY = f"exports/{'0' * 64}/{'0' * 64}"
 
 
 def store_entries() -> list[bytes]:
@@ -306,16 +310,15 @@ def store_entries() -> list[bytes]:
 
 def read_entry(data: bytes, folder: Path) -> None:
     """Read an entry with a digest that fits."""
-    read_whole_entry(b"".join((_head(KEY, packed := zlib.compress(data, 1)), packed)), folder)
+    read_whole_entry(signed(KEY, zlib.compress(data, 1)), folder)
 
 
 def read_whole_entry(data: bytes, folder: Path) -> None:
     store = Store(folder / "store")
-    store.open()
     store.add(KEY, data)
-    store.is_sound(KEY)
-    if (kept := store.get(KEY)) is not None:
-        use_artifact(kept.artifact.result)
+    outcome = store.get(KEY, Cell("tosa-fp", "a"), "seed0-heap0")
+    if outcome is not None and isinstance(outcome.result, Artifact):
+        use_artifact(outcome.result.result)
 
 
 def use_artifact(result: Lowered | Failure) -> None:
@@ -329,7 +332,7 @@ def use_artifact(result: Lowered | Failure) -> None:
 
 
 def whole_entries() -> list[bytes]:
-    return [_head(KEY, packed := zlib.compress(data)) + packed for data in store_entries()]
+    return [signed(KEY, zlib.compress(data)) for data in store_entries()]
 
 
 def shard_files() -> list[bytes]:
@@ -374,7 +377,7 @@ def read_core(data: bytes, folder: Path) -> None:
 
 def read_zoo(data: bytes, folder: Path) -> None:
     written(folder / roots.ZOO, data)
-    roots.check(folder, ("models",), adopting=False, updating=True)
+    roots.check(folder, ("models",), updating=True)
 
 
 def read_expectations(data: bytes, folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case, ZooError
@@ -29,10 +28,8 @@ def register(zoo: str) -> None:
         raise ZooError(
             f"every test of {zoo} is left out, or none is listed yet: {listing.path_of(zoo)} says why"
         )
-    cores = listing.cores(zoo)
-    for name, entries in by_name.items():
-        of_core = tuple(release for release, names in cores.items() if name in names)
-        CASES.add(replace(case_of(guests, entries), core=of_core))
+    for entries in by_name.values():
+        CASES.add(case_of(guests, entries))
 
 
 def case_of(zoo: GuestZoo, entries: Iterable[Entry]) -> Case:

@@ -1,67 +1,106 @@
-"""``python -m lab guest NAME``: a run over one guest zoo, against its goldens, with the options of ``goldens run``."""
+"""``python -m lab guest NAME``: the cells of a guest zoo, or of the pairs, against their compact goldens."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from executorch_goldens import cli
-from executorch_goldens.commands.run import CALLED_AS
-from executorch_goldens.files import invocation
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.judging.updating import require_a_person
+from executorch_goldens.running.options import CORE, FULL, TIERS, Options
+from executorch_goldens.running.plan import plan
 from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import share, with_short
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from executorch_goldens.toolchains.toolchain import here
-from lab.guests import ZOOS, GuestZoo, layer
+from lab.compact.runs import ACCEPTED, Compact, Found, Run
+from lab.guests import ZOOS, GuestZoo, layer, listing, sheets
+from lab.pairs import cases as pairs
 
-#: Options that a guest zoo sets itself.
-TAKEN = ("--models", "--goldens", "--sweeps")
-
-
-class _Refused(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
-        parser.error(f"{given[-1]} is of goldens run: a guest zoo has its own")
+#: Lines of a cell that are shown.
+SHOWN = 20
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Call ``goldens run`` with the zoo's options; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lab guest",
-        description="Export the cells of a guest zoo and compare them with its goldens. Options are those of "
-        f"goldens run, except {', '.join(TAKEN)}.",
-        allow_abbrev=False,
+def _of_guests(zoo: GuestZoo) -> Compact:
+    return Compact(
+        zoo.name,
+        zoo.module,
+        zoo.folder,
+        functools.partial(listing.core, zoo.name),
+        functools.partial(sheets.parts_of, zoo.name) if zoo.sheets else lambda case, release: (),
+        zoo.export_timeout,
+        zoo.layered,
     )
-    parser.add_argument("zoo", choices=tuple(ZOOS))
-    for name in TAKEN:
-        parser.add_argument(name, action=_Refused, help=argparse.SUPPRESS)
-    options, words = parser.parse_known_args(arguments)
-    os.environ.setdefault(CALLED_AS, shlex.join(["python", "-m", "lab", "guest", options.zoo, *words]))
-    zoo = ZOOS[options.zoo]
-    return cli.main(["run", *of(zoo), *(() if names_a_toolchain(words) else layered(zoo)), *words])
 
 
-def names_a_toolchain(words: Sequence[str]) -> bool:
-    """Return whether words of ``goldens run`` name the toolchain: ``-t NAME``, ``-tNAME``, ``--toolchain=NAME``."""
-    return invocation.value(words, "-t", "--toolchain") is not None
+#: The zoos, by name.
+RECORDED: Mapping[str, Compact] = {
+    **{zoo.name: _of_guests(zoo) for zoo in ZOOS.values()},
+    "pairs": Compact("pairs", "lab.pairs.zoo", Path("pairs"), pairs.core),
+}
 
 
-def layered(zoo: GuestZoo) -> list[str]:
-    """Return the option that lets a zoo be exported in the layer of this Python's release, if it has one."""
-    python = layer.python_of(here().release.version) if zoo.layered else None
-    return ["--toolchain", str(python)] if python is not None else []
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "guest",
+        description="Export the cells of a guest zoo, or of the pairs, and compare them with their goldens.",
+    )
+    parser.add_argument("zoo", choices=tuple(RECORDED))
+    parser.add_argument("--tier", choices=TIERS, default=CORE, help="default: %(default)s")
+    parser.add_argument("--update", action="store_true", help="record what is right; note what is wrong")
+    for name in ("--cell", "--variations", "--jobs", "--export-timeout", "--toolchain"):
+        share(with_short(parser.add_argument), name)
+    parser.set_defaults(run=run)
 
 
-def of(zoo: GuestZoo) -> list[str]:
-    """Return the options of a run over `zoo`; later ones win."""
+def run(options: argparse.Namespace) -> int:
+    """Print what is not as its golden, and counts; return 0 where all is."""
+    require_a_person(options.update, "--update")
+    zoo = RECORDED[options.zoo]
+    running = Run(zoo, plan(asked(zoo, options)), options.update)
+    for found in running(running.cells(options.tier)):
+        if not found.accepted:
+            print(*lines(found), sep="\n", flush=True)
+    stale = running.stale()
+    for cell in stale:
+        print(f"stale: {cell}: a golden with no matching cell")
+    counts = ", ".join(f"{number} {label}" for label, number in running.counts.most_common())
+    print(f"{zoo.name} on ExecuTorch {running.version}: {counts or 'no cell'}")
+    return SAME if running.counts and not stale and running.counts.keys() <= {*ACCEPTED} else DIFFERENT
+
+
+def asked(zoo: Compact, options: argparse.Namespace) -> Options:
+    """Return the options of a run over every cell of a zoo; its core is chosen from these."""
     repository = config.load()
-    # Many models, few findings: two variations show most of what four would.
-    words = ["--models", zoo.module, "--variations", repository.variations or "quick"]
-    words += [
-        "--goldens",
-        str(repository.goldens / zoo.folder),
-        "--sweeps",
-        str(repository.sweeps / zoo.folder),
-    ]
-    limit = repository.export_timeout or zoo.export_timeout
-    return [*words, *(("--export-timeout", f"{limit:g}") if limit else ())]
+    limits = (options.export_timeout, repository.export_timeout, zoo.export_timeout, EXPORT_TIMEOUT)
+    return Options(
+        models=(zoo.module,),
+        cells=tuple(options.cell or ()),
+        goldens=repository.goldens / zoo.folder,
+        sweeps=repository.sweeps / zoo.folder,
+        # Many models, few findings: two variations show most of what four would.
+        variations=options.variations or repository.variations or "quick",
+        patches=repository.patches,
+        toolchain=options.toolchain or layered(zoo),
+        jobs=options.jobs or repository.jobs,
+        export_timeout=next(filter(None, limits)),
+        tier=FULL,
+    )
+
+
+def layered(zoo: Compact) -> str | None:
+    """Return the Python of the layer of this Python's release, where the models of a zoo need one and it has one."""
+    python = layer.python_of(here().release.version) if zoo.layered else None
+    return str(python) if python is not None else None
+
+
+def lines(found: Found) -> Iterator[str]:
+    """Yield the lines about a cell that is not as its golden."""
+    judged = found.verdict
+    yield f"{found.label}: {judged.cell}: {judged.reason}"
+    where = (judged.divergence.line,) if judged.divergence is not None else ()
+    yield from (f"  {line}" for line in (*where, *judged.detail)[:SHOWN])

@@ -1,6 +1,6 @@
 """Draws samples from PyTorch's own database of operators, ``op_db``, in the installed torch.
 
-Nobody here wrote these calls. The rule looks at no fix; whoever wrote it had seen the table of docs/lab/history.md:
+Nobody here wrote these calls. The rule looks at no fix; whoever wrote it had seen the table of docs/history.md:
 
 - An entry of ``op_db`` is taken under the name by which torch has it, a function or a method. What has no such name is
   left out.

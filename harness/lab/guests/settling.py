@@ -24,13 +24,13 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import general
-from executorch_goldens.judging import known
 from executorch_goldens.judging.verdict import objection
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.registry import Case
 from executorch_goldens.releases import Release
 from executorch_goldens.targets import ANY_SQNR
 from executorch_goldens.workers import worker
+from lab.compact import goldens, known
 from lab.guests import GuestZoo, listing, sheets
 from lab.guests.cases import QUANTIZATION
 from lab.guests.listing import Entry, Listing, Omitted
@@ -115,9 +115,7 @@ def masked(text: str) -> str:
 def right_in(folder: Path, version: str) -> set[str]:
     """Return the cells whose golden in a folder is a program, and right."""
     wrong = set(known.read(folder, version))
-    recorded = (
-        (str(cell), golden.read(golden.directory(folder, cell)) or {}) for cell in golden.recorded(folder)
-    )
+    recorded = ((str(cell), goldens.read(folder, cell) or {}) for cell in goldens.recorded(folder))
     return {cell for cell, texts in recorded if golden.FAILURE not in texts} - wrong
 
 

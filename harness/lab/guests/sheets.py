@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lab.guests import listing
 from lab.guests.listing import FOLDER, Entry, cut
 
 if TYPE_CHECKING:
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
     import torch
 
     from executorch_goldens.exporting.data import Example
+    from lab.compact.parts import Parts
 
 #: The release with whose torch and tables samples are drawn: the oldest, which knows no later fix.
 DRAWN_FROM = "1.1.0"
 #: Sources of a sample's tensors.
 INPUT, HELD = "input", "held"
-#: Samples in a sheet, unless one operator has more: docs/lab/guests.md has what they cost in sheets of other sizes.
+#: Samples in a sheet, unless one operator has more: docs/guests.md has what they cost in sheets of other sizes.
 SIZE = 10
 #: Dtypes whose samples share a sheet.
 GROUPS = {
@@ -209,11 +211,31 @@ def source(of: Sequence[Sample]) -> str:
 
 
 def example(of: Sequence[Sample]) -> Example:
-    """Return the program of a sheet with its inputs; its parts are the samples."""
-    import torch
-
+    """Return the program of a sheet with its inputs."""
     from executorch_goldens.exporting.data import Example
 
+    module, inputs = program(of)
+    return Example(module, inputs, fill=False)
+
+
+def parts_of(zoo: str, case: str, release: str) -> Parts:
+    """Return the samples of a sheet on a release, each with the number of its outputs."""
+    node = next(
+        each.node for each in listing.read(zoo).entries if each.name == case and release in each.releases
+    )
+    of = [samples(zoo)[int(number)] for number in node.split(",")]
+    counts: Sequence[int] = (1,) * len(of)
+    if any(sample.call.startswith("*") for sample in of):
+        import torch
+
+        module, inputs = program(of)
+        with torch.no_grad():
+            counts = module.counts(*inputs)
+    return tuple((sample.name, count) for sample, count in zip(of, counts, strict=True))
+
+
+def program(of: Sequence[Sample]) -> tuple[Any, tuple[torch.Tensor, ...]]:
+    """Return the module of a sheet, an instance of its class ``Sheet``, with its inputs."""
     names: dict[str, Any] = {}
     exec(compile(source(of), "<sheet>", "exec"), names)
     module = names["Sheet"]()
@@ -225,12 +247,7 @@ def example(of: Sequence[Sample]) -> Example:
                 inputs.append(made)
             else:
                 module.register_buffer(f"x{number}_{place}", made)
-    counts = (1,) * len(of)
-    if any(sample.call.startswith("*") for sample in of):
-        with torch.no_grad():
-            counts = module.counts(*(each.clone() for each in inputs))
-    parts = tuple((sample.name, count) for sample, count in zip(of, counts, strict=True))
-    return Example(module, tuple(inputs), fill=False, parts=parts)
+    return module, tuple(inputs)
 
 
 def filled(sample: Sample, place: int) -> torch.Tensor:

@@ -21,8 +21,8 @@ from executorch_goldens.compare.drift import Drift
 from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
-from executorch_goldens.judging import known
 from lab import GOLDENS
+from lab.compact import goldens, known
 from lab.guests import ZOOS, listing
 from lab.pages import Part
 
@@ -42,7 +42,7 @@ class Explanation:
     Attributes
     ----------
     why
-        Markdown, for a page in docs/lab.
+        Markdown, for a page in harness/lab/docs.
     cells
         Patterns of ``target/case``, with spaces between them.
     verdict
@@ -94,7 +94,7 @@ def recorded(root: Path) -> Iterator[tuple[str, str, int, list[Wrong]]]:
                 for cell, defect in known.read(folder, version).items()
             ]
             right = 0
-            for cell in golden.recorded(folder):
+            for cell in goldens.recorded(folder):
                 failure = _failure(folder, cell)
                 if failure is None:
                     right += 1
@@ -105,17 +105,17 @@ def recorded(root: Path) -> Iterator[tuple[str, str, int, list[Wrong]]]:
 
 
 def _failure(folder: Path, cell: Cell) -> str | None:
-    texts = golden.read(golden.directory(folder, cell)) or {}
+    texts = goldens.read(folder, cell) or {}
     return ": ".join(cause(texts[golden.FAILURE])) if golden.FAILURE in texts else None
 
 
 def parts() -> Iterator[Part]:
-    """Yield the tables of docs/lab/guests.md."""
-    yield Part("lab/guests.md", "verdicts", lambda: tables(GOLDENS))
+    """Yield the tables of harness/lab/docs/guests.md."""
+    yield Part("harness/lab/docs/guests.md", "verdicts", lambda: tables(GOLDENS))
 
 
 def tables(root: Path) -> Iterator[str]:
-    """Yield the lines of the tables of docs/lab/guests.md: cells, their defects, drift, too large ones."""
+    """Yield the lines of the tables of harness/lab/docs/guests.md: cells, their defects, drift, too large ones."""
     found = list(recorded(root))
     columns = ("zoo", "release", "cells", "right", FAILED, *NAMED, "other", UNEXPLAINED)
     yield from markdown.head(columns)
@@ -152,7 +152,7 @@ def tables(root: Path) -> Iterator[str]:
 
 def _drift(root: Path, before: str, after: str) -> Iterator[int]:
     """Yield how many cells two releases have in common, and how many of these are the same, or not in some way."""
-    drift = Drift.between(root, before, after)
+    drift = Drift.of(*((version, goldens.readings(root / version, version)) for version in (before, after)))
     yield from (len(drift.common), len(drift.same))
     for kind in ("fails", "lowers", "gone"):
         yield sum(len(entry.cells) for entry in drift.entries if entry.kind == kind)

@@ -1,6 +1,6 @@
 """``python -m lab mutants``: verdicts of the harness on deliberate defects.
 
-All of them are compared with what is committed; ``--update`` writes it, and docs/lab/mutants.md. With names, only those
+All of them are compared with what is committed; ``--update`` writes it, and docs/mutants.md. With names, only those
 mutants are tried and nothing is compared. ``--tier core`` runs them over the core of the zoo instead, which has a table
 of its own. ``--mechanical`` has mutants that nobody chose.
 """
@@ -37,7 +37,9 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants; wildcards")
-    parser.add_argument("--update", action="store_true", help="write the results, and docs/lab/mutants.md")
+    parser.add_argument(
+        "--update", action="store_true", help="write the results, and harness/lab/docs/mutants.md"
+    )
     parser.add_argument(
         "--tier", choices=TIERS, default=FULL, help="core: over its cells, not each on a cell of its own"
     )

@@ -162,10 +162,11 @@ def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Fou
 
 
 def section(release: str, cells: int, found: Sequence[Found], mutants: Sequence[Mutant]) -> Iterator[str]:
-    """Yield the lines of docs/lab/mutants.md about the core."""
+    """Yield the lines of harness/lab/docs/mutants.md about the core."""
     yield "## Over the core of the zoo"
     yield ""
-    yield f"Each mutant over the {cells} cells of the [core](../running.md#tiers) of {release} that have a golden,"
+    linked = "[core](../../../docs/running.md#tiers)"
+    yield f"Each mutant over the {cells} cells of the {linked} of {release} that have a golden,"
     yield "until one differs from its golden. No cell was chosen for a mutant. Written by"
     yield "`nox -s lab -- mutants --tier core --update`."
     yield ""

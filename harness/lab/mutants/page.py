@@ -1,4 +1,4 @@
-"""Results of every mutant: the tables that keep them, and docs/lab/mutants.md."""
+"""Results of every mutant: the tables that keep them, and harness/lab/docs/mutants.md."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def found() -> list[Found]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield docs/lab/mutants.md."""
-    yield Part("lab/mutants.md", "", _committed)
+    """Yield harness/lab/docs/mutants.md."""
+    yield Part("harness/lab/docs/mutants.md", "", _committed)
 
 
 def _committed() -> Iterator[str]:

@@ -77,9 +77,7 @@ class Judged:
 def judge(planned: Plan, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
     """Return the verdict on exports of `cell`, and record nothing."""
     reviewed = golden.read(golden.directory(planned.root, cell))
-    return compare(
-        cell, outcomes, reviewed, planned.release, planned.compact, planned.options.budgets
-    ).verdict
+    return compare(cell, outcomes, reviewed, planned.release, planned.options.budgets).verdict
 
 
 def named(verdict: Verdict, shows: str = "") -> str:
@@ -91,7 +89,7 @@ def named(verdict: Verdict, shows: str = "") -> str:
 
 
 def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield the lines of docs/lab/mutants.md about each mutant on its cell."""
+    """Yield the lines of harness/lab/docs/mutants.md about each mutant on its cell."""
     yield "# Mutation testing"
     yield ""
     yield f"Deliberate defects in ExecuTorch {release}, and their verdicts. Written by"

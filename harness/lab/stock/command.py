@@ -18,11 +18,21 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.exports import Machine, Settings, cores
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains.toolchain import Fit, Toolchain, all_of
 from executorch_goldens.variations import named
-from lab.stock.issues import CORRECTED, HASH_SEEDS, ISSUES, Finding, corrected_cells, issue_cells, shown
+from lab import REPOSITORY
+from lab.stock.issues import (
+    CORRECTED,
+    CORRECTIONS,
+    HASH_SEEDS,
+    ISSUES,
+    Finding,
+    corrected_cells,
+    issue_cells,
+    shown,
+)
 
 #: The rows of the table, with what each is about: the issues by number, the findings by name.
 TITLES = {
@@ -59,7 +69,11 @@ def run(options: argparse.Namespace) -> int:
     for version, environment in environments.items():
         release = environment.release
         settings = environment.settings(
-            config.load().zoos(None), options.jobs, patches=(), shortcuts=spared[version]
+            (*config.load().zoos(None), CORRECTIONS),
+            options.jobs,
+            patches=(),
+            shortcuts=spared[version],
+            machine=Machine(paths=(REPOSITORY, REPOSITORY / "harness")),
         )
         off, on = states(settings, release, seeds)
         columns[version] = off, on
@@ -91,16 +105,22 @@ def fitting_shortcuts(toolchain: Toolchain) -> tuple[str, ...]:
         For patches that do not fit; the message names all of them.
     """
     release = toolchain.release
-    wanted = patches.select("auto", (*release.patches, *corrected_cells(release.version)))
+    wanted = patches.select("auto", release.patches)
     fit = Fit.of(replace(toolchain, is_declared=False), wanted, tuple(SHORTCUTS))
-    unfit = [f"{name}: {why}" for name, why in fit.patches.items() if why]
+    # An export verifies the rest of what a correction is written for.
+    missing = {
+        name: f"not written for ExecuTorch {release.version}"
+        for name in corrected_cells(release.version)
+        if release.version not in patches.PATCHES[name].fits
+    }
+    unfit = [f"{name}: {why}" for name, why in {**missing, **fit.patches}.items() if why]
     if unfit:
         raise UsageError(
             f"{toolchain.name}: {len(unfit)} patches do not fit:\n  "
             + "\n  ".join(unfit)
             + "\nReview the functions "
             "that they replace, and record their digests in the patches' modules. This prints them:\n  "
-            f"PYTHONPATH=harness {toolchain.python} -m executorch_goldens.patches"
+            f"PYTHONPATH=harness {toolchain.python} -m lab.corrections"
         )
     return fit.those("shortcut", fit.shortcuts)
 
@@ -137,7 +157,7 @@ def differences(release: releases.Release, off: States, on: States) -> Iterator[
         if name in off and off[name].state == "fixed":
             yield (
                 f"NOT AS DECLARED: {name} on {release.version} is 'fixed' without its patch. Look at it, then correct "
-                "docs/lab/findings/findings.toml and `CORRECTED` in harness/lab/stock/issues.py."
+                "harness/lab/docs/findings/findings.toml and `CORRECTED` in harness/lab/stock/issues.py."
             )
     for row, shows in on.items():
         # Of a toolchain that the matrix lacks no patch is declared.

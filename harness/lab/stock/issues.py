@@ -16,9 +16,13 @@ from executorch_goldens.settings.exports import Settings
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
+from lab import corrections
 
 #: The number of a issue, or the name of a finding.
 Subject = TypeVar("Subject", int, str)
+
+#: What registers the patches of findings, beside a zoo.
+CORRECTIONS = corrections.__name__
 
 #: One seed for each order of issue #19045. ``--variations 0,1,2,3,4,5,6,7,8,9`` repeats what was measured for it.
 HASH_SEEDS = "0,4"
@@ -47,7 +51,7 @@ ISSUES = (
 )
 
 
-#: The cells that show a finding of docs/lab/findings, and the first release on which they show nothing else; by the
+#: The cells that show a finding of docs/findings, and the first release on which they show nothing else; by the
 #: name of the finding, which is that of its patch as well.
 CORRECTED = {
     "folded-scales": {Cell("tosa-int", "conv2d-depthwise-scaled"): "1.4.1"},

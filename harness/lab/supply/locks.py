@@ -40,7 +40,7 @@ HEADER = f"# Made by `{locking.UPDATE}`: docs/lab/supply-chain.md.\n"
 #: Packages that only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
 OF_TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
 #: Extras of pyproject.toml that have an environment of their own.
-ALONE = ("cluster", "review", "report", "explore", "docs")
+ALONE = ("cluster", "report", "explore", "docs")
 
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s)")
 #: Machines on which a Python has to have all wheels.
@@ -100,11 +100,13 @@ def wanted() -> dict[str, Wanted]:
     """Return the locks that there should be, by name; those of torch are parts of others."""
     matrix = releases.load()
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    own, extras = project["project"]["dependencies"], project["project"]["optional-dependencies"]
-    groups = project["dependency-groups"]
+    lab = tomllib.loads((REPOSITORY / "harness" / "lab" / "pyproject.toml").read_text(encoding="utf-8"))
+    own = project["project"]["dependencies"]
+    extras = project["project"]["optional-dependencies"] | lab["project"]["optional-dependencies"]
+    groups = project["dependency-groups"] | lab["dependency-groups"]
     default = matrix.release(matrix.default)
     numpy = f"numpy=={default.pins['numpy']}"
-    beside = [each for name in ("cluster", "review", "report", "branches") for each in extras[name]]
+    beside = [each for name in ("cluster", "report", "branches") for each in extras[name]]
     locks = {locking.BUILD: Wanted(tuple(project["build-system"]["requires"]))}
     for release in matrix.releases.values():
         locks[release.version] = Wanted((*release.requirements(), *own), torch=locking.torch_of(release))

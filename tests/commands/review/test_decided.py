@@ -22,8 +22,7 @@ def reader(
     proposed: Runner, review: Review, browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Reader]:
     """The report of results after a review that accepted one cause and rejected another."""
-    for name in ("grandalf", "markdown_it"):
-        pytest.importorskip(name)
+    pytest.importorskip("markdown_it")
     for target in ("tosa-fp", "tosa-int"):
         measured_before(proposed, f"{target}/gamma", 0.25)
     assert review("--accept", titled(proposed, "constants").name).code == 0

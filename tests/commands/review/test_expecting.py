@@ -25,7 +25,7 @@ def test_a_cause_that_makes_cells_fail_is_a_decision_and_is_listed_so(
 ) -> None:
     group = titled(proposed, "fails: ")
     assert (group.state, cells(group)) == (UNDECIDED, set(CELLS))
-    listed = review("--list").out
+    listed = review().out
     assert "  to decide: what accepts it names the option that it takes\n" in listed
     assert f"  accept: goldens review --accept {group.name} --expect\n" in listed
     assert "a FAILURE is recorded only if it is expected: in its @case, expects=" in listed
@@ -84,7 +84,9 @@ def test_expectations_of_goldens_that_are_there_are_written(
     assert stated.why.startswith("emit, ToOutVarPass: RuntimeError: Missing out variants")
 
 
-@pytest.mark.parametrize("words", [("--list", "--expect"), ("--expect", "--reason", "none")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("--show", "1f0c9a3e", "--expect"), ("--expect", "--reason", "none")], ids=" ".join
+)
 def test_it_goes_with_accepting_or_alone(review: Review, words: tuple[str, ...]) -> None:
     said = review(*words)
     assert said.code != 0

@@ -24,7 +24,9 @@ def pages(file: Path) -> list[str]:
 def test_accepting_a_cause_that_is_wrong_elsewhere_takes_the_second_word_on_its_page(
     proposed: Runner, tmp_path: Path
 ) -> None:
-    pytest.importorskip("grandalf", reason="no grandalf, which a report is made with: nox -s tests has it")
+    pytest.importorskip(
+        "markdown_it", reason="no markdown_it, which a report is made with: nox -s tests has it"
+    )
     made = tmp_path / "report.html"
     words = [f"--goldens={proposed.goldens}", str(proposed.folder / "sweeps"), "--html", str(made)]
     assert cli.main(["report", *words]) == cli.SAME

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from executorch_goldens import cli, releases
 from executorch_goldens.errors import UsageError
 from executorch_goldens.review.declaring import declare
-from executorch_goldens.settings import config
 from tests.commands.review.conftest import Review, edit, titled
 from tests.support.runner import Runner
 
@@ -25,11 +23,11 @@ def test_a_rejection_is_kept_and_shown_until_its_cause_is_accepted(proposed: Run
     # The next run proposes the same cause in other words and on fewer cells.
     edit(proposed, "tosa-int/alpha", reason="differs in something")
     shutil.rmtree(proposed.sweeps / "tosa-fp" / "alpha")
-    assert review("--list").out.count("  rejected: ask in the tracker\n") == 1
+    assert review().out.count("  rejected: ask in the tracker\n") == 1
     again = titled(proposed, "constants with different values")
     assert again.name != group.name
     assert review("--accept", again.name).code == cli.SAME
-    assert "ask in the tracker" not in review("--list").out
+    assert "ask in the tracker" not in review().out
 
 
 KNOWN = """\
@@ -39,8 +37,7 @@ KNOWN = """\
 "tosa-fp/a" = "corrupt: one" # by us
 "tosa-fp/c" = "crashed: three"
 
-[releases."1.0.0"]
-patches = []
+[releases."3.0.0".known] # None yet.
 """
 
 
@@ -79,21 +76,16 @@ def test_a_file_of_known_defects_that_cannot_be_edited_stays_and_the_lines_are_s
 ) -> None:
     file = tmp_path / "known.toml"
     file.write_text(text)
-    for place, why in ((file, f"{file} cannot be edited"), (None, "names no file")):
-        with pytest.raises(UsageError) as refused:
-            declare(place, {"1.0.0": {"tosa-fp/b": "corrupt: two"}})
-        assert why in str(refused.value)
-        assert '[releases."1.0.0".known]; "tosa-fp/b" = "corrupt: two"' in str(refused.value)
+    with pytest.raises(UsageError) as refused:
+        declare(file, {"1.0.0": {"tosa-fp/b": "corrupt: two"}})
+    assert f"{file} cannot be edited" in str(refused.value)
+    assert '[releases."1.0.0".known]; "tosa-fp/b" = "corrupt: two"' in str(refused.value)
     assert file.read_text() == text
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_cause_that_is_wrong_can_be_declared_as_known(
-    proposed: Runner, review: Review, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = proposed.folder / "known.toml"
-    repository = replace(config.load(), known_defects=file)
-    monkeypatch.setattr(config, "load", lambda *_: repository)
+def test_a_cause_that_is_wrong_can_be_declared_as_known(proposed: Runner, review: Review) -> None:
+    file = proposed.goldens / "known.toml"
     wrong_cells = titled(proposed, "corrupt: ")
     said = review("--reject", wrong_cells.name, "--reason", "a sign\n is lost", "--known")
     assert said.code == cli.SAME, said.err

@@ -10,10 +10,8 @@ from executorch_goldens import cli
 from executorch_goldens.commands.merge import parts_of, rows
 from executorch_goldens.goldens import golden
 from executorch_goldens.review.groups import PENDING
-from executorch_goldens.review.session import Session
 from executorch_goldens.review.summary import Summary
 from tests.commands.review.conftest import RUN, Artifacts, Review, cells, edit, found, titled
-from tests.commands.review.test_terminal import pressed
 from tests.support.making import renamed
 from tests.support.runner import Runner
 
@@ -42,7 +40,7 @@ def test_names_alone_are_one_cause_and_one_accept_whichever_pass_gave_them(
     assert names.title == f"names alone: 8 cells, as {NAMES}"
     assert names.head == f"names alone: 8 cells, as {NAMES}; 8 renamed"
     assert (names.state, names.wrong, dict(names.unlike)) == (PENDING, (), {})
-    listed = review("--list")
+    listed = review()
     assert names.head in listed.out
     said = review("--accept", names.name)
     assert said.code == cli.SAME, said.err
@@ -50,10 +48,9 @@ def test_names_alone_are_one_cause_and_one_accept_whichever_pass_gave_them(
     assert set(renaming(*RUN).verdicts().values()) == {"changed", "stable"}
 
 
-def test_names_alone_are_accepted_by_one_key(renaming: Runner) -> None:
-    session = Session([titled(renaming, "names alone")], {})
-    assert pressed(session, "ay")
-    assert len(session.decisions.accepted) == 8
+def test_names_alone_are_accepted_as_one_cause(renaming: Runner, review: Review) -> None:
+    accepted = review("--accept", titled(renaming, "names alone").name)
+    assert "names alone: 8 cells" in accepted.out
 
 
 def test_variations_that_differ_in_names_alone_are_no_such_cause(
@@ -98,8 +95,7 @@ def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_ap
 def test_merged_results_and_a_report_count_renames(
     renaming: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], allowed: bool, word: str
 ) -> None:
-    for name in ("grandalf", "markdown_it"):
-        pytest.importorskip(name)
+    pytest.importorskip("markdown_it")
     if allowed:
         text = renaming.results.read_text()
         lines = [

@@ -86,8 +86,8 @@ def test_proposals_of_shards_are_merged_with_their_results(
     parts = merging.find([proposed.folder / "sweeps"])
     (merged,) = merging.of_releases(parts, tmp_path / "merged")
     assert merged.wrong()
-    listed = review("--list")
-    assert review(f"--sweeps={tmp_path / 'merged'}", "--list") == listed
+    listed = review()
+    assert review(f"--sweeps={tmp_path / 'merged'}") == listed
     assert listed.code == cli.SAME
 
 
@@ -169,7 +169,7 @@ def test_a_new_program_without_delegates_is_called_so_where_its_target_makes_som
         proposal = replace(there, target=target, content=golden.digest(texts), folder=tmp_path / target)
         proposal.write(texts, None)
         titles.append([str(edit) for edit in seen(proposal, tmp_path).edits])
-    assert titles == [["NO DELEGATE; no golden yet"], ["no golden yet"]]
+    assert titles == [["NO DELEGATE; no golden"], ["no golden"]]
 
 
 def test_a_run_prints_the_message_of_the_cell_that_a_cause_makes_wrong(
@@ -189,7 +189,7 @@ def test_accepting_a_part_of_what_is_corrupt_elsewhere_takes_a_second_word(
     proposed: Runner, review: Review
 ) -> None:
     name = made_wrong(proposed, "tosa-fp/alpha").name
-    assert "the same cause makes 1 cell wrong: tosa-fp/alpha (corrupt)" in review("--list").out
+    assert "the same cause makes 1 cell wrong: tosa-fp/alpha (corrupt)" in review().out
     before = proposed.files()
     review("--accept", name).refused("nothing was recorded", "tosa-fp/alpha (corrupt)", ALTHOUGH)
     assert proposed.files() == before
@@ -208,7 +208,7 @@ def test_a_rejection_is_of_all_cells_of_a_cause_whatever_their_verdict(
     # By now another cell shows it, and the reason that is kept is enough.
     again = made_wrong(proposed, "tosa-int/alpha").name
     assert again != name
-    assert "rejected: a sign" in review("--list").out
+    assert "rejected: a sign" in review().out
     assert "2 corrupt, 2 changed: a sign" in review("--reject", again).out
 
 
@@ -228,7 +228,7 @@ def test_the_error_against_eager_is_shown_before_and_after_where_the_golden_has_
         "error 0.25 -> 0.999 of the tolerance"
     )
     assert "tosa-int/alpha" in {str(member.proposal.cell) for member in group.specimens}
-    assert f"cells: {proposed.release} tosa-int/alpha, " in review("--list").out
+    assert f"cells: {proposed.release} tosa-int/alpha, " in review().out
 
 
 def test_accepting_over_two_releases_writes_both(proposed: Runner, other: Runner, review: Review) -> None:
@@ -286,7 +286,7 @@ def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Ar
 def test_the_list_shows_each_cause_with_one_specimen_and_exits_with_0(
     proposed: Runner, review: Review
 ) -> None:
-    said = review("--list")
+    said = review()
     assert said.code == cli.SAME
     assert said.err == ""
     assert said.out.startswith("4 causes, 9 cells, worst first\n")
@@ -403,7 +403,7 @@ def test_a_proposal_made_otherwise_is_refused(
     for target in TARGETS:
         edit(proposed, f"{target}/alpha", **fields)
     review("--accept", name).refused("nothing was recorded", "/alpha", *facts)
-    listed = review("--list")
+    listed = review()
     assert listed.out.count("  out of date: run the cells again\n") == 1
     for fact in facts:
         assert fact in listed.out
@@ -441,7 +441,7 @@ def test_a_proposal_whose_golden_has_changed_is_refused(proposed: Runner, review
     other = {**one.texts(), golden.GRAPH: "another graph\n"}
     golden.write(golden.directory(proposed.root, one.cell), golden.sealed(golden.unsealed(other)))
     before = proposed.files()
-    review("--accept", group.name).refused("no group is called", group.name, "--list")
+    review("--accept", group.name).refused("no group is called", group.name)
     (outdated,) = (each for each in found(proposed).values() if each.state == "out of date")
     review("--accept", outdated.name).refused(
         str(one.cell), "was compared with a different golden than the one in", "run the cell again"
@@ -453,7 +453,7 @@ def test_a_damaged_golden_is_not_overwritten(proposed: Runner, review: Review) -
     group = titled(proposed, "constants with different values")
     (proposed.root / "tosa-fp" / "alpha" / "graph.txt").write_text("edited\n")
     before = proposed.files()
-    assert "is damaged or was edited by hand" in review("--list").out
+    assert "is damaged or was edited by hand" in review().out
     assert review("--accept", group.name).code == cli.ERROR
     assert proposed.files() == before
 
@@ -469,7 +469,7 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     golden.write(path, golden.sealed(golden.unsealed({**texts, golden.MANIFEST: more})))
     edit(proposed, "tosa-fp/alpha", replaces=golden.digest(golden.read(path) or {}))
     before = proposed.files()
-    listed = review("--list").out
+    listed = review().out
     assert "names 3 variations that agree, and this would name 2" in " ".join(listed.split())
     assert "out of date" not in listed
     standing = Standing(
@@ -479,7 +479,9 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     (partly,) = (each for each in grouped(every, proposed.goldens, standing) if "constants" in each.title)
     undecided = [member for member in partly.members if member.state == UNDECIDED]
     assert [str(member.proposal.cell) for member in undecided] == ["tosa-fp/alpha"]
-    with pytest.raises(UsageError, match=r"tosa-fp/alpha .* --variations full, or pass --fewer-variations"):
+    with pytest.raises(
+        UsageError, match=r"tosa-fp/alpha .* --variations full, or let goldens review accept it with"
+    ):
         record(undecided, proposed.sweeps.parent, proposed.goldens, standing)
     assert proposed.files() == before
     groups = grouped(every, proposed.goldens, replace(standing, fewer=True))
@@ -519,22 +521,40 @@ def test_accepting_is_refused_where_ci_is_set(
     monkeypatch.setenv("CI", "true")
     review("--accept", titled(proposed, "fails: ").name).refused("review --accept", "CI is set")
     assert proposed.files() == before
-    assert review("--list").code == cli.SAME
+    assert review().code == cli.SAME
+
+
+def test_a_group_is_shown_with_every_cell_the_largest_growth_of_the_error_first(
+    review: Review, proposed: Runner
+) -> None:
+    measured = {"error": 0.125, "tolerance": 0.25, "used": 0.5, "sqnr": 41.0}
+    edit(proposed, "tosa-int/alpha", accuracy=measured)
+    group = titled(proposed, "constants with different values")
+    head, *lines = review("--show", group.name).out.splitlines()
+    assert head.split("  ")[0] == "cell"
+    assert [line.split()[1] for line in lines[: len(TARGETS)]] == [
+        "tosa-int/alpha",
+        *(f"{target}/alpha" for target in TARGETS if target != "tosa-int"),
+    ]
+    assert "-> 0.5" in lines[0]
+    assert "? -> 41.0" in lines[0]
+    for target in TARGETS:
+        shown = lines.index(f"{proposed.release} {target}/alpha:")
+        assert lines[shown + 1].startswith("  ")
 
 
 # Nothing to do
 
 
-@pytest.mark.parametrize("words", [["--list"], []])
 def test_nothing_to_review_is_a_sentence_and_no_error(
-    review: Review, proposed: Runner, tmp_path: Path, words: list[str]
+    review: Review, proposed: Runner, tmp_path: Path
 ) -> None:
-    nothing = review(*words, "--sweeps", str(tmp_path))
+    nothing = review("--sweeps", str(tmp_path))
     assert nothing.code == cli.SAME
     assert nothing.out == f"nothing to review: no results under {tmp_path}; goldens run makes some\n"
     (tmp_path / proposed.release).mkdir()
     shutil.copy(proposed.sweeps / results.FILE, tmp_path / proposed.release)
-    green = review(*words, "--sweeps", str(tmp_path))
+    green = review("--sweeps", str(tmp_path))
     assert green.code == cli.SAME
     assert green.out == f"nothing to review: no cell under {tmp_path} proposes a change\n"
 
@@ -545,16 +565,14 @@ def test_nothing_to_review_is_a_sentence_and_no_error(
 @pytest.mark.parametrize(
     ("words", "facts"),
     [
-        (["--accept", "01234567"], ["'01234567'", "--list"]),
-        (["--reject", "01234567", "--reason", "no"], ["'01234567'", "--list"]),
+        (["--accept", "01234567"], ["'01234567'", "goldens review shows the names"]),
+        (["--show", "01234567"], ["'01234567'", "goldens review shows the names"]),
+        (["--reject", "01234567", "--reason", "no"], ["'01234567'", "goldens review shows the names"]),
         (["--reject", "01234567"], ["--reason TEXT"]),
         (["--reject", "01234567", "--reason", " "], ["--reason TEXT"]),
-        (["--list", "--reason", "no"], ["--reason goes with --accept with --expect and --reject"]),
-        (["--list", "--known"], ["--known goes with --reject"]),
-        (
-            ["--list", "--sweeps", "no-such-folder"],
-            ["no cell proposes anything", "no-such-folder", "goldens run"],
-        ),
+        (["--reason", "no"], ["--reason goes with --accept with --expect and --reject"]),
+        (["--known"], ["--known goes with --reject"]),
+        (["--sweeps", "no-such-folder"], ["no cell proposes anything", "no-such-folder", "goldens run"]),
     ],
     ids=" ".join,
 )
@@ -576,7 +594,7 @@ def test_a_damaged_proposal_is_one_clear_error(
 ) -> None:
     path = path_of(proposed, "tosa-fp/alpha")
     path.write_text(text)
-    review("--list").refused(str(path), "Run its cell again", *facts)
+    review().refused(str(path), "Run its cell again", *facts)
 
 
 def test_a_golden_to_be_that_is_not_what_was_proposed_is_one_clear_error(
@@ -586,25 +604,25 @@ def test_a_golden_to_be_that_is_not_what_was_proposed_is_one_clear_error(
     texts = golden.read(one)
     assert texts is not None
     golden.write(one, golden.sealed({**golden.unsealed(texts), "graph.txt": "another\n"}))
-    review("--list").refused(str(one), "does not have the digest in", "Run its cell again")
+    review().refused(str(one), "does not have the digest in", "Run its cell again")
     shutil.rmtree(one)
-    review("--list").refused(str(one), "does not have the digest in")
+    review().refused(str(one), "does not have the digest in")
 
 
 def test_a_proposal_in_the_folder_of_another_cell_or_release_is_one_clear_error(
     proposed: Runner, review: Review
 ) -> None:
     edit(proposed, "tosa-fp/alpha", release="1.1.0")
-    review("--list").refused("is of ExecuTorch 1.1.0")
+    review().refused("is of ExecuTorch 1.1.0")
     edit(proposed, "tosa-fp/alpha", release=proposed.release, case="../../elsewhere")
-    review("--list").refused("../../elsewhere", "cannot be the name")
+    review().refused("../../elsewhere", "cannot be the name")
     edit(proposed, "tosa-fp/alpha", case="beta")
-    review("--list").refused("tosa-fp/beta", "another cell")
+    review().refused("tosa-fp/beta", "another cell")
 
 
 def test_damaged_rejections_are_one_clear_error(proposed: Runner, review: Review) -> None:
     (proposed.sweeps.parent / "rejected.json").write_text("{}")
-    review("--list").refused("rejected.json", "is damaged", "delete it")
+    review().refused("rejected.json", "is damaged", "delete it")
 
 
 # The commit

@@ -31,8 +31,8 @@ from executorch_goldens.patches import guard, shortcuts
 
 RELEASE = version("executorch").partition("+")[0]
 
-#: The scripts of docs/lab/findings.
-FINDINGS = Path(__file__).parents[3] / "docs" / "lab" / "findings"
+#: The scripts of harness/lab/docs/findings.
+FINDINGS = Path(__file__).parents[3] / "harness" / "lab" / "docs" / "findings"
 
 
 def sha256(data: bytes) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, ERROR, main
 from executorch_goldens.compare.differences import differences
@@ -298,21 +297,13 @@ def test_a_failure_that_another_sample_shows_is_no_change() -> None:
     assert list(differences(old, Reading("imprecise: may move the state (drawn) by 0.11")))
 
 
-def test_known_defects_of_the_matrix_count_as_failures() -> None:
-    defects = releases.load().releases["1.4.1"].known
+def test_known_defects_count_as_failures() -> None:
+    defects = known.read(GOLDENS)["1.4.1"]
     assert read(GOLDENS / "1.4.1", defects, "tosa-fp/identity-permute") == {
         Cell("tosa-fp", "identity-permute"): Reading(
             "corrupt: the delegate declares its input as an output that no operator writes (#22436)"
         )
     }
-
-
-def test_defects_of_the_repository_s_zoo_say_nothing_of_a_guest_zoo_that_has_none() -> None:
-    guests = GOLDENS / "guests" / "xnnpack-ops"
-    assert not (guests / "1.3.1" / known.FILE).exists()
-    found = Drift.between(guests, "1.3.1", "1.4.1").entries
-    assert found
-    assert {cell.target for entry in found for cell in entry.cells} <= {"xnnpack-fp32", "xnnpack-int8"}
 
 
 @pytest.mark.slow

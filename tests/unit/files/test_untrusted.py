@@ -1,4 +1,4 @@
-"""Untrusted files run no code, write nowhere else, exhaust no memory and move no cursor: docs/lab/supply-chain.md."""
+"""Untrusted files run no code, write nowhere else, exhaust no memory and move no cursor: the lab's page on this."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Cell
+from executorch_goldens.commands import merge
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens import golden, roots, table
+from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
@@ -29,7 +30,6 @@ from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.summary import Summary
-from executorch_goldens.running import messages
 from executorch_goldens.store import store as storage
 from executorch_goldens.store.store import Store, StoreError
 from tests import DATA, GOLDENS
@@ -37,7 +37,7 @@ from tests import DATA, GOLDENS
 RESULTS = DATA / "report_results" / "stock"
 GOLDEN = GOLDENS / "1.4.1" / "tosa-fp" / "linear"
 #: A key of the store.
-KEY = "0" * 64
+KEY = f"exports/{'0' * 64}/{'0' * 64}"
 
 NAMES = (
     *(
@@ -118,17 +118,6 @@ def test_no_reader_takes_a_name_that_leaves_its_folder(name: str, shard: Path, r
             Provenance.read(shard)
     with pytest.raises(GoldenError, match="cannot be the name"):
         golden.directory(recorded, Cell("tosa-fp", name))
-    path = recorded / f"tosa-fp{table.SUFFIX}"
-    path.write_text(f"case {name}\nmanifest.txt\n  format: 2\n")
-    with pytest.raises(GoldenError, match="cannot be the name"):
-        list(golden.recorded(recorded))
-
-
-def test_a_file_of_a_table_s_golden_has_a_name(recorded: Path) -> None:
-    path = recorded / f"tosa-fp{table.SUFFIX}"
-    path.write_text("case abs\nmanifest.txt\n  format: 2\n../../x\n  y\n")
-    with pytest.raises(GoldenError, match="cannot be the name"):
-        golden.read(recorded / "tosa-fp" / "abs")
 
 
 def test_a_proposal_is_of_a_release_and_a_cell(shard: Path) -> None:
@@ -137,10 +126,9 @@ def test_a_proposal_is_of_a_release_and_a_cell(shard: Path) -> None:
         Proposal.read(file)
 
 
-def test_a_key_of_the_store_is_a_digest(tmp_path: Path) -> None:
+def test_a_key_of_the_store_is_of_digests(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    store.open()
-    for act in (store.holds, store.get, store.content, lambda key: store.add(key, b"x")):
+    for act in (store.facts, store.content, store.answers, lambda key: store.add(key, b"x")):
         with pytest.raises(StoreError, match="which is no key"):
             act("../../../outside")
     assert not (tmp_path / "outside").exists()
@@ -218,19 +206,14 @@ def test_json_nests_so_deep_and_no_deeper(text: str) -> None:
     untrusted.json_of("[" * 64 + "]" * 64)
 
 
-def entry(content: bytes) -> bytes:
-    return storage._head(KEY, content) + content
-
-
-def test_an_entry_that_unpacks_to_more_than_an_entry_is_refused(
+def test_an_entry_that_unpacks_to_more_than_an_entry_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "LARGEST", 1 << 20)
     store = Store(tmp_path / "store")
-    store.open()
-    store.add(KEY, entry(zlib.compress(bytes(1 << 24))))
-    with pytest.raises(StoreError, match="has more than 1,048,576 bytes"):
-        store.get(KEY)
+    store.add(KEY, storage.signed(KEY, zlib.compress(bytes(1 << 24))))
+    assert store.get(KEY, Cell("tosa-fp", "linear"), "seed0-heap0") is None
+    assert store.damaged == [KEY]
 
 
 def archive(folder: Path, *members: tuple[str, bytes]) -> Path:
@@ -287,16 +270,14 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
     ran = tmp_path / "ran"
     bomb = pickle.dumps(Bomb(ran))
     store = Store(tmp_path / "store")
-    store.open()
-    store.add(KEY, entry(zlib.compress(bomb)))
-    store.add("1" * 64, bomb)
+    store.add(KEY, storage.signed(KEY, zlib.compress(bomb)))
+    store.add(f"facts/{'1' * 64}", bomb)
     cell = archive(tmp_path / "cell", ("0.actual.npy", array((1,), bomb, "|O")))
     for file in (shard / "run.json", shard / results.FILE, recorded / "tosa-fp" / "linear" / golden.MANIFEST):
         file.write_bytes(bomb)
     place = shard / "tosa-fp" / "two-delegates"
     (place / "proposal.json").write_bytes(bomb)
     for read in (
-        lambda: store.get(KEY),
         lambda: Evidence.read(cell),
         lambda: Provenance.read(shard),
         lambda: results.read(shard / results.FILE),
@@ -305,7 +286,8 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
     ):
         with pytest.raises(HarnessError):
             read()
-    assert store.get("1" * 64) is None
+    assert store.get(KEY, Cell("tosa-fp", "linear"), "seed0-heap0") is None
+    assert store.facts(f"facts/{'1' * 64}") is None
     assert not ran.exists()
 
 
@@ -326,7 +308,7 @@ def test_a_command_shows_what_a_terminal_would_obey_as_text(
     for text in texts:
         text.write_text(f"{text.name} {HOSTILE[:-1]}\n")
     for command in (
-        ["review", "--list", *words],
+        ["review", *words],
         ["merge", "--markdown", str(run)],
         ["show", f"no{HOSTILE[:-1]}"],
         ["diff", *map(str, texts)],
@@ -344,8 +326,8 @@ def test_a_failing_cell_gives_a_job_no_command() -> None:
 
 
 def test_the_summary_of_a_job_has_no_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(messages.STEP_SUMMARY, str(tmp_path / "summary"))
-    messages.step_summary("t", ["corrupt"], ["corrupt: a: <img src=x> [x](http://y) @z `a`\n# b | c"])
+    monkeypatch.setenv(merge.STEP_SUMMARY, str(tmp_path / "summary"))
+    merge.step_summary("t", ["corrupt"], ["corrupt: a: <img src=x> [x](http://y) @z `a`\n# b | c"])
     (line,) = (line for line in (tmp_path / "summary").read_text().splitlines() if line.startswith("-"))
     for markup in ("<img", "http://", "@z", " `a`", " | c", "[x]"):
         assert markup not in line, line

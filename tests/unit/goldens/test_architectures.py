@@ -10,7 +10,6 @@ import pytest
 from executorch_goldens.artifact import STAGE, Lowered, PassRun
 from executorch_goldens.decode import decode
 from executorch_goldens.goldens import equality, golden, rendering
-from executorch_goldens.goldens.compact import compact
 from executorch_goldens.goldens.rendering import MadeWith
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.releases import load
@@ -58,7 +57,6 @@ def test_the_order_of_an_attributes_vectors_is_no_change_on_another_architecture
     assert said(HERE, golden.DIGESTS) is None
     assert said(THERE, golden.DIGESTS) == "aarch64"
     assert equality.equal(HERE, THERE)
-    assert equality.equal(compact(HERE), compact(THERE))
     assert equality.equal(lacking(HERE), THERE)
 
 
@@ -66,7 +64,6 @@ def test_bytes_are_compared_on_one_architecture() -> None:
     for architecture in (golden.FIRST, "aarch64"):
         one, other = (rendered(made, architecture) for made in (lowered(), lowered(OTHER)))
         assert not equality.equal(one, other)
-        assert not equality.equal(compact(one), compact(other))
         assert not equality.equal(lacking(one), lacking(other))
 
 
@@ -106,7 +103,6 @@ def test_every_other_change_is_one_on_another_architecture(change: object) -> No
     assert callable(change)
     made = rendered(change(), "aarch64")
     assert not equality.equal(HERE, made)
-    assert not equality.equal(compact(HERE), compact(made))
 
 
 def test_confirming_on_another_architecture_adds_its_digests_and_then_bytes_are_compared_there() -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.drift import Drift
-from executorch_goldens.goldens import equality, golden, rendering
-from executorch_goldens.goldens.compact import compact
+from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.quantities import directions, measured, over
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging import verdict
@@ -48,12 +47,6 @@ def test_what_is_measured_is_what_the_artifact_has(texts: dict[str, str], artifa
     assert found["memory"] > 0
 
 
-def test_a_compact_golden_has_the_same_quantities(texts: dict[str, str]) -> None:
-    several = planned(texts, 64, 0, 8)
-    assert measured(reading(compact(several))) == measured(reading(several))
-    assert reading(compact(several)).memory == (64, 0, 8)
-
-
 def stored_twice(texts: Mapping[str, str]) -> dict[str, str]:
     """Return a golden whose program keeps its first named data under a second key as well."""
     begins = texts["pte.txt"].index('data "named_data ')
@@ -69,7 +62,6 @@ def test_constants_that_are_stored_twice_are_counted(texts: dict[str, str]) -> N
     assert measured(reading(twice))["duplicated"] in (4 * 12, 4 * 3)
     (line,) = (line for line in directions(reading(texts), reading(twice)) if "more than once" in line)
     assert re.fullmatch(r"worse: 0 -> \d+ bytes of constants that are stored more than once", line)
-    assert measured(reading(compact(twice)))["duplicated"] == measured(reading(twice))["duplicated"]
 
 
 @pytest.mark.parametrize(
@@ -86,20 +78,6 @@ def test_named_data_was_stored_twice_up_to_a_release(version: str, cells: int) -
                 assert texts is not None
                 found[f"{target}/{place.parent.name}"] = measured(reading(texts))["duplicated"]
     assert len([cell for cell, twice in found.items() if twice]) == cells
-
-
-def test_a_compact_golden_without_duplicated_bytes_has_not_recorded_them_yet(texts: dict[str, str]) -> None:
-    made = compact(stored_twice(texts))
-    counts = "".join(
-        line for line in made[golden.COUNTED].splitlines(keepends=True) if not line.startswith("duplicated")
-    )
-    before = golden.sealed(golden.unsealed({**made, golden.COUNTED: counts}))
-    assert "duplicated" not in measured(reading(before))
-    assert equality.equal(before, made)
-    assert equality.missing(before, made)
-    assert equality.confirmed(before, made) == made
-    assert not list(directions(reading(before), reading(made)))
-    assert not equality.equal(compact(texts), made)
 
 
 def accurate(texts: Mapping[str, str], *accuracies: str) -> dict[str, str]:

@@ -79,7 +79,7 @@ def new(result: Lowered | Failure, cell: Cell = CELL) -> Verdict:
 
 def test_a_new_failure_leads_with_it_and_shows_its_facts() -> None:
     found = new(failure("no such thing", "export"))
-    assert found.reason == "FAILURE: export, SomePass: ValueError: no such thing; has no golden yet"
+    assert found.reason == "FAILURE: export, SomePass: ValueError: no such thing; has no golden"
     assert {"stage: export", "message: no such thing"} <= set(found.detail)
     assert found.detail[-1] == "recording it accepts that it fails"
     assert verdict.kind_of_new(found.name, found.reason) == "FAILURE"
@@ -90,7 +90,7 @@ def test_a_new_program_that_delegates_nothing_leads_with_it() -> None:
     found = new(lowered())
     assert found.reason.startswith("NO DELEGATE: ")
     assert "operators outside" in found.reason
-    assert found.reason.endswith("; has no golden yet")
+    assert found.reason.endswith("; has no golden")
     assert verdict.kind_of_new(found.name, found.reason) == "NO DELEGATE"
 
 
@@ -107,7 +107,7 @@ def test_a_new_program_without_delegates_leads_with_its_operators_where_its_targ
 def test_a_new_program_leads_with_what_it_is_made_of() -> None:
     found = new(replace(lowered(GRAPH, tosa(WRONG_CAT)), not_run="no kernel for it"))
     assert re.match(r"1 delegate with \d+ operators?, \d+ operators? outside", found.reason)
-    assert found.reason.endswith("; has no golden yet; not judged, not run: no kernel for it")
+    assert found.reason.endswith("; has no golden; not judged, not run: no kernel for it")
     assert verdict.kind_of_new(found.name, found.reason) == ""
     assert not found.detail
 
@@ -116,7 +116,7 @@ def test_a_new_quantized_program_says_how_far_it_is_above_the_noise_of_quantizat
     wanted, given = np.float32([1.0, -1.0]), np.float32([1.01, -1.01])
     sample = Sample("example", (Tensor.of(given),), (Tensor.of(given),), floats=(Tensor.of(wanted),))
     found = new(replace(lowered(GRAPH, tosa(WRONG_CAT)), samples=(sample,)))
-    assert re.search(r" operators? outside.*, SQNR 40\.0 dB; has no golden yet$", found.reason)
+    assert re.search(r" operators? outside.*, SQNR 40\.0 dB; has no golden$", found.reason)
 
 
 def test_only_what_was_recorded_or_stable_is_accepted() -> None:

@@ -51,11 +51,11 @@ def test_equal_runs_part_nowhere() -> None:
     ("runs", "name", "said"),
     [
         ([FOLD, replace(FUSE, fingerprint="c"), PTE], "Fuse", "Fuse (arm backend)"),
-        ([FOLD, replace(IDLE, changed=True), FUSE, PTE], "Decompose", "which changed nothing when"),
+        ([FOLD, replace(IDLE, changed=True), FUSE, PTE], "Decompose", "which changed nothing in the golden"),
         ([FOLD, replace(FUSE, changed=False), PTE], "Fuse", "which no longer changes the graph"),
         ([FOLD, PTE], "Fuse", "which no longer runs"),
         ([FOLD, FUSE, replace(PTE, fingerprint="q")], "pte", "pte (stage)"),
-        ([FOLD, FUSE, PTE, FUSE], "Fuse", "which changed nothing when"),
+        ([FOLD, FUSE, PTE, FUSE], "Fuse", "which changed nothing in the golden"),
         ([], "Fold", "which no longer runs"),
     ],
     ids=[
@@ -165,4 +165,4 @@ def test_a_comparison_of_toolchains_speaks_of_its_base() -> None:
     assert found.line.startswith("first pass whose result differs from the base's: Fuse")
     added = divergence_from_golden([PTE], [replace(IDLE, changed=True), PTE], labels=OF_TOOLCHAINS)
     assert added is not None
-    assert added.line.endswith(", which changed nothing on the base")
+    assert added.line.endswith(", which changed nothing in the base")

@@ -9,7 +9,6 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import FILE, ExpectationError, Expectations, Expected
 from executorch_goldens.registry import RELEASE
@@ -32,8 +31,8 @@ def of_file(*stated: Expected, release: str = "1.5.1", **fields: object) -> Expe
 @pytest.mark.parametrize(
     ("texts", "kind"), [(FAILS, "FAILURE"), (NOTHING, "NO DELEGATE"), (DELEGATES, "")], ids=str
 )
-def test_a_golden_is_a_decision_whole_or_compact(texts: golden.Texts, kind: str) -> None:
-    assert expectations.kind(texts) == expectations.kind(compact(texts)) == kind
+def test_a_golden_is_a_decision(texts: golden.Texts, kind: str) -> None:
+    assert expectations.kind(texts) == kind
 
 
 @pytest.mark.parametrize(("texts", "what"), [(FAILS, "FAILURE"), (NOTHING, "NO DELEGATE")], ids=str)
@@ -45,7 +44,7 @@ def test_what_nothing_expects_is_refused_with_the_lines_to_write(texts: golden.T
     assert "goldens review --accept GROUP --expect" in missing
     recorded = of_file().missing(CELL, texts, recorded=True)
     assert recorded.endswith(" (goldens review --expect --goldens=goldens writes it)")
-    of_test = of_file(cases=False, proposes=False).missing(CELL, texts)
+    of_test = of_file(of_zoo=False).missing(CELL, texts)
     assert "@case" not in of_test
     assert "goldens review" not in of_test
 
@@ -152,27 +151,13 @@ def test_the_file_is_brought_up_to_date_with_the_goldens_and_keeps_what_people_w
     assert (tmp_path / FILE).read_bytes() == before
 
 
-def test_goldens_of_a_compact_root_are_expected_by_cause(tmp_path: Path) -> None:
-    (tmp_path / "zoo.txt").write_text("format: 2\nmodels: some\nform: compact\n")
-    for case in ("gate", "switch", "choice"):
-        recorded(tmp_path, Cell("tosa-int", case), compact(FAILS), "1.5.1")
-        recorded(tmp_path, Cell("tosa-int", f"{case}-sum"), compact(NOTHING), "1.5.1")
-    assert expecting.update(tmp_path).stated == (
-        Expected("FAILURE", ("1.5.1",), ("tosa-int/*",), CAUSE),
-        Expected("NO DELEGATE", ("1.5.1",), ("tosa-int/*",)),
-    )
-
-
 def test_a_root_without_decisions_has_no_file(tmp_path: Path) -> None:
     recorded(tmp_path, CELL, DELEGATES, "1.5.1")
     expecting.update(tmp_path)
     assert not (tmp_path / FILE).exists()
 
 
-ROOTS = [path.parent.relative_to(REPOSITORY) for path in sorted((REPOSITORY / "goldens").rglob("zoo.txt"))]
-
-
-@pytest.mark.parametrize("root", ROOTS, ids=str)
+@pytest.mark.parametrize("root", [Path("goldens"), Path("goldens/situations")], ids=str)
 def test_every_golden_that_is_a_decision_is_expected_and_no_other(root: Path) -> None:
     stated = expectations.read(REPOSITORY / root)
     found = 0

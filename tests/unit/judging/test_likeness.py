@@ -9,7 +9,6 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.compact import compact
 from executorch_goldens.judging.likeness import DIFFERENT, RENAMED, REORDERED, SAME, likeness, renames
 from executorch_goldens.structure import outline, renamed_nodes
 from tests import DATA, GOLDENS
@@ -71,16 +70,6 @@ def test_failures_are_the_same_or_different() -> None:
     assert likeness(one, other) == DIFFERENT
     assert likeness(CONDITION, other) == DIFFERENT
     assert likeness(other, CONDITION) == DIFFERENT
-
-
-def test_compact_goldens_are_the_same_or_different() -> None:
-    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="product")
-    assert likeness(COUNTER, now) == RENAMED
-    assert likeness(compact(COUNTER), compact(COUNTER)) == SAME
-    assert likeness(compact(COUNTER), compact(now)) == DIFFERENT
-    graph = {**COUNTER, "graph.txt": COUNTER["graph.txt"].replace("%executorch_call_delegate", "%call")}
-    assert likeness(COUNTER, graph) == RENAMED
-    assert likeness(compact(COUNTER), compact(graph)) == DIFFERENT
 
 
 # Renamed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import shutil
 import weakref
 from collections.abc import Iterator
@@ -11,8 +12,6 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
@@ -24,14 +23,9 @@ from executorch_goldens.structure.graphs import paired
 from executorch_goldens.structure.outline import LONGEST
 from tests import DATA, REPOSITORY
 
-graphs, document, drawing, cell = (
-    pytest.importorskip(
-        name, reason="no grandalf or markdown_it, which a report is made with: nox -s tests has it"
-    )
-    for name in (
-        "grandalf.graphs",
-        *(f"executorch_goldens.report.{part}" for part in ("document", "drawing", "cell")),
-    )
+pytest.importorskip("markdown_it", reason="no markdown_it, which a report is made with: nox -s tests has it")
+document, cell = (
+    importlib.import_module(f"executorch_goldens.report.{part}") for part in ("document", "cell")
 )
 
 STOCK = DATA / "report_results" / "stock"
@@ -122,19 +116,6 @@ def test_operators_that_both_artifacts_have_are_those_that_are_found_by_matching
             assert list(operators.rows(pair)) == listing.rows
             assert pair.names == listing.names
             assert listing.renamed == 0
-
-
-@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)).filter(lambda pair: pair[0] != pair[1])))
-def test_parts_of_a_drawing_are_those_of_grandalf(pairs: list[tuple[int, int]]) -> None:
-    found = []
-    for make in (lambda nodes, links: graphs.Graph(nodes, links).C, drawing._connected):
-        nodes = [drawing._Node(number, drawing.Box(str(number), "operator", "")) for number in range(12)]
-        links = [
-            drawing._Link(number, nodes[one], nodes[other])
-            for number, (one, other) in enumerate(dict.fromkeys(pairs))
-        ]
-        found.append([([*map(hash, part.sV)], [*map(hash, part.sE)]) for part in make(nodes, links)])
-    assert found[0] == found[1]
 
 
 def test_the_outline_of_a_text_is_held_unless_it_is_long() -> None:

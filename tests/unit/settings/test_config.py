@@ -14,13 +14,13 @@ import pytest
 
 from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
+from executorch_goldens.judging import known
 from executorch_goldens.running import options
 from executorch_goldens.running.selection import require_supported, require_targets
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config, ConfigError
 from executorch_goldens.settings.exports import default_interpreter, worker_environment
 from executorch_goldens.toolchains import toolchain
-from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.workers.worker import with_harness
 from tests import REPOSITORY
 from tests.support.runner import options_of
@@ -38,7 +38,6 @@ WHOLE = """
     export-timeout = 60
     sweeps = "out/sweeps"
     tolerances = { tosa-int = 0.01 }
-    known-defects = "known.toml"
     budgets = { "tosa-*/unet" = { memory = 8000, outside = 0 } }
 
     [tool.goldens.environment]
@@ -74,7 +73,6 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> N
         export_timeout=60.0,
         sweeps=root / "out" / "sweeps",
         tolerances={"tosa-int": 0.01},
-        known_defects=root / "known.toml",
         budgets={"tosa-*/unet": {"memory": 8000, "outside": 0}},
     )
     fields = {name.replace("_", "-") for name in config.Config.__dataclass_fields__}
@@ -182,9 +180,9 @@ def test_an_unknown_key_or_a_wrong_type_names_file_key_and_the_known_keys(
     root = write(f"[tool.goldens]\n{line}\n")
     with pytest.raises(ConfigError) as raised:
         config.load(root)
-    assert str(raised.value).startswith(f"{root / 'pyproject.toml'}: [tool.goldens] {key}: ")
-    for known in config.KEYS:
-        assert known in str(raised.value)
+    assert str(raised.value).startswith(f"{root / 'pyproject.toml'}: [tool.goldens] {key}")
+    for name in config.KEYS:
+        assert name in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["[tool.goldens", "tool = 1", "[tool]\ngoldens = 3\n"])
@@ -208,21 +206,16 @@ def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_name
         require_targets(["tosa-int", "tosa-in"], "[tool.goldens] tolerances")
 
 
-def test_known_defects_are_those_that_the_repository_states_and_not_this_projects(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed = Installed.probe(default_interpreter())
-    version = find_release(installed, None).version
-    monkeypatch.chdir(REPOSITORY)
-    assert find_release(installed, None).known == releases.load().release(version).known != {}
-    monkeypatch.chdir(write('[tool.goldens]\nmodels = ["models"]\n'))
-    assert find_release(installed, None).known == {}
-    root = write('[tool.goldens]\nmodels = ["models"]\nknown-defects = "known.toml"\n')
-    (root / "known.toml").write_text(f'[releases."{version}".known]\n"tosa-fp/a" = "corrupt: an issue"\n')
-    assert find_release(installed, None).known == {"tosa-fp/a": releases.KnownDefect("corrupt", "an issue")}
-    (root / "known.toml").write_text("known = 3\n")
+def test_known_defects_are_those_of_the_root_of_the_goldens(tmp_path: Path) -> None:
+    release = releases.load().release("1.4.1")
+    assert release.known == known.in_root(release, tmp_path).known == {}
+    (tmp_path / known.FILE).write_text('[releases."1.4.1".known]\n"tosa-fp/a" = "corrupt: an issue"\n')
+    found = known.in_root(release, tmp_path)
+    assert found.known == {"tosa-fp/a": releases.KnownDefect("corrupt", "an issue")}
+    assert found.known_in == str(tmp_path / known.FILE)
+    (tmp_path / known.FILE).write_text("known = 3\n")
     with pytest.raises(UsageError, match=r"known\.toml: expected tables \[releases"):
-        find_release(installed, None)
+        known.in_root(release, tmp_path)
 
 
 # A repository of someone else's
@@ -297,12 +290,6 @@ def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_p
 
 
 # The options of a run
-
-
-def test_the_first_help_of_a_run_has_at_most_twenty_options() -> None:
-    first = [each.name for each in options.DECLARED.values() if each.first]
-    # --plan and --snapshot-update are beside them.
-    assert len(first) + 2 <= 20
 
 
 def test_every_key_of_the_repository_that_an_option_goes_over_is_one() -> None:

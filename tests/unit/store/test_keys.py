@@ -1,23 +1,22 @@
-"""Requests of exports: a changed ingredient changes the request. The environment is a real, empty one."""
+"""Requests of exports: a changed ingredient changes the request."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.settings.exports import ROOT, Machine, Settings, worker_environment
-from executorch_goldens.store import environment, keys
-from executorch_goldens.store.environment import Environment, Ingredients
+from executorch_goldens.settings.exports import ROOT, Machine, Settings
+from executorch_goldens.store import keys
 from executorch_goldens.store.facts import Digests
-from executorch_goldens.store.keys import different, request
+from executorch_goldens.store.keys import Ingredients, request
 from executorch_goldens.variations import Variation
+from executorch_goldens_plugins.cluster.exporter import different
 
 FIRST = Cell("tosa-fp", "first")
 PLAIN = Variation(0, 0)
@@ -25,62 +24,55 @@ PLAIN = Variation(0, 0)
 
 @dataclass
 class House:
-    """Settings of a sweep, and an environment that exports."""
+    """Settings of a sweep, in an environment of another folder."""
 
-    python: Path
     settings: Settings
-    variables: dict[str, str] = field(default_factory=dict)
+    patch: pytest.MonkeyPatch
 
-    def request(self, cell: Cell = FIRST, variation: Variation = PLAIN, **changed: object) -> Ingredients:
-        settings = replace(self.settings, **{name: changed[name] for name in changed if name != "further"})  # type: ignore[arg-type]
-        variables = worker_environment(self.python, 0, settings.machine) | self.variables
-        further = changed.get("further", ())
-        assert isinstance(further, tuple)
-        return request(settings, Environment.of(self.python, variables), cell, variation, further)
-
-
-@pytest.fixture(scope="module")
-def empty_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of an environment with nothing in it."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    return folder / "bin" / "python"
+    def request(self, cell: Cell = FIRST, variation: Variation = PLAIN, **changed: Any) -> Ingredients:
+        further = changed.pop("further", ())
+        return request(replace(self.settings, **changed), (cell, variation, further))
 
 
 @pytest.fixture
-def house(empty_python: Path, tmp_path: Path) -> House:
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    python = tmp_path / "bin" / "python"
     return House(
-        empty_python,
-        Settings(empty_python, ("zoo",), ("partition-order",), 2, 60.0, machine=Machine(paths=(tmp_path,))),
+        Settings(python, ("zoo",), ("partition-order",), 2, 60.0, machine=Machine(paths=(tmp_path,))),
+        monkeypatch,
     )
 
 
-def test_nothing_changes_a_request_that_it_should_not(house: House) -> None:
+def test_nothing_changes_a_request_that_it_should_not(house: House, tmp_path: Path) -> None:
+    house.patch.setenv("PYTHONPATH", "")
     before = house.request()
-    house.variables["EXECUTORCH_GOLDENS_CALLED_AS"] = "nox"
+    house.patch.setenv("EXECUTORCH_GOLDENS_CALLED_AS", "nox")
+    house.patch.setenv("PYTHONPATH", str(ROOT))
     assert house.request() == before
-    assert house.request(jobs=1, limit=5.0) == before
+    assert house.request(jobs=1, limit=5.0, interpreter=tmp_path / "elsewhere" / "bin" / "python") == before
 
 
 Change = Callable[[House], Mapping[str, object]]
 
 
-def elsewhere(house: House) -> Mapping[str, object]:
-    house.variables["PYTHONPATH"] = os.pathsep.join(["/somewhere/else", str(ROOT)])
+def variable(name: str, value: str) -> Change:
+    return lambda house: house.patch.setenv(name, value) or {}
+
+
+def released(house: House) -> Mapping[str, object]:
+    packages = house.settings.interpreter.parent.parent / "lib" / "python3.11" / "site-packages"
+    (packages / "executorch-1.5.1.dist-info").mkdir(parents=True)
     return {}
-
-
-def test_where_the_harness_itself_is_makes_no_difference(house: House) -> None:
-    house.variables["PYTHONPATH"] = ""
-    before = house.request()
-    house.variables["PYTHONPATH"] = str(ROOT)
-    assert house.request() == before
 
 
 #: The changed object, the change, and the name of the ingredient that differs.
 CHANGES: Mapping[str, tuple[Change, str]] = {
-    "a directory that modules are looked for in": (elsewhere, "path"),
-    "the zoos": (lambda house: {"models": ("zoo", "another")}, "zoos"),
+    "a directory that modules are looked for in": (
+        variable("PYTHONPATH", f"/else{os.pathsep}{ROOT}"),
+        "path",
+    ),
+    "the release": (released, "release"),
+    "the zoos": (lambda house: {"models": ("zoo", "another")}, "models"),
     "patches": (lambda house: {"patches": ()}, "patches"),
     "further patches": (lambda house: {"further": ("output-aliases",)}, "patches"),
     "shortcuts": (lambda house: {"shortcuts": ()}, "shortcuts"),
@@ -98,10 +90,7 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
     ),
     "threads": (lambda house: {"machine": replace(house.settings.machine, threads=2)}, "machine"),
     "oneDNN": (lambda house: {"machine": replace(house.settings.machine, onednn=True)}, "machine"),
-    "an environment variable of torch": (
-        lambda house: house.variables.update(TORCH_SHOW="1") or {},
-        "variable TORCH_SHOW",
-    ),
+    "an environment variable of torch": (variable("TORCH_SHOW", "1"), "variable TORCH_SHOW"),
 }
 
 
@@ -109,19 +98,16 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
 def test_each_ingredient_changes_the_request(what: str, house: House) -> None:
     change, name = CHANGES[what]
     before = house.request()
-    after = house.request(**change(house))  # type: ignore[arg-type]
+    after = house.request(**change(house))
     assert name in different(before, after)
     assert keys.digest(before) != keys.digest(after)
 
 
-def test_the_processor_python_and_format_change_the_request(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_processor_and_the_format_change_the_request(house: House) -> None:
     before = house.request()
-    monkeypatch.setattr(environment, "processor", lambda: "another")
-    monkeypatch.setattr(keys, "FORMAT", keys.FORMAT + 1)
-    assert set(different(before, house.request())) == {"processor", "format"}
-    assert dict(before)["python"].split()[0] == sys.version.split()[0]
+    house.patch.setattr(keys, "processor", lambda: "another")
+    house.patch.setattr(keys, "FORMAT", keys.FORMAT + 1)
+    assert set(different(before, house.request())) == {"system", "format"}
 
 
 def test_digests_are_remembered_and_an_edit_in_place_is_noticed(tmp_path: Path) -> None:
@@ -132,8 +118,7 @@ def test_digests_are_remembered_and_an_edit_in_place_is_noticed(tmp_path: Path) 
     # A file this young may change again within the clock's grain: it is read every time.
     assert not first.known
     state = file.stat()
-    first.known[str(file)] = (state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino, before)
-    first.changed = True
+    first.known[str(file)] = ((state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino), before)
     first.save()
     again = Digests(memory)
     assert again.known == first.known
@@ -141,8 +126,7 @@ def test_digests_are_remembered_and_an_edit_in_place_is_noticed(tmp_path: Path) 
     file.write_text("two")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert again.of(str(file)) != before
-    when_read = (state.st_size, state.st_mtime_ns, state.st_ino)
-    assert not again.is_as_read(str(file), when_read, state.st_mtime_ns + 10**9)
+    assert again.rewritten == {str(file)}
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x93damaged", b"\x81\xa3a\xff\xff"])

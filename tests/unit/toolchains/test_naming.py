@@ -18,8 +18,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     inside = tmp_path / "with" / ".venv" / "bin"
     inside.mkdir(parents=True)
     (inside / "python").symlink_to(sys.executable)
-    (tmp_path / "executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl").touch()
-    (tmp_path / "torch-2.15.0-cp311-cp311-linux_x86_64.whl").touch()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -32,17 +30,6 @@ def test_another_version_of_a_distribution_and_of_executorch() -> None:
     name = Name.read("1.5.1 + torch==2.15.0+cpu + torchao>=0.18")
     assert (name.version, name.requirements) == ("1.5.1", ("torch==2.15.0+cpu", "torchao>=0.18"))
     assert Name.read("executorch==1.6.0").version == "1.6.0"
-
-
-def test_another_python() -> None:
-    name = Name.read("1.5.1 + python==3.12 + torch==2.15.0")
-    assert (name.interpreter, name.requirements) == ("3.12", ("torch==2.15.0",))
-
-
-def test_a_wheel_has_the_version_of_its_name(folder: Path) -> None:
-    name = Name.read("./executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl")
-    assert name.version == "1.6.0a0"
-    assert name.wheel == folder / "executorch-1.6.0a0-cp311-cp311-linux_x86_64.whl"
 
 
 def test_the_python_of_an_environment_is_kept_as_the_link_that_it_is(folder: Path) -> None:
@@ -69,13 +56,9 @@ def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None
         ("executorch==newest", ("is no toolchain",)),
         ("no/such/python", ("no/such/python does not exist; a toolchain is e.g. 1.5.1",)),
         ("checkout", ("has no environment in it", "'1.5.1 + checkout'")),
-        ("torch-2.15.0-cp311-cp311-linux_x86_64.whl", ("is a wheel of torch",)),
-        ("no-name.whl", ("no-name.whl does not exist",)),
         ("1.5.1 + nowhere", ("nowhere is neither a requirement",)),
         ("1.5.1 + checkout@", ("is neither a requirement",)),
         ("1.5.1 + checkout + with", ("names two checkouts",)),
-        ("1.5.1 + python>=3.12", ("by its version alone", "python==3.12")),
-        ("with + python==3.12", ("an environment of yours",)),
         ("with + torch==2.15.0", ("an environment of yours", "begin with a release")),
     ],
 )

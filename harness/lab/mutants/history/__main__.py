@@ -23,6 +23,7 @@ from lab.further import SOURCES as FURTHER
 from lab.further import is_held_out
 from lab.guests import ZOOS as GUESTS
 from lab.guests import listing, modules, sheets
+from lab.guests.one import RECORDED
 from lab.guests.triage import explanations
 from lab.mutants.__main__ import prepare
 from lab.mutants.history import FIXES, SINCE, red
@@ -91,7 +92,7 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these fixes; wildcards")
     parser.add_argument("--check", action="store_true", help="only take all back; exports nothing")
     parser.add_argument("--so-far", action="store_true", help="only report; exports nothing")
-    parser.add_argument("--update", action="store_true", help="write docs/lab/history.md")
+    parser.add_argument("--update", action="store_true", help="write harness/lab/docs/history.md")
     parser.add_argument(
         "--zoo",
         choices=ZOOS,
@@ -143,6 +144,7 @@ def run(options: argparse.Namespace) -> int:
             print if options.verbose else lambda _: None,
             ENOUGH_FURTHER if options.zoo in FURTHER else ENOUGH_SHEETS if options.zoo == SHEETS else ENOUGH,
             options.zoo in FURTHER,
+            RECORDED.get(options.zoo),
         )
         search(searching)
     print("", *recall([met(fix) for fix in fixes], efforts()), sep="\n")
@@ -152,8 +154,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parts() -> Iterator[Part]:
-    """Yield docs/lab/history.md."""
-    yield Part("lab/history.md", "", _committed)
+    """Yield harness/lab/docs/history.md."""
+    yield Part("harness/lab/docs/history.md", "", _committed)
 
 
 def _committed() -> Iterator[str]:

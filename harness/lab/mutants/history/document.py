@@ -1,4 +1,4 @@
-"""docs/lab/history.md: which fixes taken back the zoo sees, and which it does not."""
+"""harness/lab/docs/history.md: which fixes taken back the zoo sees, and which it does not."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ RED = """\
 Cells without goldens that are not right on 1.5.1 without any edit. They detect nothing, so they do not count above. A
 model that does not lower is not among them: its failure is compared with that of the edited release. The cause is that
 of [drawn models](generator.md#causes); results keep it. "Causes left" have no explanation in
-[explained.toml](../../harness/lab/mutants/history/explained.toml). A session exports a red cell without a kept cause
+[explained.toml](../mutants/history/explained.toml). A session exports a red cell without a kept cause
 again."""
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
 #: Of many verdicts and passes, so many are listed.

@@ -1,4 +1,4 @@
-"""Upstream corrections between the releases that no edit here reverts; lines of docs/lab/history.md."""
+"""Upstream corrections between the releases that no edit here reverts; lines of harness/lab/docs/history.md."""
 
 LEFT_OUT = (
     "The history of the folders in question has 287 commits from 1.1.0 to 1.3.1 and 70 from 1.4.1 to 22 August 2026.",

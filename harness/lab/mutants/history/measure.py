@@ -25,6 +25,9 @@ from executorch_goldens.judging.comparison import Comparison, compare, undecodab
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.targets import find
 from executorch_goldens.workers.sweep import Sweep
+from lab.compact import goldens, judging
+from lab.compact import known as defects
+from lab.compact.runs import Compact
 from lab.fuzz.cause import of_verdict
 from lab.mutants.history.fix import Fix
 from lab.mutants.mutant import Mutated
@@ -102,6 +105,11 @@ def key(fix: Fix) -> str:
     return f"{fix.number}@{hashlib.sha256(repr(fix.edits).encode()).hexdigest()[:8]}"
 
 
+def reviewed_of(folder: Path, cell: Cell) -> golden.Texts | None:
+    """Return the golden of a cell, whole or compact; None where there is none."""
+    return golden.read(golden.directory(folder, cell)) or goldens.read(folder, cell)
+
+
 def reaches(fix: Fix, cell: Cell) -> bool:
     """Return whether code that `fix` edits is of the backend that `cell` is exported for, or of none.
 
@@ -142,7 +150,7 @@ class Kept:
         if self.models is not None:
             model = self.models.get(cell.partition("/")[2], "")
             return hashlib.sha256(model.encode()).hexdigest()[:12] if model else "none"
-        texts = golden.read(golden.directory(self.goldens, Cell(*cell.split("/"))))
+        texts = reviewed_of(self.goldens, Cell(*cell.split("/")))
         return "" if texts is None else golden.digest(texts)[:12]
 
     def read(self) -> list[Tried]:
@@ -285,8 +293,11 @@ class Search:
         says: Callable[[str], None] = lambda line: None,
         enough: int = ENOUGH,
         unedited: bool = False,
+        compact: Compact | None = None,
     ) -> None:
         self.planned = planned
+        self.compact = compact
+        self.defects = defects.read(planned.root, planned.release.version) if compact is not None else {}
         self.unedited = unedited
         self.kept = kept
         self.guarded = guarded
@@ -308,7 +319,9 @@ class Search:
         """
         cells = [cell for cell in self.planned.zoo if cell in self.planned.asked]
         if not self.unedited:
-            accepted = {*self.planned.release.known, *map(str, golden.recorded(self.planned.root))}
+            root = self.planned.root
+            recorded = goldens.recorded(root) if self.compact is not None else golden.recorded(root)
+            accepted = {*self.planned.release.known, *self.defects, *map(str, recorded)}
             cells = [cell for cell in cells if str(cell) in accepted]
         random.Random(SHUFFLE).shuffle(cells)
         return cells
@@ -405,7 +418,7 @@ class Search:
         if cell in self.recorded:
             reviewed = self.recorded[cell].texts
         else:
-            reviewed = golden.read(golden.directory(self.planned.root, cell))
+            reviewed = reviewed_of(self.planned.root, cell)
         verdict = self._compare(cell, fixes, reviewed)[0].verdict
         return Seen(STABLE if verdict.known else verdict.name, named(verdict))
 
@@ -425,9 +438,11 @@ class Search:
             if self.unedited:
                 # Known defects of the zoo do not apply to one of these.
                 made = compare(cell, outcomes, reviewed, replace(release, known={}))
+            elif self.compact is not None:
+                of_cell = self.compact.parts(cell.case, release.version)
+                made = judging.compare(cell, outcomes, reviewed, release, self.defects, of_cell)
             else:
-                budgets = self.planned.options.budgets
-                made = compare(cell, outcomes, reviewed, release, self.planned.compact, budgets)
+                made = compare(cell, outcomes, reviewed, release, self.planned.options.budgets)
         except DecodeError as error:
             made = Comparison(undecodable(cell, error, release))
         self.says(f"  {made.verdict.name}: {mutated}")

@@ -1,4 +1,4 @@
-"""Properties a case needs to see a fix that no untaught source has seen so far, for docs/lab/history.md.
+"""Properties a case needs to see a fix that no untaught source has seen so far, for harness/lab/docs/history.md.
 
 It is a reading of the fixes, made after the sources were frozen: no case is made from it.
 """

@@ -1,4 +1,4 @@
-"""Cells of sources without goldens that are red by themselves, and why: two tables of docs/lab/history.md."""
+"""Cells of sources without goldens that are red by themselves, and why: two tables of harness/lab/docs/history.md."""
 
 from __future__ import annotations
 

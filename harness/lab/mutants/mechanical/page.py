@@ -1,4 +1,4 @@
-"""Results of the mechanical mutants: their tables, and their part of docs/lab/mutants.md."""
+"""Results of the mechanical mutants: their tables, and their part of harness/lab/docs/mutants.md."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def counts(name: str, found: Sequence[Row]) -> str:
 
 
 def section(release: str) -> Iterator[str]:
-    """Yield the lines of docs/lab/mutants.md about mechanical mutants."""
+    """Yield the lines of harness/lab/docs/mutants.md about mechanical mutants."""
     found, read = committed(), read_survivors()
     (drawn,) = tables.read(DRAWING, DRAWING_COLUMNS)
     yield "## Mechanical mutants"

@@ -1,0 +1,229 @@
+"""What plugins add to the commands: commands, options and forms of the core's commands, hints.
+
+A plugin is a `Plugin` that an entry point of the group `extensions.PLUGINS` gives. Its table is data: what it names is
+imported when a person asks for it. The core calls what plugins name and imports none of them; docs/plugins/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from executorch_goldens import extensions
+
+#: Commands of the core that take options of plugins, and those that take forms.
+WITH_OPTIONS = ("compare", "run")
+WITH_FORMS = ("diff", "show")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a plugin.
+
+    Attributes
+    ----------
+    help
+        What it is for, in a line.
+    module
+        Has ``add_to``, as the modules of `executorch_goldens.commands` do.
+    """
+
+    help: str
+    module: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option that a plugin adds to a command of the core.
+
+    Attributes
+    ----------
+    command
+        One of `WITH_OPTIONS`.
+    name
+        ``--cluster``.
+    how
+        Arguments of ``add_argument`` beside the name.
+    hook
+        ``module:name`` of what is called where the option is given. Of ``run``, a class of
+        `executorch_goldens.running.additions.Addition`, with the option and its value. Of ``compare``, a function that
+        takes the `executorch_goldens.against.making.Comparison` and returns a
+        `executorch_goldens.against.page.Column`.
+    """
+
+    command: str
+    name: str
+    how: Mapping[str, Any]
+    hook: str
+
+    @property
+    def destination(self) -> str:
+        """The attribute of parsed arguments that has its value."""
+        return self.name.lstrip("-").replace("-", "_")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A further form of a command of the core.
+
+    Attributes
+    ----------
+    command
+        One of `WITH_FORMS`.
+    name
+        As messages call it.
+    help
+        What it is for, in a line.
+    module
+        Has ``OPTIONS``, the names of the options that the form takes; ``add_to(parser)``, which adds those that the
+        command lacks; ``takes(arguments)``, whether parsed arguments are of this form; and ``run(arguments)``, which
+        returns the exit code.
+    """
+
+    command: str
+    name: str
+    help: str
+    module: str
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A command that a plugin proposes for a cell that needs a look.
+
+    Attributes
+    ----------
+    purpose
+        In a word, beside ``accept`` and ``again``.
+    line
+        The line of the cell's message.
+    """
+
+    purpose: str
+    command: str
+    line: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plugin:
+    """What a plugin adds.
+
+    Attributes
+    ----------
+    name
+        That of its entry point.
+    commands
+        By name.
+    hint
+        ``module:name`` of a function that takes a `executorch_goldens.judging.verdict.Verdict`, the release and the
+        words of the command that was typed, and returns a `Hint` or None; empty for none.
+    """
+
+    name: str
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    options: Sequence[Option] = ()
+    forms: Sequence[Form] = ()
+    hint: str = ""
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Yield each thing that it adds, as it is typed, with its help."""
+        yield from ((name, command.help) for name, command in self.commands.items())
+        yield from ((f"{each.command} {each.name}", each.how["help"]) for each in self.options)
+        yield from ((f"{each.command} {each.name}", each.help) for each in self.forms)
+
+
+@functools.cache
+def load() -> Mapping[str, Plugin]:
+    """Return the plugins of this environment, by name; raise `extensions.ExtensionError`."""
+    found = extensions.load(extensions.PLUGINS, Plugin, lambda plugin: plugin.name, ())
+    for plugin in found.values():
+        for each in plugin.options:
+            _require(plugin, each.name, each.command, WITH_OPTIONS, "options")
+        for form in plugin.forms:
+            _require(plugin, form.name, form.command, WITH_FORMS, "forms")
+    return found
+
+
+def _require(plugin: Plugin, name: str, command: str, taking: Sequence[str], what: str) -> None:
+    if command not in taking:
+        raise refusal(
+            plugin, f"adds {name} to {command!r}: {' and '.join(taking)} take {what} of plugins, no other"
+        )
+
+
+def refusal(plugin: Plugin, what: str) -> extensions.ExtensionError:
+    """Return the error to raise for a plugin that cannot be used as it is."""
+    (point,) = (each for each in extensions.points(extensions.PLUGINS) if each.name == plugin.name)
+    return extensions.refusal(point, what)
+
+
+def commands(taken: Mapping[str, str]) -> dict[str, str]:
+    """Return the modules of the commands of plugins, by name; raise ExtensionError for a name of `taken` or of two."""
+    found: dict[str, str] = {}
+    for plugin in load().values():
+        for name, command in plugin.commands.items():
+            if name in taken or name in found:
+                raise refusal(plugin, f"adds the command {name!r}, which there is")
+            found[name] = command.module
+    return found
+
+
+def add_options(command: str, add: Callable[..., Any]) -> None:
+    """Add the options that plugins have for a command of the core by `add`, an ``add_argument`` or an ``addoption``."""
+    for plugin in load().values():
+        for option in plugin.options:
+            if option.command == command:
+                try:
+                    add(option.name, **option.how)
+                except (argparse.ArgumentError, TypeError, ValueError) as error:
+                    raise refusal(plugin, f"adds an option that {command} cannot take: {error}") from error
+
+
+def asked(command: str, arguments: argparse.Namespace) -> Iterator[tuple[Callable[..., Any], str, Any]]:
+    """Yield what the options of plugins call that a command was given, with their names and values."""
+    for plugin in load().values():
+        for option in plugin.options:
+            if option.command == command and (value := getattr(arguments, option.destination, None)):
+                yield hook(plugin, option.hook), option.name, value
+
+
+def command(name: str) -> ModuleType:
+    """Return the module of a plugin's command."""
+    (plugin,) = (each for each in load().values() if name in each.commands)
+    return _module(plugin, plugin.commands[name].module)
+
+
+def forms(command: str) -> dict[str, Any]:
+    """Return the modules of the forms that plugins add to a command of the core, by the name of the form."""
+    return {
+        form.name: _module(plugin, form.module)
+        for plugin in load().values()
+        for form in plugin.forms
+        if form.command == command
+    }
+
+
+def hints(judged: Any, release: str, called: Sequence[str]) -> list[Hint]:
+    """Return what plugins propose for a verdict; see `Plugin.hint`."""
+    hooks = [hook(plugin, plugin.hint) for plugin in load().values() if plugin.hint]
+    return [hint for each in hooks if (hint := each(judged, release, called)) is not None]
+
+
+def hook(plugin: Plugin, name: str) -> Callable[..., Any]:
+    """Return what a plugin names by ``module:name``; raise ExtensionError."""
+    module, _, attribute = name.partition(":")
+    found: Callable[..., Any] | None = getattr(_module(plugin, module), attribute, None)
+    if found is None:
+        raise refusal(plugin, f"names {name}, which there is not")
+    return found
+
+
+def _module(plugin: Plugin, name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise refusal(plugin, f"names {name}, which cannot be imported ({error})") from error

@@ -1,0 +1,92 @@
+"""Runs in Vela's environment: compiles payloads for an Ethos-U, and packs Vela's results."""
+
+from __future__ import annotations
+
+import csv
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens_plugins.downstream.driver import Compile, serve
+
+#: Bytes of a block's name, of its header, and to which its data are padded, in what ``arm_vela.py`` packs.
+NAME_LENGTH = 16
+ALIGNMENT = 16
+#: An input or output of Vela's has six dimensions.
+DIMENSIONS = 6
+
+#: Of Vela's summary: bytes used in a memory (it says KiB), and whole numbers.
+MEMORIES = ("sram", "dram", "on_chip_flash", "off_chip_flash")
+KIB = 1024
+COUNTS = ("nn_macs", "cycles_npu", *(f"cycles_{memory}_access" for memory in MEMORIES), "cycles_total")
+
+
+def main() -> None:
+    """Carry out the request on the standard input."""
+    serve(load)
+
+
+def load() -> Compile:
+    """Import Vela; return a function that calls it as ``vela_compile`` of ``backends/arm/arm_vela.py`` does."""
+    from ethosu.vela import vela
+
+    def compile_payload(
+        arguments: Sequence[str], payload: Path, directory: Path
+    ) -> tuple[bytes, dict[str, Any]]:
+        source = directory / "out.tosa"
+        source.write_bytes(payload.read_bytes())
+        output = directory / "output"
+        vela.main([*arguments, f"--output-dir={output}", str(source)])
+        return packed(output / "out_vela.npz"), summary(output)
+
+    return compile_payload
+
+
+def packed(archive: Path) -> bytes:
+    """Return the stream that the runtime's Ethos-U backend reads, from Vela's files.
+
+    Source: ``vela_compile`` of ``backends/arm/arm_vela.py`` (1.1.0 to 1.4.1; 1.5.1 with nothing placed outside), and
+    ``backends/arm/runtime/VelaBinStream.cpp``, which reads it.
+    """
+    import numpy as np
+
+    # Written by this process's own Vela a moment ago.
+    with np.load(archive, allow_pickle=False) as data:
+        blocks = {
+            "vela_bin_stream": b"",
+            "cmd_data": data["cmd_data"].tobytes(),
+            "weight_data": data["weight_data"].tobytes(),
+            "scratch_size": struct.pack("<I", int(data["scratch_shape"][0])),
+            "inputs": packed_tensors("input", data),
+            "outputs": packed_tensors("output", data),
+            "vela_end_stream": b"",
+        }
+    return b"".join(
+        name.encode()[: NAME_LENGTH - 1].ljust(NAME_LENGTH, b"\0")
+        + struct.pack("<iiii", len(block), 0, 0, 0)
+        + block
+        + b"\0" * (ALIGNMENT - 1 - (len(block) - 1) % ALIGNMENT)
+        for name, block in blocks.items()
+    )
+
+
+def packed_tensors(prefix: str, data: Mapping[str, Any]) -> bytes:
+    """Return the inputs or outputs of a stream: shape, bytes of an element, offset and region of each."""
+    shapes = data[f"{prefix}_shape"]
+    packed = struct.pack("<i", len(shapes))
+    for index, shape in enumerate(shapes):
+        if len(shape) != DIMENSIONS:
+            raise ValueError(f"{prefix} {index} of Vela's has {len(shape)} dimensions, not {DIMENSIONS}")
+        fields = (int(data[f"{prefix}_{name}"][index]) for name in ("elem_size", "offset", "region"))
+        packed += struct.pack("<9i", *shape.tolist(), *fields)
+    return packed
+
+
+def summary(output: Path) -> dict[str, int]:
+    """Return Vela's estimates: bytes in each memory, multiplications, cycles."""
+    (table,) = output.glob("*_summary_*.csv")
+    with table.open(encoding="utf-8", newline="") as lines:
+        (row,) = csv.DictReader(lines)
+    used = {memory: round(float(row[f"{memory}_memory_used"]) * KIB) for memory in MEMORIES}
+    return {**used, **{name: round(float(row[name])) for name in COUNTS}}

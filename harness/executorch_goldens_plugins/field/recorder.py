@@ -1,0 +1,77 @@
+"""Makes an exporting process record the inputs of the program and of its TOSA delegates: no artifact has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.artifact import Cell, Lowered
+from executorch_goldens.exporting.observing import Observer
+from executorch_goldens.numerics import open_sizes
+from executorch_goldens_plugins.field.format import Value
+from executorch_goldens_plugins.field.record import FOLDER, Call, Record
+
+
+class Recorder(Observer):
+    """Leaves a `Record` of an export that makes a program.
+
+    Attributes
+    ----------
+    of_delegates
+        The calls of delegates, by name of the sample.
+    """
+
+    def __init__(self) -> None:
+        self.of_delegates: dict[str, list[Call]] = {}
+
+    def around(self, attempt: Any) -> Lowered:
+        """Export, then write the record."""
+        lowered = super().around(attempt)
+        samples = {
+            name: tuple(tuple(map(of_tensor, step)) for step in steps)
+            for name, steps in attempt.samples.items()
+        }
+        calls = {name: tuple(made) for name, made in self.of_delegates.items()}
+        constants = ", ".join(map(repr, attempt.constants))
+        Record(samples, calls, constants, attempt.methods).write(
+            Path(os.environ[FOLDER]), Cell(attempt.target.name, attempt.case.name)
+        )
+        return lowered
+
+    def runs(self, sample: str, pte: bytes) -> None:
+        """Begin a sample."""
+        if not pte:
+            self.of_delegates[sample] = []
+
+    def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Note one call."""
+        given, gave = (tuple(map(Value.of_array, each)) for each in (arrays, outputs))
+        next(reversed(self.of_delegates.values())).append(
+            Call(payload, of_sizes(payload, arrays), given, gave)
+        )
+
+
+def of_sizes(payload: bytes, arrays: Sequence[Any]) -> bytes:
+    """Return a payload that any reference model can run on some arrays: it leaves no size open."""
+    return open_sizes.with_sizes(payload, [array.shape for array in arrays])
+
+
+def of_tensor(tensor: Any) -> Value:
+    """Return an input, with its strides where its elements are contiguous in another order than C's."""
+    import torch
+
+    tensor = tensor.detach()
+    plain = tensor.contiguous()
+    strides = tensor.stride()
+    in_some_order = tensor.permute(tensor.dim_order()).is_contiguous()
+    # A single element may have any stride, which a view as bytes does not take.
+    flat = plain.as_strided((plain.numel(),), (1,))
+    data = flat.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    return Value(
+        str(plain.dtype).partition(".")[2],
+        tuple(plain.shape),
+        data,
+        strides if in_some_order and strides != plain.stride() else None,
+    )

@@ -1,0 +1,82 @@
+"""Judges a cell against its compact golden, as the harness judges one against a whole golden."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
+from executorch_goldens.decode import DecodeError
+from executorch_goldens.goldens import rendering
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.labels import OF_RUN
+from executorch_goldens.judging import verdict
+from executorch_goldens.judging.comparison import Comparison, diverging, made_with, passes
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.releases import Release
+from executorch_goldens.structure.outline import outline
+from lab.compact import form, parts
+from lab.compact.known import Defect, as_known
+from lab.compact.parts import Parts
+
+
+def compare(
+    cell: Cell,
+    outcomes: Sequence[Outcome],
+    reviewed: Texts | None,
+    release: Release,
+    known: Mapping[str, Defect],
+    of_cell: Parts = (),
+) -> Comparison:
+    """Judge the exports of a cell and compare them with its golden; None where it has none.
+
+    Parameters
+    ----------
+    known
+        The known defects, by cell.
+    of_cell
+        The samples of its sheet.
+    """
+    defect = known.get(str(cell))
+    try:
+        if (objection := verdict.objection(cell, outcomes)) is not None:
+            return Comparison(as_known(defect, _diverging(objection, outcomes, reviewed)))
+        artifact, variations = verdict.agreed(outcomes), [outcome.variation for outcome in outcomes]
+        texts = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
+    except DecodeError as error:
+        return Comparison(as_known(defect, Verdict(cell, "undecodable", str(error))))
+    made = form.compact(texts, _parts(artifact, texts, of_cell))
+    if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
+        # Nothing says that it is right.
+        detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
+        return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=True))
+    if defect is not None:
+        reason = f"is right now, and known as {defect.verdict} ({defect.reason}): --update deletes that entry"
+        return Comparison(Verdict(cell, "changed", reason, recordable=True), made)
+    if reviewed is None:
+        return Comparison(verdict.new(cell, artifact, texts, OF_RUN), made)
+    if form.equal(reviewed, made):
+        return Comparison(Verdict(cell, "stable", ""), made)
+    lines = tuple(form.differences(reviewed, made))
+    names = dict.fromkeys(line.rpartition("/")[2] for line in lines if line.startswith("+++ "))
+    changed = Verdict(
+        cell, "changed", f"differs from its golden in {', '.join(names)}", lines, recordable=True
+    )
+    return Comparison(_diverging(changed, outcomes, reviewed), made)
+
+
+def _parts(artifact: Artifact, texts: Texts, of_cell: Parts) -> str:
+    lowered = artifact.result
+    if not of_cell or not isinstance(lowered, Lowered):
+        return ""
+    outlines = {
+        delegate.name: outline(text)
+        for number, delegate in enumerate(lowered.delegates)
+        for name, text in texts.items()
+        if name.startswith(f"delegate_{number}.")
+    }
+    return "".join(f"{line}\n" for line in parts.lines(lowered, of_cell, outlines))
+
+
+def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: Texts | None) -> Verdict:
+    recorded = form.recorded_runs(reviewed, passes(outcomes[0])) if reviewed else None
+    return diverging(judged, outcomes, reviewed, OF_RUN, recorded)

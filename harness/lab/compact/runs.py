@@ -1,0 +1,145 @@
+"""Runs over zoos with compact goldens: cells are exported, judged and, where that was asked for, recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from executorch_goldens.artifact import Cell, Failure, Outcome
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.judging import verdict
+from executorch_goldens.judging.comparison import Comparison
+from executorch_goldens.judging.own_files import OwnFiles
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.running.options import FULL
+from executorch_goldens.running.plan import Plan
+from executorch_goldens.settings import config
+from executorch_goldens.workers.sweep import Sweep
+from lab.compact import goldens, judging, known
+from lab.compact.known import Defect
+from lab.compact.parts import Parts
+
+#: What a cell may be beside its verdict.
+KNOWN, RECORDED, UNEXPECTED = "known defect", "recorded", "unexpected"
+#: Those that are as they should be.
+ACCEPTED = ("stable", KNOWN, RECORDED)
+
+
+@dataclass(frozen=True)
+class Compact:
+    """A zoo whose goldens are compact.
+
+    Attributes
+    ----------
+    module
+        The module that registers its cases.
+    folder
+        Its folder among goldens and results, relative to the root.
+    core
+        The cases of its core on a release.
+    parts
+        The samples of a case on a release; empty for a case that is no sheet.
+    export_timeout
+        Seconds that one export may take where nothing is said of it; None for as long as any.
+    layered
+        Whether its models need what only the layer of a release has: see `lab.guests.layer`.
+    """
+
+    name: str
+    module: str
+    folder: Path
+    core: Callable[[str], frozenset[str]]
+    parts: Callable[[str, str], Parts] = lambda case, release: ()
+    export_timeout: float | None = None
+    layered: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run says of a cell: its verdict, or one of `KNOWN`, `RECORDED` and `UNEXPECTED`."""
+
+    verdict: Verdict
+    label: str
+
+    @property
+    def accepted(self) -> bool:
+        return self.label in ACCEPTED
+
+
+@dataclass
+class Run:
+    """A run over the cells of a zoo on one release.
+
+    Attributes
+    ----------
+    updating
+        Whether what is right is recorded, and what is wrong becomes known.
+    """
+
+    zoo: Compact
+    planned: Plan
+    updating: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.version = self.planned.release.version
+        self.known: dict[str, Defect] = known.read(self.planned.root, self.version)
+        self.own = OwnFiles.of(config.load().root, self.planned.listed.files)
+        self.changed: dict[Cell, Texts | None] = {}
+
+    def cells(self, tier: str) -> list[Cell]:
+        """Return the cells of a tier; with patterns, all that match."""
+        core = self.zoo.core(self.version)
+        whole = tier == FULL or bool(self.planned.options.cells)
+        return [cell for cell in self.planned.cells if whole or cell.case in core]
+
+    def __call__(self, cells: Sequence[Cell]) -> Iterator[Found]:
+        """Yield what is found of each cell; record it in the end; raise `GoldenError`, `SweepError`."""
+        before = dict(self.known)
+        try:
+            with Sweep(cells, self.planned.variations, self.planned.settings) as sweep:
+                for cell in cells:
+                    found = self._found(cell, sweep.outcomes(cell))
+                    self.counts[found.label] += 1
+                    yield found
+        finally:
+            goldens.write(self.planned.root, self.changed)
+            if self.known != before:
+                known.write(self.planned.root, self.version, self.known)
+
+    def _found(self, cell: Cell, outcomes: Sequence[Outcome]) -> Found:
+        reviewed = goldens.read(self.planned.root, cell)
+        made = self._judged(cell, outcomes, reviewed)
+        judged = made.verdict
+        missing = made.texts is not None and self.planned.expectations.missing(cell, made.texts)
+        if missing:
+            detail = (*judged.detail, missing)
+            return Found(dataclasses.replace(judged, detail=detail), UNEXPECTED)
+        if self.updating:
+            self.known = known.settled(self.known, judged)
+            if str(cell) in self.known:
+                # A golden from when it was right is deleted.
+                self.changed |= {cell: None} if reviewed is not None else {}
+                return Found(judged, KNOWN)
+            if made.texts is not None and judged.name != "stable":
+                self.changed[cell] = made.texts
+                return Found(judged, RECORDED)
+        return Found(judged, KNOWN if judged.known else judged.name)
+
+    def _judged(self, cell: Cell, outcomes: Sequence[Outcome], reviewed: Texts | None) -> Comparison:
+        release, of_cell = self.planned.release, self.zoo.parts(cell.case, self.version)
+        # What an update finds is known from then on, whatever was.
+        before = {} if self.updating else self.known
+        made = judging.compare(cell, outcomes, reviewed, release, before, of_cell)
+        failure = verdict.agreed(outcomes).result if made.texts is not None else None
+        if isinstance(failure, Failure) and (place := self.own.place(failure.traceback, cell.target)):
+            return Comparison(verdict.own_failure(cell, failure, place))
+        return made
+
+    def stale(self) -> list[Cell]:
+        """Return the cells that have a golden, and are not of the zoo and the release."""
+        there = set(self.planned.zoo)
+        return [cell for cell in goldens.recorded(self.planned.root) if cell not in there]

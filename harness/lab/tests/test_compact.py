@@ -1,0 +1,317 @@
+"""Compact goldens: their form, their tables, what is known beside them, and runs over them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from executorch_goldens import releases
+from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, PassRun
+from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens.reading import reading as whole_reading
+from executorch_goldens.judging import expectations
+from executorch_goldens.judging.expectations import Expectations
+from executorch_goldens.judging.verdict import Verdict
+from lab.compact import form, goldens, known, parts, runs, table
+from lab.compact.form import COUNTED, GONE, OTHER, compact, recorded_runs
+from lab.compact.known import Defect
+from lab.compact.runs import KNOWN, RECORDED, UNEXPECTED, Compact, Run
+from tests.conftest import Artifacts
+from tests.support.making import other, wrong
+
+INSTALLED = metadata.version("executorch").partition("+")[0]
+VARIATIONS = ("seed0-heap0", "seed4-heap1")
+
+
+@pytest.fixture
+def whole(artifacts: Artifacts) -> dict[str, str]:
+    origin = rendering.MadeWith({"executorch": INSTALLED}, VARIATIONS, "equal")
+    return rendering.render(artifacts["steady"][0], origin)
+
+
+# Form
+
+
+def test_a_compact_golden_reads_as_the_whole_one_in_what_it_counts(whole: dict[str, str]) -> None:
+    of_compact, of_whole = goldens.reading(compact(whole)), whole_reading(whole)
+    for name in ("delegates", "operators", "outside", "size", "memory", "constant_bytes", "duplicated"):
+        assert getattr(of_compact, name) == getattr(of_whole, name), name
+    assert of_whole.operators
+
+
+def test_a_compact_golden_differs_where_any_text_does(whole: dict[str, str]) -> None:
+    for name in ("graph.txt", "pte.txt", "delegate_0.xnnpack.txt"):
+        one, two = (
+            compact(golden.sealed(golden.unsealed({**whole, name: f"{whole[name]}more = {number}\n"})))
+            for number in (1, 2)
+        )
+        assert not form.equal(one, two)
+        assert any(line.startswith(f"+{name}: ") for line in form.differences(one, two))
+    without_trace = golden.sealed(golden.unsealed({**whole, golden.TRACE: ""}))
+    assert form.equal(compact(without_trace), compact(whole))
+
+
+def test_what_goldens_came_to_have_later_is_compared_where_both_have_it(whole: dict[str, str]) -> None:
+    now = compact(whole)
+    counts = [line for line in now[COUNTED].splitlines(keepends=True) if not line.startswith("duplicated")]
+    before = golden.sealed(golden.unsealed({**now, COUNTED: "".join(counts)}))
+    assert form.equal(before, now)
+    assert goldens.reading(before).duplicated is None
+    lines = "abs-0: graph 1; delegate -; outside: none; right\n"
+    with_parts, wrong_parts = compact(whole, lines), compact(whole, lines.replace("right", "wrong"))
+    assert form.equal(now, with_parts)
+    assert not form.equal(with_parts, wrong_parts)
+    assert next(form.differences(with_parts, wrong_parts)) == "parts that differ, of 1: abs-0"
+
+
+def test_the_trace_in_short_names_the_passes_of_the_run_at_hand(whole: dict[str, str]) -> None:
+    there = list(rendering.read_trace(whole[golden.TRACE]))
+    assert recorded_runs(compact(whole), there) == there
+    first, *others = there
+    changed = replace(first, fingerprint="000000000000")
+    was = PassRun(first.pipeline, first.name, OTHER, True)
+    assert recorded_runs(compact(whole), [changed, *others]) == [was, *others]
+    assert recorded_runs(compact(whole), others) == [PassRun("", GONE, OTHER, True), *others]
+    without = {name: text for name, text in golden.unsealed(whole).items() if name != golden.TRACE}
+    assert recorded_runs(compact(golden.sealed(without)), there) is None
+
+
+GRAPH = """graph():
+    %x0_0 : [num_users=1] = placeholder[target=x0_0]
+    %x1_0 : [num_users=1] = placeholder[target=x1_0]
+    %aten_abs_default : [num_users=1] = call_function[target=executorch.exir.dialects.edge._ops.aten.abs.default]\
+(args = (%x0_0,), kwargs = {})
+    %aten_neg_default : [num_users=1] = call_function[target=executorch.exir.dialects.edge._ops.aten.neg.default]\
+(args = (%x1_0,), kwargs = {})
+    return (aten_abs_default, aten_neg_default)
+"""
+OF_GRAPH = (("abs-0", 1), ("neg-0", 1))
+
+
+def test_the_line_of_a_part_follows_it_alone(artifacts: Artifacts) -> None:
+    steady = artifacts["steady"][0].result
+    sheet = replace(steady, graph=GRAPH, samples=(), delegates=())
+    one, two = parts.lines(sheet, OF_GRAPH, {})
+    assert one.startswith("abs-0: graph ")
+    assert one.endswith("; delegate -; outside: aten.abs.default (1); not run")
+    # A further node that nothing of the second part reads, and names that are numbered otherwise.
+    more = GRAPH.replace("%x1_0,", "%x1_0, 7,").replace("neg_default", "neg_default_3")
+    again, changed = parts.lines(replace(sheet, graph=more), OF_GRAPH, {})
+    assert (again, changed.partition(": ")[0]) == (one, "neg-0")
+    assert changed != two
+    renamed = replace(sheet, graph=GRAPH.replace("neg_default", "neg_default_3"))
+    assert list(parts.lines(renamed, OF_GRAPH, {})) == [one, two]
+    # Outputs that are no part's: nothing is said.
+    assert not list(parts.lines(sheet, OF_GRAPH[:1], {}))
+
+
+# Tables
+
+
+def test_compact_goldens_of_a_target_are_one_file(tmp_path: Path, whole: dict[str, str]) -> None:
+    cells = [Cell("tosa-fp", case) for case in ("b", "a")]
+    goldens.write(tmp_path, dict.fromkeys(cells, compact(whole)))
+    assert [path.name for path in tmp_path.iterdir()] == [f"tosa-fp{table.SUFFIX}"]
+    assert list(goldens.recorded(tmp_path)) == sorted(cells)
+    assert goldens.read(tmp_path, cells[0]) == compact(whole)
+    assert goldens.read(tmp_path, Cell("tosa-fp", "c")) is None
+    goldens.write(tmp_path, dict.fromkeys(cells))
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda text: text.replace("bytes", "byte"), "was edited by hand"),
+        (lambda text: f"x\n{text}", "belongs to no golden"),
+        (lambda text: text + text, "is there twice"),
+        (lambda text: f"{text}<<<<<<< HEAD\n", "was left by a merge"),
+    ],
+    ids=["edited", "no case", "twice", "merge"],
+)
+def test_a_damaged_table_is_an_error(
+    tmp_path: Path, whole: dict[str, str], damage: Callable[[str], str], said: str
+) -> None:
+    cell = Cell("tosa-fp", "a")
+    goldens.write(tmp_path, {cell: compact(whole)})
+    file = table.file_of(tmp_path, "tosa-fp")
+    file.write_text(damage(file.read_text()))
+    with pytest.raises(golden.GoldenError, match=said):
+        goldens.read(tmp_path, cell)
+
+
+# Known defects
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reason", "noted"),
+    [
+        ("crashed", "seed0-heap0: killed by SIGABRT", True),
+        # The system lacked memory, or a person ended it.
+        ("crashed", "seed0-heap0: killed by SIGKILL", False),
+        ("timed-out", "seed0-heap0: no end within 180 s", False),
+    ],
+)
+def test_what_the_next_run_may_not_find_is_not_noted(verdict: str, reason: str, noted: bool) -> None:
+    cell = Cell("tosa-fp", "add")
+    assert bool(known.settled({}, Verdict(cell, verdict, reason))) is noted
+
+
+def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:
+    reason = 'output 0: "é" differs'
+    defects = {"tosa-fp/a": Defect("corrupt", reason, general(reason), "a table of codes")}
+    known.write(tmp_path, INSTALLED, defects)
+    assert known.read(tmp_path, INSTALLED) == defects
+    known.write(tmp_path, INSTALLED, {})
+    assert not any(tmp_path.iterdir())
+
+
+@given(st.text(st.characters(), min_size=1).filter(str.strip))
+@example("a \x7f, a \x00, a \x85, a \u2028")
+@example("half of a pair: \ud800")
+def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
+    """TOML cannot hold half of a UTF-16 pair, so it is escaped."""
+    said = reason.encode("utf-8", "backslashreplace").decode("utf-8")
+    judged = known.settled({}, Verdict(Cell("tosa-fp", "add"), "corrupt", reason))
+    with tempfile.TemporaryDirectory() as folder:
+        known.write(Path(folder), INSTALLED, judged)
+        (read,) = known.read(Path(folder), INSTALLED).values()
+        assert (read.verdict, read.reason) == ("corrupt", said.strip())
+
+
+def test_what_is_known_stays_where_it_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known.write(tmp_path, INSTALLED, {"tosa-fp/a": Defect("corrupt", "first")})
+    before = (tmp_path / known.FILE).read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(golden.UnwritableError, match="No space left"):
+        known.write(tmp_path, INSTALLED, {"tosa-fp/b": Defect("corrupt", "second")})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {known.FILE: before}
+
+
+def test_a_file_of_what_is_known_that_a_merge_left_is_named_with_the_way_out(tmp_path: Path) -> None:
+    known.write(tmp_path, INSTALLED, {"tosa-fp/a": Defect("corrupt", "first")})
+    path = tmp_path / known.FILE
+    path.write_text(f"<<<<<<< HEAD\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    with pytest.raises(releases.MatrixError, match=r"known.toml: was left by a merge.*git checkout --ours"):
+        known.read(tmp_path, INSTALLED)
+
+
+# Runs
+
+ALPHA, BETA = (Cell("xnnpack-fp32", case) for case in ("alpha", "beta"))
+Running = Callable[..., dict[Cell, str]]
+
+
+@pytest.fixture
+def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Running:
+    """Run over two cells whose exports were made before; return what is found of each."""
+    answers: dict[Cell, Artifact] = {}
+
+    class Replayed:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def __enter__(self) -> Replayed:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def outcomes(self, cell: Cell) -> list[Outcome]:
+            return [Outcome(cell, name, answers[cell], 0.0, 0.0) for name in VARIATIONS]
+
+    monkeypatch.setattr(runs, "Sweep", Replayed)
+    release = releases.load().release(INSTALLED)
+    root = tmp_path / INSTALLED
+    root.mkdir()
+
+    def run(made: Mapping[Cell, Artifact], updating: bool = False) -> dict[Cell, str]:
+        answers.update(made)
+        planned = SimpleNamespace(
+            root=root,
+            release=release,
+            cells=[ALPHA, BETA],
+            zoo=(ALPHA, BETA),
+            variations=(),
+            settings=None,
+            listed=SimpleNamespace(files=()),
+            expectations=Expectations(tmp_path, INSTALLED, expectations.read(tmp_path)),
+        )
+        zoo = Compact("own", "own", Path("own"), lambda release: frozenset(("alpha",)))
+        return {found.verdict.cell: found.label for found in Run(zoo, planned, updating)([ALPHA, BETA])}
+
+    return run
+
+
+def test_an_update_records_what_is_right_and_notes_what_is_wrong(
+    running: Running, artifacts: Artifacts, tmp_path: Path
+) -> None:
+    steady = artifacts["steady"][0]
+    made = {ALPHA: steady, BETA: wrong(steady)}
+    assert running(made) == {ALPHA: "new", BETA: "corrupt"}
+    assert running(made, updating=True) == {ALPHA: RECORDED, BETA: KNOWN}
+    files = {path.name: path.read_bytes() for path in (tmp_path / INSTALLED).iterdir()}
+    assert files.keys() == {f"xnnpack-fp32{table.SUFFIX}", known.FILE}
+    assert running(made) == {ALPHA: "stable", BETA: KNOWN}
+    assert running(made, updating=True) == {ALPHA: "stable", BETA: KNOWN}
+    assert {path.name: path.read_bytes() for path in (tmp_path / INSTALLED).iterdir()} == files
+
+
+def test_what_changes_fails_until_it_is_recorded(
+    running: Running, artifacts: Artifacts, tmp_path: Path
+) -> None:
+    steady = artifacts["steady"][0]
+    running({ALPHA: steady, BETA: wrong(steady)}, updating=True)
+    # One now makes something else, the other is right now.
+    made = {ALPHA: other(steady), BETA: steady}
+    assert running(made) == {ALPHA: "changed", BETA: "changed"}
+    assert running(made, updating=True) == {ALPHA: RECORDED, BETA: RECORDED}
+    assert not (tmp_path / INSTALLED / known.FILE).exists()
+    assert running(made) == {ALPHA: "stable", BETA: "stable"}
+    # A golden from when it was right goes.
+    assert running({ALPHA: wrong(steady), BETA: steady}) == {ALPHA: "corrupt", BETA: "stable"}
+    assert running({ALPHA: wrong(steady), BETA: steady}, updating=True) == {ALPHA: KNOWN, BETA: "stable"}
+    assert list(goldens.recorded(tmp_path / INSTALLED)) == [BETA]
+
+
+def undecodable(artifact: Artifact) -> Artifact:
+    assert isinstance(artifact.result, Lowered)
+    delegate = replace(artifact.result.delegates[0], payload=b"no payload")
+    return replace(artifact, result=replace(artifact.result, delegates=(delegate,)))
+
+
+def test_what_is_wrong_is_accepted_for_its_cause_alone(running: Running, artifacts: Artifacts) -> None:
+    steady = artifacts["steady"][0]
+    running({ALPHA: steady, BETA: undecodable(steady)}, updating=True)
+    assert running({ALPHA: steady, BETA: undecodable(steady)}) == {ALPHA: "stable", BETA: KNOWN}
+    assert running({ALPHA: steady, BETA: wrong(steady)})[BETA] == "corrupt"
+
+
+def test_a_failure_is_recorded_where_it_is_expected_by_its_cause(
+    running: Running, artifacts: Artifacts, tmp_path: Path
+) -> None:
+    steady, failing = artifacts["steady"][0], artifacts["does-not-lower"][0]
+    made = {ALPHA: steady, BETA: failing}
+    assert running(made, updating=True) == {ALPHA: RECORDED, BETA: UNEXPECTED}
+    origin = rendering.MadeWith({"executorch": INSTALLED}, VARIATIONS, "equal")
+    cause = expectations.cause_of(rendering.render(failing, origin))
+    expectations.write(tmp_path, [expectations.Expected("FAILURE", (INSTALLED,), ("xnnpack-fp32/*",), cause)])
+    assert running(made, updating=True) == {ALPHA: "stable", BETA: RECORDED}
+    assert running(made) == {ALPHA: "stable", BETA: "stable"}

@@ -1,0 +1,80 @@
+"""The scripts of harness/lab/docs/findings: their entries in the table, and their output."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens import releases
+from executorch_goldens.patches import PATCHES
+from lab import GOLDENS
+from lab.compact import known
+from lab.findings import FOLDER, load, shown
+from lab.stock.issues import CORRECTED, corrected_cells
+
+
+def test_the_table_has_every_finding_with_its_text_and_script() -> None:
+    table = load()
+    assert set(table) == {path.stem for path in FOLDER.glob("*.py")}
+    assert set(table) == {path.stem for path in FOLDER.glob("*.md")} - {"README"}
+    versions = set(releases.load().releases)
+    for name, finding in table.items():
+        assert finding.releases, name
+        assert set(finding.releases) <= versions, name
+
+
+@pytest.mark.parametrize("name", load())
+def test_the_text_of_a_finding_says_the_same_of_upstream_as_the_table(name: str) -> None:
+    finding = load()[name]
+    assert bool(finding.threads) == (finding.upstream != "none found")
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition("**Upstream:**")[2]
+    assert all(f"#{number}" in text for number in finding.threads)
+    # A text says so in words of its own.
+    state = {"none found": r"\bno issue|\bnone found", "open": r"\bopen\b", "merged": r"\bmerged\b"}
+    assert re.search(state[finding.upstream], text)
+
+
+@pytest.mark.parametrize("name", CORRECTED)
+def test_a_finding_names_its_patch_which_is_for_the_releases_that_show_it(name: str) -> None:
+    shows = {version for version in releases.load().releases if name in corrected_cells(version)}
+    assert shows == set(PATCHES[name].fits) == set(load()[name].releases)
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    (linked,) = re.findall(rf"\[`{name}`\]\(([^)]*\.py)\)", text)
+    assert (FOLDER / linked).resolve() == Path(sys.modules[PATCHES[name].install.__module__].__file__ or "")
+
+
+@pytest.mark.parametrize(
+    ("script", "result"),
+    [
+        (
+            "print('3 of 4 values differ'); print('WARNING: other versions'); exit(1)",
+            (True, "3 of 4 values differ"),
+        ),
+        ("print('not reproduced')", (False, "not reproduced")),
+        ("print('not reproduced: no such operator')", (False, "not reproduced: no such operator")),
+        ("print('fine')", (None, "exit code 0")),
+        ("exit(1)", (None, "exit code 1")),
+        ("print('before'); raise ValueError('no such pass')", (None, "ValueError: no such pass")),
+        ("import os; os.abort()", (None, "exit code -6")),
+    ],
+)
+def test_a_script_shows_its_defect_or_not_or_is_broken(
+    tmp_path: Path, script: str, result: tuple[bool | None, str]
+) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(script)
+    assert shown(path) == result
+
+
+@pytest.mark.parametrize("release", ["1.3.1", "1.5.1"])
+def test_what_is_wrong_in_the_pairs_is_explained_and_findings_that_are_named_are_there(release: str) -> None:
+    defects = known.read(GOLDENS / "pairs" / release, release)
+    assert defects
+    assert not [cell for cell, defect in defects.items() if not defect.why]
+    found = (re.search(r"harness/lab/docs/findings/([\w-]+)\.md", each.why) for each in defects.values())
+    named = {each[1] for each in found if each}
+    assert named
+    assert named <= set(load())

@@ -1,0 +1,46 @@
+"""The tables of this distribution's plugins: what they name is there, and their forms refuse options of others."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from executorch_goldens import plugins
+from executorch_goldens.cli import ERROR, MODULES, main
+from tests import DATA
+
+TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
+
+
+def test_the_core_has_all_of_them_and_what_they_name_is_there() -> None:
+    found = plugins.load()
+    assert set(found) == {"cluster", "downstream", "explorer", "field", "repro", "shipping"}
+    for module in plugins.commands(MODULES).values():
+        assert callable(import_module(module).add_to)
+    for plugin in found.values():
+        for name in (*(each.hook for each in plugin.options), *filter(None, [plugin.hint])):
+            assert callable(plugins.hook(plugin, name))
+        for command in plugins.WITH_FORMS:
+            plugins.forms(command)
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "form"),
+    [
+        (["diff", TOSA, TOSA, "--rebuild"], "--rebuild", "two files"),
+        (["diff", TOSA, "tosa-fp+cf/linear", "--json"], "--json", "FILE.pte TARGET/CASE"),
+        (["show", TOSA, "--no-browser"], "--no-browser", "a file"),
+        (["show", TOSA, "--port", "8080"], "--port", "a file"),
+        (["show", "tosa-fp/linear", "--explore", "--schemas", "."], "--schemas", "--explore"),
+        (["compile", "--exported", "--release", "1.4.1", "--jobs", "2"], "--jobs", "--exported"),
+    ],
+)
+def test_an_option_of_a_different_form_is_refused(
+    words: list[str], option: str, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == ERROR
+    said = capsys.readouterr()
+    assert not said.out
+    assert said.err.startswith(f"goldens: {option} goes with ")
+    assert said.err.endswith(f"and not with {form}\n")

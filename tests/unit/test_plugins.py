@@ -1,0 +1,112 @@
+"""What plugins of installed distributions add, and broken ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens import extensions
+from executorch_goldens.cli import COMMANDS, ERROR, SAME
+from executorch_goldens.settings.exports import ROOT
+from executorch_goldens.toolchains import handing
+from executorch_goldens.workers.worker import with_harness
+from tests import DATA, GOLDENS
+from tests.support.extending import distribution, path_with, python
+from tests.support.runner import Runner
+
+GOLDENS_MAIN = "import sys; from executorch_goldens.cli import main; sys.exit(main({!r}))"
+#: A plugin with something wrong, and what the error says of it.
+BROKEN = {
+    "import no_such_module": "cannot be imported (ModuleNotFoundError: No module named 'no_such_module')",
+    "THING = 7": "is of type int, not a Plugin of executorch_goldens.plugins",
+    "THING = Plugin(name='other')": "gives 'other': both must have one name",
+    "THING = Plugin(name='broken', commands={'run': Command('', 'broken')})": "adds the command 'run', which there is",
+    "THING = Plugin(name='broken', options=(Option('review', '--it', {}, ''),))": (
+        "adds --it to 'review': compare and run take options of plugins, no other"
+    ),
+    "THING = Plugin(name='broken', forms=(Form('run', 'it', '', ''),))": (
+        "adds it to 'run': diff and show take forms of plugins, no other"
+    ),
+}
+
+
+def goldens(*words: object, places: tuple[Path, ...]) -> subprocess.CompletedProcess[str]:
+    """Call the command in a process that finds distributions in `places`, too."""
+    return python(GOLDENS_MAIN.format([*map(str, words)]), *places)
+
+
+def test_the_help_has_the_commands_of_the_core_and_then_what_each_plugin_adds(installed: Path) -> None:
+    shown = goldens("--help", places=(installed,))
+    assert shown.returncode == SAME, shown.stderr
+    core, _, added = shown.stdout.partition("\nexample:\n")
+    assert all(f"\n    {name} " in core for name in COMMANDS)
+    assert added.splitlines()[:2] == [
+        "  count                     count the goldens of a folder",
+        "  run --names               leave the names of the variations beside the results",
+    ]
+
+
+def test_a_command_of_a_plugin_is_one_of_goldens(installed: Path) -> None:
+    folder = GOLDENS / "1.4.1" / "tosa-fp" / "linear"
+    counted = goldens("count", folder, places=(installed,))
+    assert (counted.returncode, counted.stdout, counted.stderr) == (SAME, "1\n", "")
+    unknown = goldens("count", folder, places=())
+    assert unknown.returncode == ERROR
+    assert "invalid choice: 'count'" in unknown.stderr
+
+
+@pytest.mark.parametrize("module", BROKEN)
+def test_a_broken_plugin_is_one_error_with_its_distribution_and_the_way_out(
+    tmp_path: Path, module: str
+) -> None:
+    head = "from executorch_goldens.plugins import Command, Form, Option, Plugin\n"
+    place = distribution(tmp_path, "plugins", "broken", "broken:THING", head + module)
+    shown = goldens("--help", places=(place,))
+    assert shown.returncode == ERROR
+    (line,) = shown.stderr.splitlines()
+    assert line.startswith("goldens: entry point 'broken' = 'broken:THING' of broken 2.0, ")
+    assert BROKEN[module] in line
+    assert line.endswith("Correct it there, or uninstall broken")
+
+
+def test_an_option_that_the_core_has_is_refused(tmp_path: Path) -> None:
+    module = """
+        from executorch_goldens.plugins import Option, Plugin
+        THING = Plugin(name="broken", options=(Option("run", "--cell", {"help": "mine"}, "broken:THING"),))
+    """
+    place = distribution(tmp_path, "plugins", "broken", "broken:THING", module)
+    shown = goldens("run", "--plan", places=(place,))
+    assert shown.returncode == ERROR
+    (line,) = shown.stderr.splitlines()
+    assert "adds an option that run cannot take: argument --cell: conflicting option string" in line
+
+
+def test_a_python_without_the_plugin_finds_it_where_a_command_goes_on(installed: Path) -> None:
+    handed = python("from executorch_goldens import extensions; print(extensions.handed_on())", installed)
+    variables = eval(handed.stdout)
+    names = {name: Path(folder) for name, _, folder in json.loads(variables[extensions.HANDED_ON])}
+    assert names["example"] == installed
+    # Nothing but the interpreter's own packages is on the path.
+    environment = {**os.environ, **variables, "PYTHONPATH": ""}
+    folder = str(DATA / "no-such-folder")
+    command = [*with_harness(Path(sys.executable), handing.MAIN, ROOT), "count", folder]
+    counted = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (counted.returncode, counted.stdout, counted.stderr) == (SAME, "0\n", "")
+
+
+@pytest.mark.slow
+def test_an_option_of_a_plugin_leaves_something_beside_the_results_of_a_run(
+    installed: Path, runner: Runner
+) -> None:
+    runner.environment["PYTHONPATH"] = path_with(installed)
+    words = ("--models", "models", "--cell", "xnnpack-fp32/linear", "--variations", "0,4")
+    runner(*words, "--names")
+    left = runner.sweeps / "xnnpack-fp32" / "linear" / "plugins" / "names.txt"
+    assert left.read_text() == "seed0-heap0 seed4-heap1"
+    runner(*words)
+    assert not left.exists()
