@@ -88,6 +88,7 @@ def asked(zoo: Compact, options: argparse.Namespace) -> Options:
         toolchain=options.toolchain or layered(zoo),
         jobs=options.jobs or repository.jobs,
         export_timeout=next(filter(None, limits)),
+        no_shortcuts=options.update,
         tier=FULL,
     )
 

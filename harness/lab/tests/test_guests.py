@@ -489,6 +489,7 @@ def test_a_guest_has_its_own_place_and_longer_where_its_models_are_large(zoo: st
     assert own.variations == "quick"
     assert own.export_timeout == (ZOOS[zoo].export_timeout or EXPORT_TIMEOUT)
     assert asked(zoo, "--export-timeout", "7").export_timeout == 7
+    assert asked(zoo, "--update").no_shortcuts
 
 
 @pytest.mark.parametrize("zoo", RECORDED)
