@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import shlex
 from collections.abc import Collection, Iterator, Sequence
 
-from executorch_goldens import patches, targets
+from executorch_goldens import patches, plugins, targets
 from executorch_goldens.files import invocation
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import UPDATE
@@ -25,26 +24,25 @@ BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def ways_out(judged: Verdict, release: str, zoo: bool, called: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the ways out of a corrupt cell.
+    """Yield the ways out of a corrupt cell, and what plugins propose.
 
     Parameters
     ----------
     zoo
         Whether it is of a zoo, whose cases are declared with ``@case``, or of a test that exports.
     called
-        The words of the run; a toolchain that they name makes the script as well.
+        The words of the run.
     """
-    if judged.name != "corrupt":
-        return
-    if found := judged.excess:
+    if judged.name == "corrupt" and (found := judged.excess):
         target, bound = judged.cell.target, f"{found.bound:g}"
-        if found.bound <= WIDEST_ROUNDING:
+        # Where a pass made the difference, nobody asks first whether arithmetic did.
+        if found.bound <= WIDEST_ROUNDING and judged.divergence is None:
             key = target if BARE_KEY.fullmatch(target) else f'"{target}"'
             yield (
                 "more than rounding explains; if the target's own arithmetic does: "
                 f"{key} = {bound} under [tool.goldens.tolerances] in pyproject.toml, for all its cells"
             )
-        else:
+        elif found.bound > WIDEST_ROUNDING:
             size = f"{bound} of the largest value" if math.isfinite(found.bound) else "no finite difference"
             yield f"not rounding: {size}; do not widen a tolerance for it"
         if zoo and "example" in found.right:
@@ -52,9 +50,8 @@ def ways_out(judged: Verdict, release: str, zoo: bool, called: Sequence[str] = (
                 " " if len(found.right) == 1 else ", "
             )
             yield f"if the model is not meant for {', '.join(found.wrong)}: run_on=({kept}) in its @case"
-    # A build is a script already.
-    if zoo and judged.cell.target != targets.BUILD:
-        yield f"if it is a defect: {_repro(judged, release, called)} writes a script for an issue"
+    if zoo:
+        yield from (hint.line for hint in plugins.hints(judged, release, called))
 
 
 def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection[str]) -> Iterator[str]:
@@ -97,9 +94,8 @@ def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
     typed = {"again": invocation.again(plan.options.called, *this)}
     if judged.recordable:
         typed = {"accept": _accept(plan, judged, this), **typed}
-    if judged.name == "corrupt" and judged.cell.target != targets.BUILD:
-        typed["repro"] = _repro(judged, plan.release.version, plan.options.called)
-    return typed
+    proposed = plugins.hints(judged, plan.release.version, plan.options.called)
+    return typed | {hint.purpose: hint.command for hint in proposed}
 
 
 def _accept(plan: Plan, judged: Verdict, this: Sequence[str]) -> str:
@@ -112,10 +108,3 @@ def _accept(plan: Plan, judged: Verdict, this: Sequence[str]) -> str:
     if min(named, len(HASH_SEEDS)) <= len(plan.variations):
         return invocation.again(called, *this, UPDATE)
     return invocation.again(called, *this, "--variations", "full", UPDATE, replaced="--variations")
-
-
-def _repro(judged: Verdict, release: str, called: Sequence[str]) -> str:
-    """Return the command that writes a script, with the toolchain that exported where that is no published release."""
-    command = ["goldens", "repro", release, str(judged.cell)]
-    named = invocation.value(called, "-t", "--toolchain")
-    return shlex.join([*command, *(("-t", named) if named not in (None, release) else ())])

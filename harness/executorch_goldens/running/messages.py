@@ -67,10 +67,15 @@ def causes(run: Run, groups: Sequence[Group], whole: bool) -> Iterator[str]:
     whole
         Whether all causes are listed, and what moved with each.
     """
+    grouped = {member.proposal.cell for group in groups for member in group.members}
+    alone = [each for each in run.verdicts.values() if not each.accepted and each.cell not in grouped]
+    for name in dict.fromkeys(each.name for each in alone):
+        cells = [str(each.cell) for each in alone if each.name == name]
+        more = f", and {len(cells) - SHOWN_CELLS} more" if len(cells) > SHOWN_CELLS and not whole else ""
+        yield f"{len(cells)} {name}: {', '.join(cells if whole else cells[:SHOWN_CELLS])}{more}"
     if not groups:
         return
-    cells = sum(len(group.members) for group in groups)
-    yield f"{count(len(groups), 'cause')}, {count(cells, 'cell')}:"
+    yield f"{count(len(groups), 'cause')}, {count(len(grouped), 'cell')}:"
     for number, group in enumerate(groups if whole else groups[:SHOWN_CAUSES], 1):
         yield f"{number}. {group.head}{_largest(group)}"
         amounts = group.amounts() if whole else ()
@@ -89,7 +94,7 @@ def _largest(group: Group) -> str:
         key=lambda each: (benign.used(each) or 0.0, each.accuracy.error if each.accuracy else 0.0),
         default=None,
     )
-    if worst is None or worst.accuracy is None:
+    if worst is None or worst.accuracy is None or not worst.accuracy.error:
         return ""
     return f"; largest error {worst.accuracy.error:.2g} of the largest value ({worst.cell})"
 

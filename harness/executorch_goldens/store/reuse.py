@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -80,12 +79,6 @@ class Reuse:
             what = f"lost its entry of {cell} [{variation.name}] during the run"
             raise StoreError(self.store.root, what, "run again")
         return _with_schemas(outcome, view.path)
-
-    def made_before(self, settings: Settings, wanted: Wanted) -> Iterator[Outcome]:
-        """Yield the stored exports that were asked for so, the one used last first, whatever has changed since."""
-        for key in self.store.answers(digest(request(settings, wanted))):
-            with contextlib.suppress(StoreError):
-                yield self._read(self.view(settings), wanted, key)
 
     def files(self, settings: Settings, wanted: Iterable[Wanted]) -> set[tuple[str, str]]:
         """Return the files that the last of such exports depended on: the place of the fact, and the path."""
