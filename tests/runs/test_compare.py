@@ -26,6 +26,7 @@ from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import PATCHES
+from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
@@ -241,7 +242,7 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
         repository = config.load(REPOSITORY)
         both = Sides.of(
             *(Toolchain.of(str(each), repository) for each in (sys.executable, python)),
-            Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=("lazy-code",)),
+            Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=tuple(SHORTCUTS)[:1]),
             (),
             "auto",
         )
@@ -253,7 +254,7 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
     for side in (both.base, both.head):
         assert "folded-scales" not in side.settings.patches
         assert "partition-order" in side.settings.patches
-        assert side.settings.shortcuts == ("lazy-code",)
+        assert side.settings.shortcuts == tuple(SHORTCUTS)[:1]
 
 
 def with_a_comment(text: str, function: str) -> str:

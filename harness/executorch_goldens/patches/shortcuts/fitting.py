@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 
-from executorch_goldens.patches import available, guard
-from executorch_goldens.patches.guard import Fits, GuardError
-from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.patches import Patch, available, guard
+from executorch_goldens.patches.guard import GuardError
+from executorch_goldens.patches.shortcuts import SHORTCUTS, Shortcut
 
 
-def unfit(kind: str, name: str, fits: Fits, release: str, unguarded: str | None) -> str:
+def unfit(kind: str, each: Patch | Shortcut, release: str) -> str:
     """Return why something does not fit a release as it is installed; empty where it does."""
     try:
-        guard.verify(kind, name, fits, release, unguarded)
+        guard.verify(kind, each.name, each.fits, release, each.unguarded)
     except GuardError as error:
         if error.function is None:
             return f"not written for ExecuTorch {release}"
@@ -27,12 +27,6 @@ def main() -> None:
     The first argument is JSON: the release, names of patches, names of shortcuts.
     """
     release, patches, shortcuts = json.loads(sys.argv[1])
-    chosen = {name: available()[name] for name in patches}
-    of_patches = {
-        name: unfit(guard.PATCH, name, patch.fits, release, patch.unguarded) for name, patch in chosen.items()
-    }
-    of_shortcuts = {
-        name: unfit(guard.SHORTCUT, name, SHORTCUTS[name].fits, release, SHORTCUTS[name].unguarded)
-        for name in shortcuts
-    }
+    of_patches = {name: unfit(guard.PATCH, available()[name], release) for name in patches}
+    of_shortcuts = {name: unfit(guard.SHORTCUT, SHORTCUTS[name], release) for name in shortcuts}
     print(json.dumps([of_patches, of_shortcuts]))
