@@ -194,4 +194,5 @@ def known_defects(path: Path) -> dict[str, dict[str, KnownDefect]]:
             for version, known in read.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise MatrixError(f'{path}: expected tables [releases."VERSION".known] ({error})') from error
+        form = '[releases."VERSION".known] with lines "target/case" = "verdict: reason"'
+        raise MatrixError(f"{path}: expected tables {form} ({error})") from error

@@ -312,7 +312,6 @@ def test_a_corrupt_cell_shows_constants_pass_error_and_commands(reader: Reader) 
     off = [(one, other) for one, other in zip(golden, now, strict=True) if one != other]
     assert len(off) == 20
     assert off[0] == ("[0, 0, 0, 1] = -95", "[0, 0, 0, 1] = -127")
-    assert page.locator(".box.delegate.changed .box.constant.changed").count() == 1
     assert reader.texts("section.operator h4") == ["changed: CONST aten_cat_default_fused_const"]
     assert "FuseConstantArgsPass" in page.locator(".step.first").inner_text()
     assert "first that diverges" in page.locator(".step.first").inner_text()
@@ -433,7 +432,6 @@ def test_the_graphs_after_the_pass_that_diverges_stand_side_by_side(reader: Read
 def test_a_failure_shows_the_golden_graph_and_the_accept_command(reader: Reader) -> None:
     reader.go("cell/1.2.0/xnnpack-fp32/permute-reshape-sum")
     assert "--snapshot-update" in reader.page.locator(".command", has_text="accept").inner_text()
-    assert "Lowered graph: golden" in reader.texts("summary")
 
 
 def test_a_green_cell_says_its_quantities_and_its_tolerance(reader: Reader) -> None:

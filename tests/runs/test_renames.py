@@ -140,7 +140,7 @@ def test_a_golden_of_another_torch_differs_in_more_than_names(
 
 def test_what_may_be_allowed_is_one_thing(repository: Settings) -> None:
     repository('allow = ["names"]')().refused(
-        "pyproject.toml: [tool.goldens] allow: expected a list of allowed differences: [\"renames\"], found ['names']"
+        "pyproject.toml: [tool.goldens] allow[0]: invalid enum value 'names'"
     )
 
 

@@ -130,7 +130,7 @@ def test_a_known_defect_is_a_verdict_and_a_reason(tmp_path: Path) -> None:
     path.write_text('[releases."1.1.0".known]\n"tosa-fp/lstm" = "corrupt: gates: #7"\n')
     assert releases.known_defects(path) == {"1.1.0": {"tosa-fp/lstm": KnownDefect("corrupt", "gates: #7")}}
     path.write_text('[releases."1.1.0".known]\n"tosa-fp/lstm" = "corrupt"\n')
-    with pytest.raises(MatrixError, match=r'known: expected a table of "target/case" = "verdict: reason"'):
+    with pytest.raises(MatrixError, match=r'lines "target/case" = "verdict: reason"'):
         releases.known_defects(path)
 
 

@@ -167,7 +167,7 @@ def test_a_new_program_without_delegates_is_called_so_where_its_target_makes_som
     titles = []
     for target in ("xnnpack-fp32", "bare"):
         proposal = replace(there, target=target, content=golden.digest(texts), folder=tmp_path / target)
-        proposal.write(texts, None)
+        proposal.write(texts)
         titles.append([str(edit) for edit in seen(proposal, tmp_path).edits])
     assert titles == [["NO DELEGATE; no golden"], ["no golden"]]
 
@@ -302,10 +302,7 @@ def test_the_list_shows_each_cause_with_one_specimen_and_exits_with_0(
 
 def test_the_differences_of_a_specimen_are_shown_by_what_they_are_of(proposed: Runner) -> None:
     specimen = titled(proposed, "constants with different values").specimen
-    assert any("constant" in line for line in listing.constants(specimen))
-    assert not any("constant" in line for line in listing.graph(specimen))
-    shown = list(listing.trace(specimen))
-    assert {line.partition(" ")[2][:1] for line in shown} >= {"-", "+"}
+    assert any("constant" in line for line in listing.difference(specimen))
 
 
 # What is accepted
