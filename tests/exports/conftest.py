@@ -8,7 +8,6 @@ import torch
 from executorch_goldens.artifact import Artifact, Lowered
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.registry import Case, load
 from executorch_goldens.targets import TARGETS
 from tests.support.making import lowered_by
@@ -20,16 +19,6 @@ def exported(module: torch.nn.Module, *inputs: torch.Tensor, target: str = "tosa
         return Example(module, inputs, fill=False)
 
     return export(Case("some-case", "tests", "something", build), target)
-
-
-@pytest.fixture
-def few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exports of this process look for patterns of training as those of a template do: only where one may be."""
-    from torchao.quantization.pt2e import qat_utils
-
-    # Put back afterwards.
-    monkeypatch.setattr(qat_utils, "_fold_conv_bn_qat_helper", qat_utils._fold_conv_bn_qat_helper)
-    SHORTCUTS["qat-patterns"].install()
 
 
 #: A target of each kind of delegate; the rest is exported by ``nox -s goldens`` as well, and here every week.

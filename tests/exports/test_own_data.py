@@ -305,7 +305,6 @@ def train(prepared: torch.fx.GraphModule) -> None:
         optimizer.step()
 
 
-@pytest.mark.usefixtures("few_patterns")
 @pytest.mark.parametrize("target", ["xnnpack-int8", "tosa-int"])
 @pytest.mark.slow
 def test_a_case_trains_and_always_the_same(target: str) -> None:

@@ -126,19 +126,19 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
 
 def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None:
     for shortcut in SHORTCUTS.values():
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release, shortcut.unguarded)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release)
 
 
 def test_every_shortcut_knows_every_release() -> None:
     for shortcut in SHORTCUTS.values():
-        assert set(shortcut.fits) == (set() if shortcut.unguarded else set(releases.load().releases))
+        assert set(shortcut.fits) == set(releases.load().releases)
 
 
-def test_every_shortcut_guards_functions_of_every_release_or_says_why_it_need_not() -> None:
+def test_every_shortcut_guards_functions_of_every_release() -> None:
     for shortcut in SHORTCUTS.values():
         guarded = {frozenset(functions) for functions in shortcut.fits.values()}
         # The same functions for each release: none is left out where a digest was forgotten.
-        assert len(guarded) == (0 if shortcut.unguarded else 1), shortcut.name
+        assert len(guarded) == 1, shortcut.name
         assert frozenset() not in guarded, shortcut.name
 
 
@@ -185,7 +185,10 @@ def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
 ) -> None:
     installed: list[str] = []
     fits = shortcuts.Shortcut(
-        "fits", "fits", {"1.4.1": {}}, lambda: installed.append("fits"), unguarded="it replaces nothing"
+        "fits",
+        "fits",
+        {"1.4.1": {"shutil:copy": guard.digest("shutil:copy")}},
+        lambda: installed.append("fits"),
     )
     monkeypatch.setattr(shortcuts, "SHORTCUTS", {"fits": fits, "unfit": unfit(known, installed)})
     with pytest.raises(GuardError) as raised:
@@ -198,7 +201,7 @@ def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
 
 @pytest.mark.slow
 def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runner) -> None:
-    guarded = next(shortcut for shortcut in SHORTCUTS.values() if not shortcut.unguarded)
+    guarded = next(iter(SHORTCUTS.values()))
     runner.zoo("zoo_edited", "alpha")
     # Every Python that is started imports it; templates import no zoo.
     (runner.folder / "sitecustomize.py").write_text(

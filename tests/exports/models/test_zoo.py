@@ -96,7 +96,6 @@ def test_weights_and_inputs_are_the_recorded_bits() -> None:
 
 
 @each_build
-@pytest.mark.usefixtures("few_patterns")
 @pytest.mark.slow
 def test_the_modules_and_inputs_of_a_build_are_the_recorded_bits(case: Case) -> None:
     build = Build(case.name)

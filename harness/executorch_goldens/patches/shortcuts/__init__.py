@@ -19,9 +19,7 @@ from executorch_goldens.patches.shortcuts import (
     composite_operators,
     composite_overrides,
     lazy_code,
-    no_debugger,
     node_history,
-    qat_patterns,
     quantize_shapes,
     retraced_shapes,
 )
@@ -40,8 +38,6 @@ SHORTCUTS: dict[str, Shortcut] = {
         quantize_shapes,
         lazy_code,
         annotation_patterns,
-        qat_patterns,
-        no_debugger,
         retraced_shapes,
     )
 }
@@ -64,7 +60,7 @@ def install(names: Sequence[str], release: str, target: Target | None = None) ->
     chosen = [SHORTCUTS[name] for name in names]
     needed = [each for each in chosen if target is None or target.runs_any(each.fits.get(release, ()))]
     for shortcut in needed:
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release, shortcut.unguarded)
+        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release)
     INSTALLED.extend(shortcut.name for shortcut in chosen)
     for shortcut in needed:
         shortcut.install()

@@ -12,8 +12,9 @@ from executorch_goldens.patches.shortcuts import SHORTCUTS, Shortcut
 
 def unfit(kind: str, each: Patch | Shortcut, release: str) -> str:
     """Return why something does not fit a release as it is installed; empty where it does."""
+    unguarded = each.unguarded if isinstance(each, Patch) else None
     try:
-        guard.verify(kind, each.name, each.fits, release, each.unguarded)
+        guard.verify(kind, each.name, each.fits, release, unguarded)
     except GuardError as error:
         if error.function is None:
             return f"not written for ExecuTorch {release}"

@@ -20,19 +20,15 @@ class Shortcut:
         One line: what is computed once or not at all.
     fits
         Per release, the functions that it replaces or whose behaviour it relies on, as ``module:qualified.name``, and
-        the `executorch_goldens.patches.guard.digest` of the source that it was written for. Empty for one that fits
-        every release, with the reason in `unguarded`.
+        the `executorch_goldens.patches.guard.digest` of the source that it was written for.
     install
         Makes the replacement in this process; imports what it replaces.
-    unguarded
-        Why no function needs a digest; None where `known` names functions.
     """
 
     name: str
     summary: str
     fits: Fits
     install: Callable[[], None]
-    unguarded: str | None = None
 
 
 def by_release(functions: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
