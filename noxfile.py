@@ -24,6 +24,9 @@ try:
 except releases.MatrixError as error:
     sys.exit(f"nox: {error}")
 
+# Sessions start hundreds of Pythons: where none may keep its byte code, each compiles torch and pytest's plugins again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["goldens"]
 nox.options.default_venv_backend = "uv"
