@@ -24,6 +24,7 @@ PYTEST = (
         "no:cacheprovider",
         "-o",
         "addopts=",
+        "--noconftest",
         "--pyargs",
         "executorch_goldens.running.cells",
     ),

@@ -235,17 +235,8 @@ def theirs(write: Write) -> Path:
 
 
 def collect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "executorch_goldens.running.plugin",
-        "-p",
-        "no:cacheprovider",
-    ]
     return subprocess.run(
-        [*command, "--pyargs", "executorch_goldens.running.cells", "--collect-only", "-q", *arguments],
+        [sys.executable, "-m", "executorch_goldens", "run", "--collect-only", "-q", *arguments],
         cwd=folder,
         # This checkout is on the path, and its models with it.
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
@@ -265,6 +256,12 @@ def test_a_repositorys_own_models_are_found_and_not_this_projects(theirs: Path) 
 def test_a_run_from_a_folder_of_the_repository_works_on_the_whole_of_it(theirs: Path) -> None:
     (theirs / "docs").mkdir()
     assert "2 tests collected" in collect(theirs / "docs").stdout
+
+
+def test_a_run_needs_nothing_of_what_the_repositorys_own_tests_need(theirs: Path) -> None:
+    (theirs / "tests").mkdir()
+    (theirs / "tests" / "conftest.py").write_text("import a_package_that_only_tests_have\n")
+    assert "2 tests collected" in collect(theirs).stdout
 
 
 def test_without_a_table_and_without_models_a_run_is_refused_in_one_line(tmp_path: Path) -> None:
