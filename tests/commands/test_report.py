@@ -505,7 +505,7 @@ VIEWS = (
 )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_every_view_fits_a_phone_and_has_names_and_contrast(
     browser: Any, file: Path, scheme: str, release: str
 ) -> None:

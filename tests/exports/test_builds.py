@@ -61,7 +61,14 @@ def test_builds_are_cells_of_one_target_and_of_no_other(release: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["plain", "int8", "in-place", "int8-for-tosa", "language-model", "external", "file"]
+    "name",
+    [
+        *("plain", "external", "file"),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("int8", "in-place", "int8-for-tosa", "language-model")
+        ),
+    ],
 )
 def test_a_build_is_run_and_right(name: str) -> None:
     lowered = made(name)

@@ -83,7 +83,7 @@ def test_a_program_is_judged_on_what_was_recorded(target: str, photos: Path, tmp
     assert said(artifact, target) is None
 
 
-@pytest.mark.parametrize("target", ["xnnpack-fp32", "xnnpack-int8"])
+@pytest.mark.parametrize("target", ["xnnpack-fp32", pytest.param("xnnpack-int8", marks=pytest.mark.slow)])
 def test_an_exported_program_that_the_case_loads_is_lowered(
     target: str, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,7 +382,9 @@ def test_a_golden_has_the_metric_and_compares_it_within_a_tolerance() -> None:
 @pytest.mark.parametrize(
     ("metric", "said"),
     [
-        (lambda outputs: "good", "the metric metric gives 'good', and no number"),
+        pytest.param(
+            lambda outputs: "good", "the metric metric gives 'good', and no number", marks=pytest.mark.slow
+        ),
         (lambda outputs: outputs["photos"], "the metric metric raises KeyError: 'photos'"),
     ],
 )

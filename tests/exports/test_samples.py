@@ -103,7 +103,7 @@ def test_a_state_is_kept_from_step_to_step(target: str) -> None:
     assert np.abs(third.outputs[0].array() - (2.0 * extremes + 3.0)).max() <= 0.1
 
 
-@pytest.mark.parametrize("case", ["call-counter", "running-state"])
+@pytest.mark.parametrize("case", ["call-counter", pytest.param("running-state", marks=pytest.mark.slow)])
 def test_a_state_that_quantization_makes_a_constant_of_is_corrupt(case: str) -> None:
     """The quantized eager graph has lost it as well."""
     artifact = export(ZOO[case], "tosa-int")

@@ -113,7 +113,7 @@ def test_what_neither_the_runtime_nor_eager_has_a_kernel_for_is_named() -> None:
     ("module", "target", "operators"),
     [
         (Spectrum(), "xnnpack-fp32", ("aten::polar.out",)),
-        (Median(), "tosa-fp", ("aten::median.dim_values",)),
+        pytest.param(Median(), "tosa-fp", ("aten::median.dim_values",), marks=pytest.mark.slow),
         (Median(), "xnnpack-fp32", ("aten::median.dim_values",)),
     ],
 )

@@ -162,7 +162,9 @@ def test_cells_that_agree_have_no_factor(runner: Runner) -> None:
     assert "follows" not in finished.output
 
 
-@pytest.mark.parametrize(("explain", "factor"), [("off", None), ("some", "hash seed")])
+@pytest.mark.parametrize(
+    ("explain", "factor"), [pytest.param("off", None, marks=pytest.mark.slow), ("some", "hash seed")]
+)
 def test_the_factor_is_sought_unless_nothing_is_to_be_explained(
     runner: Runner, explain: str, factor: str | None
 ) -> None:

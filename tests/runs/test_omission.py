@@ -57,7 +57,15 @@ def said(runner: Runner, made: object, without: object, *options: str) -> list[s
     return list(found.values())
 
 
-@pytest.mark.parametrize("made", [CHANGED, CORRUPT, ORDERS], ids=["changed", "corrupt", "order-only"])
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(CHANGED, marks=pytest.mark.slow),
+        CORRUPT,
+        pytest.param(ORDERS, marks=pytest.mark.slow),
+    ],
+    ids=["changed", "corrupt", "order-only"],
+)
 def test_a_pass_without_which_the_artifact_equals_the_golden_is_the_cause(
     golden: Runner, made: object
 ) -> None:
@@ -77,9 +85,9 @@ def test_a_pass_without_which_the_variations_agree_is_the_cause(golden: Runner) 
     ("made", "without"),
     [
         (CHANGED, artifact(lowered(GRAPH.replace("%x", "%y")), FOLD)),
-        (CHANGED, replace(SOUND, result=failure())),
-        (CORRUPT, CORRUPT),
-        (ORDERS, ORDERS),
+        pytest.param(CHANGED, replace(SOUND, result=failure()), marks=pytest.mark.slow),
+        pytest.param(CORRUPT, CORRUPT, marks=pytest.mark.slow),
+        pytest.param(ORDERS, ORDERS, marks=pytest.mark.slow),
     ],
     ids=["changed otherwise", "breaks", "as wrong", "disagree as well"],
 )
@@ -120,7 +128,12 @@ def test_a_real_pass_that_swaps_operands_is_the_cause(runner: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [SweepError("cannot be run"), KeyError("key"), DecodeError("tosa", 0, "odd")]
+    "error",
+    [
+        SweepError("cannot be run"),
+        pytest.param(KeyError("key"), marks=pytest.mark.slow),
+        pytest.param(DecodeError("tosa", 0, "odd"), marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("diagnosis", ["without", "again"])
 def test_a_diagnosis_that_fails_changes_no_verdict_and_the_run_goes_on(

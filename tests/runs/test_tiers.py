@@ -64,6 +64,14 @@ def test_a_cell_of_a_release_is_exported_once_if_that_is_its_golden(
     assert finished.code == 0, finished.output
     assert exported(finished) == dict.fromkeys(SIX, 1)
     assert "; 1 variation beside those of the golden\n" in finished.output
+
+
+@pytest.mark.slow
+def test_a_cell_of_anything_else_is_exported_under_every_variation(
+    core_of_six: Runner, artifacts: Artifacts
+) -> None:
+    answers = {"alpha": artifacts["steady"][0], "beta": artifacts["does-not-lower"], "declared": True}
+    core_of_six.answers(answers)
     for words in (("--patches", "none"), ("--variations", "quick"), ("--tier", "full")):
         assert min(exported(core_of_six(*MODELS, *words)).values()) > 1, words
     core_of_six.answers({**answers, "declared": False})

@@ -91,7 +91,9 @@ def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_ap
     assert list(recorded.markdown())[1] == "**Goldens: green.** 8 cells as they should be, on 1 release."
 
 
-@pytest.mark.parametrize(("allowed", "word"), [(False, "renamed"), (True, "allowed rename")])
+@pytest.mark.parametrize(
+    ("allowed", "word"), [(False, "renamed"), pytest.param(True, "allowed rename", marks=pytest.mark.slow)]
+)
 def test_merged_results_and_a_report_count_renames(
     renaming: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], allowed: bool, word: str
 ) -> None:

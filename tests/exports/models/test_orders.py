@@ -126,8 +126,12 @@ def code_of(container: Container) -> CodeType:
 @pytest.mark.parametrize(
     "container",
     [
-        # Its quantizer exports patterns for half a minute.
-        pytest.param(each, id=each.case, marks=[pytest.mark.slow] if each.target == "xnnpack-int8" else [])
+        # Its quantizer exports patterns for half a minute; the parts have the container of the whole.
+        pytest.param(
+            each,
+            id=each.case,
+            marks=[pytest.mark.slow] if each.target == "xnnpack-int8" or each.case.endswith("-parts") else [],
+        )
         for each in CONTAINERS
     ],
 )
