@@ -141,7 +141,7 @@ class Options:
         _option(
             "--variations",
             COMPARE,
-            f"{SHARED['--variations']['help']} (default: full; quick for the core)",
+            f"{SHARED['--variations']['help']} (default: full; of the core quick, or one if that is the golden)",
             key="variations",
         ),
     ] = None

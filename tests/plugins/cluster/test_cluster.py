@@ -470,7 +470,7 @@ def test_no_factor_is_sought_on_a_cluster_and_the_message_says_so(runner: Runner
     runner.answers({"alpha": tuple(map(artifact, two))})
     finished = runner(
         *("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4"),
-        *("--cluster", "tcp://127.0.0.1:1", "--cache-dir", str(runner.folder / "store")),
+        *("--cluster", "tcp://127.0.0.1:1", "--cache", str(runner.folder / "store")),
         *("-p", "tests.plugins.cluster.replay"),
     )
     assert (
