@@ -15,14 +15,7 @@ def payload(request: pytest.FixtureRequest) -> bytes:
     return path.read_bytes()
 
 
-#: Changing each of its bytes takes as long as that of all others: every week.
-LARGEST = max(SMALL, key=lambda path: path.stat().st_size)
-
-
-@pytest.fixture(
-    params=[pytest.param(path, marks=[pytest.mark.slow] if path == LARGEST else []) for path in SMALL],
-    ids=[identify(path) for path in SMALL],
-)
+@pytest.fixture(params=SMALL, ids=identify)
 def small(request: pytest.FixtureRequest) -> bytes:
     path: Path = request.param
     return path.read_bytes()
