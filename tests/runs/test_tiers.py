@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 import pytest
 
@@ -33,14 +34,16 @@ def test_a_run_of_the_core_says_how_many_cells_it_left_out(with_core: Runner) ->
 @pytest.mark.slow
 def test_the_core_takes_two_variations_by_default_and_all_cells_four(with_core: Runner) -> None:
     models = WHOLE[WHOLE.index("--models") :][:2]
-    assert "; 2 variations: seed0-heap0, seed4-heap1\n" in with_core(*models).output
-    assert "4 variations: " in with_core(*models, "--tier", "full").output
-    assert "4 variations: " in with_core(*models, "--variations", "full").output
+    assert "; 2 variations\n" in with_core(*models).output
+    assert "; 4 variations\n" in with_core(*models, "--tier", "full").output
+    assert "; 4 variations\n" in with_core(*models, "--variations", "full").output
 
 
 #: The core of `core_of_six`.
 SIX = tuple(f"{target}/{case}" for case in ("alpha", "beta") for target in TARGETS[:3])
 MODELS = WHOLE[WHOLE.index("--models") :][:2]
+#: A run that names its toolchain.
+NAMED = (*MODELS, f"--toolchain={sys.executable}")
 
 
 @pytest.fixture
@@ -60,7 +63,7 @@ def test_a_cell_of_a_release_is_exported_once_if_that_is_its_golden(
 ) -> None:
     answers = {"alpha": artifacts["steady"][0], "beta": artifacts["does-not-lower"], "declared": True}
     core_of_six.answers(answers)
-    finished = core_of_six(*MODELS)
+    finished = core_of_six(*NAMED)
     assert finished.code == 0, finished.output
     assert exported(finished) == dict.fromkeys(SIX, 1)
     assert "; 1 variation beside those of the golden\n" in finished.output
@@ -73,9 +76,9 @@ def test_a_cell_of_anything_else_is_exported_under_every_variation(
     answers = {"alpha": artifacts["steady"][0], "beta": artifacts["does-not-lower"], "declared": True}
     core_of_six.answers(answers)
     for words in (("--patches", "none"), ("--variations", "quick"), ("--tier", "full")):
-        assert min(exported(core_of_six(*MODELS, *words)).values()) > 1, words
+        assert min(exported(core_of_six(*NAMED, *words)).values()) > 1, words
     core_of_six.answers({**answers, "declared": False})
-    assert set(exported(core_of_six(*MODELS)).values()) == {2}
+    assert set(exported(core_of_six(*NAMED)).values()) == {2}
 
 
 def test_a_cell_that_is_not_its_golden_is_exported_under_every_variation(
@@ -86,7 +89,7 @@ def test_a_cell_that_is_not_its_golden_is_exported_under_every_variation(
     known = {SIX[2]: "corrupt: nothing"}
     answers = {"alpha": golden, "beta": artifacts["does-not-lower"], "declared": True, "known": known}
     core_of_six.answers({**answers, SIX[0]: (golden, other), SIX[1]: other})
-    finished = core_of_six(*MODELS)
+    finished = core_of_six(*NAMED)
     assert finished.verdicts()[SIX[0]] == "unstable"
     assert finished.verdicts()[SIX[1]] == "changed"
     assert exported(finished) == dict.fromkeys(SIX, 1) | dict.fromkeys(SIX[:3], 2)
@@ -101,7 +104,7 @@ def test_once_three_cells_differ_all_that_are_left_are_exported_under_every_vari
     golden, *_ = artifacts["steady"]
     other = with_graph(golden, "another graph\n")
     core_of_six.answers({"alpha": other, "beta": artifacts["does-not-lower"], "declared": True})
-    finished = core_of_six(*MODELS)
+    finished = core_of_six(*NAMED)
     judged = list(finished.verdicts().items())
     third = [number for number, (_, name) in enumerate(judged) if name == "changed"][2]
     assert [exported(finished)[cell] for cell, _ in judged[third:]] == [2] * (6 - third)

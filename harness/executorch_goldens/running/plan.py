@@ -235,7 +235,9 @@ def _beside(
     different hash seed, heap and surroundings makes the same again, there are three that agree. What its golden was not
     recorded with (an edited toolchain, other patches) is exported under each variation, and so is what is recorded.
     """
-    as_recorded = toolchain.is_declared and options.patches == "auto"
+    # Somebody may have edited the packages of a Python that no name made.
+    as_made = toolchain.is_declared and options.toolchain is not None
+    as_recorded = as_made and options.patches == "auto"
     if options.variations or options.updating or options.elsewhere or tier != CORE or not as_recorded:
         return frozenset()
     known_defects = release.known.keys()
