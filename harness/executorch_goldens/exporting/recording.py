@@ -35,19 +35,8 @@ OUTPUTS = ("GOLDENS_BRANCHES", "GOLDENS_FIELDED", "GOLDENS_RECORDS")
 #: Those, and variables that name places of a machine or a person, or that a variation sets: none may matter.
 NO_VARIABLES = (
     *("PATH", "PYTHONPATH", "PYTHONHASHSEED", "HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHLVL", "_"),
-    *(
-        "TMPDIR",
-        "TEMP",
-        "TMP",
-        "COLUMNS",
-        "LINES",
-        "TERM",
-        "VIRTUAL_ENV",
-        "TZ",
-        "LC_ALL",
-        "HOSTNAME",
-        *OUTPUTS,
-    ),
+    *("TMPDIR", "TEMP", "TMP", "COLUMNS", "LINES", "TERM", "VIRTUAL_ENV", "TZ", "LC_ALL", "HOSTNAME"),
+    *OUTPUTS,
 )
 #: The module that lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"

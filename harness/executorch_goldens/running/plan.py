@@ -102,10 +102,6 @@ class Plan:
         asked = self.options
         return Reuse(Store(asked.cache_dir), needed=asked.cache_named) if asked.caches else None
 
-    def exports(self, cell: Cell) -> int:
-        """Return how many exports of a cell are made at first."""
-        return 1 if cell in self.beside else len(self.variations)
-
 
 def plan(options: Options, again: bool = False, toolchain: Toolchain | None = None) -> Plan:
     """Settle the plan of a run over some cells of the installed release.
@@ -240,7 +236,6 @@ def _beside(
     as_recorded = as_made and options.patches == "auto"
     if options.variations or options.updating or options.elsewhere or tier != CORE or not as_recorded:
         return frozenset()
-    known_defects = release.known.keys()
     return frozenset(
-        cell for cell in cells if str(cell) not in known_defects and golden.directory(root, cell).is_dir()
+        cell for cell in cells if str(cell) not in release.known and golden.directory(root, cell).is_dir()
     )

@@ -76,8 +76,6 @@ class Run:
         The causes whose goldens were replaced, each with their number.
     alone
         Cells whose one export was enough: see `Plan.beside`.
-    widened
-        Cells whose one export was not.
     standby
         Templates of earlier runs, which this one leaves to the next; None for those of its own.
     names
@@ -114,7 +112,6 @@ class Run:
         self._held: set[Cell] = set()
         self._started: set[Cell] = set()
         self.alone: set[Cell] = set()
-        self.widened: list[Cell] = []
         self.sweep: Sweep | None = None
         self._lock = roots.lock(plan.goldens, plan.release.version)
 
@@ -238,9 +235,11 @@ class Run:
         further = [each for each in self.plan.variations if each.name not in made]
         if not further:
             return outcomes
-        self.widened.append(cell)
-        if len(self.widened) == FEW_DIFFER:
-            self.sweep.widen(self.plan.beside & self._started - self.verdicts.keys() - {cell})
+        beside = self.plan.beside & self._started
+        # Of the cells judged so far; this one is not yet among them.
+        differing = (beside & self.verdicts.keys()) - self.alone
+        if len(differing) + 1 == FEW_DIFFER:
+            self.sweep.widen(beside - self.verdicts.keys() - {cell})
         return (*self.sweep.again(cell, further), *outcomes)
 
     def _explained(self, found: Judged, outcomes: Sequence[Outcome]) -> Verdict:
