@@ -134,6 +134,14 @@ def ended(words: Sequence[str], folder: Path = REPOSITORY) -> subprocess.Complet
 
 # Checks of what is not run
 
+
+@pytest.fixture(scope="module", autouse=True)
+def imported() -> None:
+    """Import what tests use before pytester works: it forgets what was imported meanwhile, torch can only be once."""
+    for name in (*WITH_EXAMPLES, *INSTRUMENTS.values(), *MODULES.values()):
+        importlib.import_module(name)
+
+
 #: Takes the words of a command and the test's request; raises where the words would be refused.
 Check = Callable[[Sequence[str], pytest.FixtureRequest], None]
 
@@ -370,13 +378,17 @@ def shows(shown: Sequence[str], printed: str) -> bool:
     return re.fullmatch(pattern, printed) is not None
 
 
-@pytest.mark.parametrize("command", parameters([command for command in ALL if unrun(command)]))
-def test_a_command_that_is_not_run_is_one_that_would_be_taken(
-    command: Command, request: pytest.FixtureRequest
+@pytest.mark.parametrize("row", UNRUN, ids=lambda row: shlex.join(row.prefix))
+def test_commands_that_are_not_run_are_ones_that_would_be_taken(
+    row: Unrun, request: pytest.FixtureRequest
 ) -> None:
-    row = unrun(command)
-    assert row is not None
-    row.check(command.words[len(row.prefix) :], request)
+    covered = [command for command in ALL if unrun(command) == row]
+    assert covered, "no page has such a command: delete its row"
+    for command in covered:
+        try:
+            row.check(command.words[len(row.prefix) :], request)
+        except (AssertionError, SystemExit, InvalidRequirement, UsageError, pytest.UsageError) as error:
+            pytest.fail(f"{command.place}: {shlex.join(command.words)}: {error!r}")
 
 
 @pytest.mark.parametrize(
@@ -409,10 +421,6 @@ def test_a_command_that_would_be_refused_is_found(line: str, request: pytest.Fix
     assert row is not None
     with pytest.raises((AssertionError, SystemExit, InvalidRequirement, UsageError, pytest.UsageError)):
         row.check(command.words[len(row.prefix) :], request)
-
-
-def test_every_row_of_what_is_not_run_has_a_command() -> None:
-    assert {row.prefix for row in UNRUN} == {row.prefix for command in ALL if (row := unrun(command))}
 
 
 def test_sessions_and_subcommands_named_in_a_sentence_exist() -> None:
@@ -449,33 +457,29 @@ WITH_EXAMPLES = tuple(
 )
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_examples_of_docstrings_give_what_they_say(name: str) -> None:
-    found = doctest.testmod(importlib.import_module(name))
-    assert found.attempted
-    assert not found.failed
+def test_examples_of_docstrings_give_what_they_say() -> None:
+    found = {name: doctest.testmod(importlib.import_module(name)) for name in WITH_EXAMPLES}
+    assert [name for name, result in found.items() if result.failed or not result.attempted] == []
 
 
-@pytest.mark.parametrize(
-    "page",
-    PAGES,
-    ids=lambda page: page.parent.name + "/" + page.name,
-)
-def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
-        if target.startswith("https://"):
-            continue
-        path, _, anchor = target.partition("#")
-        place = (page.parent / path).resolve() if path else page
-        assert place.exists(), target
-        assert REPOSITORY in (place, *place.parents), target
-        assert not anchor or anchor in anchors(place), target
+def missing(page: Path, target: str) -> bool:
+    """Say whether a link of a page leads to no file of the repository, or to no heading of it."""
+    path, _, anchor = target.partition("#")
+    place = (page.parent / path).resolve() if path else page
+    inside = REPOSITORY in (place, *place.parents) and place.exists()
+    return not inside or (anchor != "" and anchor not in anchors(place))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name + "/" + page.name)
-def test_every_path_named_in_a_sentence_exists(page: Path) -> None:
-    for path in re.findall(r"`((?:harness|tests|models|docs|\.github|\.ci)/[\w./-]*)`", prose(page)):
-        assert (REPOSITORY / path).exists(), path
+def test_every_link_leads_to_a_file_and_a_heading() -> None:
+    links = [(page, target) for page in PAGES for target in re.findall(r"\]\(([^)\s]+)\)", prose(page))]
+    own = [(page, target) for page, target in links if not target.startswith("https://")]
+    assert [f"{page.name}: {target}" for page, target in own if missing(page, target)] == []
+
+
+def test_every_path_named_in_a_sentence_exists() -> None:
+    path = re.compile(r"`((?:harness|tests|models|docs|\.github|\.ci)/[\w./-]*)`")
+    named = [(page.name, place) for page in PAGES for place in path.findall(prose(page))]
+    assert [each for each in named if not (REPOSITORY / each[1]).exists()] == []
 
 
 @pytest.mark.parametrize("folder", INDEXED, ids=lambda folder: folder.name)

@@ -302,18 +302,9 @@ def test_xdist_is_refused_with_the_option_that_does_the_same(untouched: Runner) 
 @pytest.mark.parametrize(
     ("text", "count"),
     [
-        *(
-            ("0.1", None),
-            ("0", None),
-            ("0.0G", None),
-            ("-1", None),
-            ("nan", None),
-            ("inf", None),
-            ("1e3", None),
-        ),
-        *(("٣", None), ("1 XB", None), ("", None), ("9" * 400, None), ("9" * 30 + "T", None), ("G", None)),
-        *(("1", 1), ("1.9", 1), ("0.1K", 102), ("0.0001G", 107374), ("1.5 M", 1572864), ("2TiB", 2**41)),
-        ("9007199254740993", 2**53 + 1),
+        *(("0.1", None), ("-1", None), ("nan", None), ("1e3", None), ("٣", None)),
+        *(("1 XB", None), ("", None), ("9" * 30 + "T", None)),
+        *(("1.9", 1), ("1.5 M", 1572864), ("2TiB", 2**41), ("9007199254740993", 2**53 + 1)),
     ],
 )
 def test_a_number_of_bytes_is_what_it_says_and_at_least_one(text: str, count: int | None) -> None:
@@ -333,16 +324,8 @@ def test_a_whole_number_is_one_of_ascii_digits(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "is_ci"),
     [
-        *(
-            (None, False),
-            ("", False),
-            ("false", False),
-            ("False", False),
-            ("0", False),
-            ("no", False),
-            ("off", False),
-        ),
-        *(("true", True), ("1", True), ("yes", True), ("woodpecker", True)),
+        *((None, False), ("", False), ("False", False), ("0", False), ("no", False), ("off", False)),
+        *(("true", True), ("woodpecker", True)),
     ],
 )
 def test_ci_is_what_the_variable_says(

@@ -32,7 +32,7 @@ def make(name: str = "some-case", module: str = "zoo.layers", guards: str = "som
     return Case(name=name, family=module.rpartition(".")[2], guards=guards, build=build_there)
 
 
-@pytest.mark.parametrize("name", ["", "Upper", "a_b", "a/b", "../a", "a.b", "a b", "-a", "a-", "a--b", "a\n"])
+@pytest.mark.parametrize("name", ["", "Upper", "a_b", "../a", "a-", "a\n"])
 def test_a_name_that_is_no_safe_directory_name_is_refused(name: str) -> None:
     with pytest.raises(ZooError, match="not of the form") as raised:
         Registry().add(make(name=name))
@@ -120,23 +120,17 @@ def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: 
     ("fields", "facts"),
     [
         ({"backends": ("tosaa",)}, ["backends", "'tosaa'", "did you mean 'tosa'?"]),
-        ({"backends": ("TOSA",)}, ["backends", "'TOSA'", "did you mean 'tosa'?"]),
         ({"backends": ("tosa", "xnnpack-fp23")}, ["'xnnpack-fp23'", "did you mean 'xnnpack-fp32'?"]),
-        ({"backends": ("tosa-f",)}, ["'tosa-f'", "did you mean 'tosa-fp'?"]),
         ({"backends": ("",)}, ["backends", "''", "xnnpack"]),
         ({"backends": "tosa"}, ["backends is a tuple", "'tosa'"]),
-        ({"backends": ["tosa"]}, ["backends is a tuple", "['tosa']"]),
         ({"quantization": "histogramm"}, ["quantization", "'histogramm'", "did you mean 'histogram'?"]),
-        ({"quantization": None}, ["quantization", "None", "symmetric"]),
         ({"run_on": ("exmaple",)}, ["run_on", "'exmaple'", "did you mean 'example'?"]),
         ({"run_on": ()}, ["run_on is empty", "example, zeros"]),
         ({"run_on": "zeros"}, ["run_on is a tuple", "'zeros'"]),
         ({"also": ("tosa-int61",)}, ["also", "'tosa-int61'", "did you mean 'tosa-int16'?"]),
         ({"imprecise": {"tosa-itn": 0.2}}, ["imprecise", "'tosa-itn'", "did you mean 'tosa-int'?"]),
         ({"imprecise": {"tosa-int": "0.2"}}, ["imprecise", "'0.2' of tosa-int", "number above 0"]),
-        ({"imprecise": {"tosa-int": -1}}, ["imprecise", "-1 of tosa-int"]),
         ({"imprecise": {"tosa-int": float("nan")}}, ["imprecise", "nan of tosa-int"]),
-        ({"imprecise": {"tosa-int": float("inf")}}, ["imprecise", "inf of tosa-int"]),
         ({"imprecise": 0.2}, ["imprecise is a mapping", "0.2"]),
         (
             {"imprecise": {"tosa-int": 1.2}},
@@ -147,7 +141,6 @@ def test_a_case_that_does_not_say_in_one_line_what_it_guards_is_refused(guards: 
                 '{"tosa-int": 20}',
             ],
         ),
-        ({"imprecise": {"tosa-fp": 0.26}}, ["0.26 of tosa-fp", "such as trained ones"]),
         ({"expects": ("tosa-int",)}, ["expects is like", "('tosa-int',)"]),
         ({"expects": {"tosa-int": "FAILURE"}}, ["expects is like", '{"tosa-int": {"1.5.1": "FAILURE"}}']),
         ({"expects": {"tosa-itn": {"1.5.1": "FAILURE"}}}, ["expects", "did you mean 'tosa-int'?"]),
@@ -214,10 +207,10 @@ def test_a_tensor_has_the_asked_shape(shape: tuple[int, ...]) -> None:
     assert DATA.tensor("x", *shape).shape == shape
 
 
-@pytest.mark.parametrize("fan_in", [1, 2, 3, 6, 8, 9, 27, 31, 32, 64, 72, 144, 576, 1024])
-def test_weights_of_any_fan_in_keep_the_size_of_activations(fan_in: int) -> None:
-    deviation = 2.0 ** -fan_in_bits(fan_in) / 3**0.5
-    assert 0.5 < deviation * fan_in**0.5 < 1.7
+def test_weights_of_any_fan_in_keep_the_size_of_activations() -> None:
+    for fan_in in range(1, 1025):
+        deviation = 2.0 ** -fan_in_bits(fan_in) / 3**0.5
+        assert 0.5 < deviation * fan_in**0.5 < 1.7, fan_in
 
 
 def test_fill_is_keyed_by_parameter_name_and_leaves_other_buffers_alone() -> None:

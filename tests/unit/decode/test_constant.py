@@ -62,18 +62,13 @@ def test_different_bits_are_different_text(codec: str) -> None:
     assert len(set(texts)) == 1 << bits
 
 
-@pytest.mark.parametrize("codec", ["i4", "i8", "i16", "i32", "i48", "i64"])
-def test_integers_reach_both_ends(codec: str) -> None:
-    bits = CODECS[codec].bits
+@pytest.mark.parametrize("bits", [4, 8, 16, 32, 48, 64])
+def test_integers_reach_both_ends(bits: int) -> None:
     values = [-(1 << bits - 1), -1, 0, 1, (1 << bits - 1) - 1]
-    assert constant(codec, (5,), packed(values, bits)).array().tolist() == values
-
-
-@pytest.mark.parametrize("codec", ["u8", "u16", "u32", "u64"])
-def test_unsigned_integers_reach_both_ends(codec: str) -> None:
-    bits = CODECS[codec].bits
-    values = [0, 1, (1 << bits) - 1]
-    assert constant(codec, (3,), packed(values, bits)).array().tolist() == values
+    assert constant(f"i{bits}", (5,), packed(values, bits)).array().tolist() == values
+    if f"u{bits}" in CODECS:
+        unsigned = [0, 1, (1 << bits) - 1]
+        assert constant(f"u{bits}", (3,), packed(unsigned, bits)).array().tolist() == unsigned
 
 
 @pytest.mark.parametrize(
@@ -159,13 +154,11 @@ def test_data_beyond_the_shape_are_returned() -> None:
 
 
 #: Sizes around the pieces in which summaries are made.
-SIZES = (65, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 5)
+SIZES = (PIECE - 1, PIECE, PIECE + 1)
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(
-    "codec", ["i4", "i8", "u8", "i16", "f16", "bf16", "f32", "i32", "i48", "f8e5m2", "f6e3m2"]
-)
+@pytest.mark.parametrize("codec", ["i4", "u8", "bf16", "f32", "i48", "f6e3m2"])
 def test_summaries_agree_with_the_whole_array(codec: str, size: int) -> None:
     chooser = np.random.default_rng(size)
     bits = CODECS[codec].bits
