@@ -351,7 +351,7 @@ def test_inputs_that_are_one_tensor_stay_one(sample: str) -> None:
     assert torch.equal(other, DATA.like("1", y, sample))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e4m3fn, torch.complex64, torch.bool])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e4m3fn])
 @pytest.mark.parametrize("sample", SAMPLES[1:])
 def test_inputs_that_are_views_of_one_storage_stay_views_of_one(sample: str, dtype: torch.dtype) -> None:
     whole = DATA.tensor("x", 4, 6).relu().to(dtype)

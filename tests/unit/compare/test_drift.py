@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, ERROR, main
@@ -17,6 +18,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.reading import Reading, read, reading
 from executorch_goldens.judging import known
 from tests import GOLDENS
+from tests.support.screens import screen
 
 OLD, NEW = "1.1.0", "1.5.1"
 
@@ -78,66 +80,41 @@ def test_one_cause_in_many_cells_is_one_entry(root: Path) -> None:
     assert entries(root) == [("operators", "RESHAPE lost; TABLE lost", cells)]
 
 
-def test_what_begins_to_fail_stands_first(root: Path) -> None:
+def shown(root: Path) -> str:
+    return screen(Drift.between(root, OLD, NEW).markdown())
+
+
+def test_what_begins_to_fail_stands_first(root: Path, snapshot: SnapshotAssertion) -> None:
+    later = FAILURE.replace("gone", "lost")
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
     write(root, NEW, "tosa-fp/a", failure=FAILURE)
     write(root, OLD, "tosa-fp/b", failure=FAILURE)
     write(root, NEW, "tosa-fp/b", delegate_0_tosa=tosa("ADD"))
     write(root, OLD, "tosa-fp/c", delegate_0_tosa=tosa("ADD"))
     write(root, NEW, "tosa-fp/c", delegate_0_tosa=tosa("SUB"))
-    assert [kind for kind, _, _ in entries(root)] == ["fails", "lowers", "operators"]
-    text = list(Drift.between(root, OLD, NEW).markdown())
-    assert text[4] == "- **Newly failing or wrong**: 1 cell: lower: KeyError: gone"
+    # What failed before with other words does not newly fail.
+    write(root, OLD, "tosa-fp/d", failure=FAILURE)
+    write(root, NEW, "tosa-fp/d", failure=later)
+    assert shown(root) == snapshot
 
 
-def test_what_failed_before_with_other_words_is_not_newly_failing(root: Path) -> None:
-    later = FAILURE.replace("gone", "lost")
-    write(root, OLD, "tosa-fp/a", failure=FAILURE)
-    write(root, NEW, "tosa-fp/a", failure=later)
-    write(root, OLD, "tosa-fp/b", delegate_0_tosa=tosa("ADD"))
-    write(root, NEW, "tosa-fp/b", failure=later)
-    assert entries(root) == [
-        ("fails", "lower: KeyError: lost", ["tosa-fp/b"]),
-        ("differently", "lower: KeyError: lost", ["tosa-fp/a"]),
-    ]
-    text = list(Drift.between(root, OLD, NEW).markdown())
-    assert text[4:6] == [
-        "- **Newly failing or wrong**: 1 cell: lower: KeyError: lost",
-        "- **Fail differently**: 1 cell: lower: KeyError: lost",
-    ]
-    assert "- lower: KeyError: lost (tosa-fp/a: was lower: KeyError: gone)" in text
-
-
-def test_a_constant_with_different_values_is_reported_with_its_use(root: Path) -> None:
-    write(root, OLD, "tosa-int/a", delegate_0_tosa=tosa("ADD", weight="1 2"))
-    write(root, NEW, "tosa-int/a", delegate_0_tosa=tosa("ADD", weight="1 3"))
-    assert entries(root) == [("constants", "ADD input 1 INT8", ["tosa-int/a"])]
-    (line,) = [line for line in Drift.between(root, OLD, NEW).markdown() if line.startswith("- ADD input 1")]
-    assert line == "- ADD input 1 INT8 (tosa-int/a: INT8[2] 2 -> 3)"
-
-
-def test_a_shape_is_reported_with_the_attributes(root: Path) -> None:
-    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("RESHAPE", weight="1 2", dtype="SHAPE"))
-    write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("RESHAPE", weight="2 1", dtype="SHAPE"))
-    assert entries(root) == [("attributes", "RESHAPE input 1 SHAPE", ["tosa-fp/a"])]
-
-
-def test_an_attribute_of_only_one_release_is_reported(root: Path) -> None:
-    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD 1", "ADD 2"))
-    write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("ADD 1", "ADD"))
-    assert entries(root) == [("attributes", "ADD.axis: 2 -> absent", ["tosa-fp/a"])]
-
-
-def test_a_constant_of_another_shape_is_no_constant_of_another_value(root: Path) -> None:
-    write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
-    write(
-        root,
-        NEW,
-        "tosa-fp/a",
-        delegate_0_tosa=tosa("ADD").replace(": INT8[2]\n    sha", ": INT8[1,2]\n    sha"),
-    )
-    assert entries(root) == [("attributes", "ADD input 1 INT8", ["tosa-fp/a"])]
-    assert "- ADD input 1 INT8 (tosa-fp/a: INT8[2] -> INT8[1,2])" in Drift.between(root, OLD, NEW).markdown()
+def test_constants_and_attributes_are_reported_with_their_use_and_values(
+    root: Path, snapshot: SnapshotAssertion
+) -> None:
+    shaped = tosa("ADD").replace(": INT8[2]\n    sha", ": INT8[1,2]\n    sha")
+    changes = {
+        "value": (tosa("ADD", weight="1 2"), tosa("ADD", weight="1 3")),
+        "shape": (
+            tosa("RESHAPE", weight="1 2", dtype="SHAPE"),
+            tosa("RESHAPE", weight="2 1", dtype="SHAPE"),
+        ),
+        "absent": (tosa("ADD 1", "ADD 2"), tosa("ADD 1", "ADD")),
+        "other-shape": (tosa("ADD"), shaped),
+    }
+    for case, (old, new) in changes.items():
+        write(root, OLD, f"tosa-fp/{case}", delegate_0_tosa=old)
+        write(root, NEW, f"tosa-fp/{case}", delegate_0_tosa=new)
+    assert shown(root) == snapshot
 
 
 def test_a_value_is_reported_beside_a_shape(root: Path) -> None:

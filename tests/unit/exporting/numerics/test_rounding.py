@@ -330,8 +330,8 @@ def test_a_cast_to_float8_moves_only_with_what_it_casts(dtype: torch.dtype) -> N
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize(
     "function",
-    [torch.exp, torch.sigmoid, torch.tanh, torch.sin, torch.erf, torch.rsqrt, lambda x: x.pow(2.5)],
-    ids=["exp", "sigmoid", "tanh", "sin", "erf", "rsqrt", "pow"],
+    [torch.exp, torch.sin, torch.rsqrt, lambda x: x.pow(2.5)],
+    ids=["exp", "sin", "rsqrt", "pow"],
 )
 def test_what_is_approximated_may_be_off_by_a_unit_however_small_or_large_it_is(
     function: Callable[..., torch.Tensor], dtype: torch.dtype
@@ -462,7 +462,6 @@ def test_what_is_promoted_to_float_is_moved_as_what_is_float(dtype: torch.dtype,
     assert [name for name in UNARY if spreads(name, False) != spreads(name, True)] == []
 
 
-@pytest.mark.parametrize("dtype", NARROW, ids=str)
 @pytest.mark.parametrize(
     "function",
     [
@@ -472,11 +471,10 @@ def test_what_is_promoted_to_float_is_moved_as_what_is_float(dtype: torch.dtype,
     ],
     ids=["mean", "sum", "cumsum"],
 )
-def test_sums_of_what_is_promoted_to_float_are_moved(
-    dtype: torch.dtype, function: Callable[..., torch.Tensor]
-) -> None:
-    found = spread(Of(function), torch.tensor(NARROW[dtype], dtype=dtype))
-    assert 0.0 < found.max() < 1e-5
+def test_sums_of_what_is_promoted_to_float_are_moved(function: Callable[..., torch.Tensor]) -> None:
+    for dtype, values in NARROW.items():
+        found = spread(Of(function), torch.tensor(values, dtype=dtype))
+        assert 0.0 < found.max() < 1e-5, dtype
 
 
 @pytest.mark.parametrize(

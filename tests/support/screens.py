@@ -1,0 +1,34 @@
+"""What is printed, without what differs from one run or machine to the next, for snapshots.
+
+A test compares a whole screen with syrupy's snapshot of it: ``assert screen(out) == snapshot``. Where a word changed on
+purpose, ``python -m pytest FILE --snapshot-update`` writes the snapshots anew, for a review.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from executorch_goldens.judging.verdict import Verdict
+
+#: What stands for what differs: seconds, digests and their beginnings.
+VARIES = (
+    (re.compile(r"\b[\d,.]+ (s|core seconds)\b"), r"SECONDS \1"),
+    (re.compile(r"\b[0-9a-f]{8}([0-9a-f]{4,})?\b"), "DIGEST"),
+)
+
+
+def screen(printed: str | Iterable[str], names: Mapping[object, str] | None = None) -> str:
+    """Return a text, or lines, with the words of `names` (folders, the release) replaced, and what `VARIES`."""
+    text = printed if isinstance(printed, str) else "\n".join(printed)
+    # The longest first: one folder may be in another.
+    for name, word in sorted((names or {}).items(), key=lambda each: -len(str(each[0]))):
+        text = text.replace(str(name), word)
+    for pattern, word in VARIES:
+        text = pattern.sub(word, text)
+    return text
+
+
+def of_verdict(found: Verdict) -> str:
+    """Return the lines of a verdict: its name and reason, and the lines under them."""
+    return screen([f"{found.name}: {found.reason}", *found.detail])
