@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from tests.conftest import Artifacts
 from tests.support import replay
 from tests.support.making import wrong
 from tests.support.runner import Runner, made_once
+from tests.support.screens import screen
 
 RUN = ("--variations", "0,4", "--models", "zoo_three", "--explain", "off")
 BEFORE = "before the delegates: the graphs do not give what eager gives"
@@ -94,6 +95,12 @@ class Printed:
 
 
 Review = Callable[..., Printed]
+
+
+def shown(runner: Runner, printed: str | Iterable[str]) -> str:
+    """Return what was printed about the results of `runner`, for a snapshot."""
+    names: dict[object, str] = {runner.goldens: "GOLDENS", runner.folder: "FOLDER", runner.release: "RELEASE"}
+    return screen(printed, names)
 
 
 @pytest.fixture
