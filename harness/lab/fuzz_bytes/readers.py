@@ -51,6 +51,7 @@ from lab.fielded import page
 from lab.fielded.goldens import Pair
 from lab.fuzz_bytes import corpora
 from lab.fuzz_bytes.reader import DATA, HERE, Reader, files, written
+from lab.seconds.command import measured
 
 RESULTS = DATA / "report_results"
 RELEASE = REPOSITORY / "goldens" / "1.4.1"
@@ -216,7 +217,7 @@ def result_lines() -> list[bytes]:
 def read_results(data: bytes, folder: Path) -> None:
     rows = results.read(written(folder / results.FILE, data))
     "\n".join(Summary([("1.4.1", row) for row in rows], (), [("1.4.1", row) for row in rows]).markdown())
-    seconds.measured(rows)
+    measured(rows)
 
 
 def read_provenance(data: bytes, folder: Path) -> None:
