@@ -339,7 +339,7 @@ def whole_entries() -> list[bytes]:
 def shard_files() -> list[bytes]:
     folder = RESULTS / "stock" / "1.3.1"
     found = [f"{name}\n".encode() + (folder / name).read_bytes() for name in ("run.json", "results.jsonl")]
-    return [*found, b"junit.xml\n" + (HERE / "seeds" / "junit.xml").read_bytes()]
+    return found
 
 
 def read_shard(data: bytes, folder: Path) -> None:
@@ -352,7 +352,7 @@ def read_shard(data: bytes, folder: Path) -> None:
         written(part / name.decode(), content)
     head, _, mutated = data.partition(b"\n")
     named = head.decode(errors="replace")
-    written(part / (named if named in ("run.json", "results.jsonl", "junit.xml") else "run.json"), mutated)
+    written(part / (named if named in ("run.json", "results.jsonl") else "run.json"), mutated)
     for parts in merging.find([part]).values():
         merged = merging.merge(parts, target)
         merged.core_seconds()
