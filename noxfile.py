@@ -122,10 +122,10 @@ def worker(session: nox.Session) -> None:
     session.run("goldens", "worker", *session.posargs)
 
 
-@nox.session(python=python_of("report"))
+@nox.session(python=python_of("harness"))
 def report(session: nox.Session) -> None:
     """Write what runs found as one HTML file: ``-- --html build/report.html``; docs/looking.md."""
-    install_with_extra(session, "report")
+    install_with_extra(session, "harness")
     session.run("goldens", "report", *session.posargs)
 
 
@@ -204,7 +204,7 @@ def lab(session: nox.Session, release: str) -> None:
         install_locked(session, "audit")
         install_this_project(session)
     else:
-        install(session, release, *TOOLS.get(instrument, ()), *(["report"] if "large" in words else []))
+        install(session, release, *TOOLS.get(instrument, ()))
         session.install("--no-deps", "--editable", str(ROOT / "harness" / "lab"), env=locking.building())
     if instrument == "bench" and "cluster" in words:
         environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
@@ -255,9 +255,9 @@ def install_locked(session: nox.Session, name: str) -> None:
     session.install(*step.arguments, env=step.environment)
 
 
-def install_with_extra(session: nox.Session, extra: str) -> None:
-    """Make the environment of an extra of pyproject.toml, which needs no release."""
-    install_locked(session, extra)
+def install_with_extra(session: nox.Session, lock: str) -> None:
+    """Make the environment of an extra of pyproject.toml, or of none, which needs no release."""
+    install_locked(session, lock)
     install_this_project(session)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from executorch_goldens import cli, plugins
-from executorch_goldens.files import markdown
+from lab import markdown
 from lab.pages import Part
 
 #: The commands of the core, and then those of plugins.

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from executorch_goldens import releases, targets
-from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import known
 from executorch_goldens.running import core
-from lab import GOLDENS, findings
+from lab import GOLDENS, findings, markdown
 from lab.mutants import page as mutants
 from lab.mutants.history import FIXES
 from lab.mutants.history.__main__ import ZOO, met

@@ -10,8 +10,8 @@ from typing import Any
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.numerics import narrow
-from executorch_goldens.files import durable, markdown
-from lab import REPOSITORY
+from executorch_goldens.files import durable
+from lab import REPOSITORY, markdown
 from lab.pages import Part
 
 TABLE = REPOSITORY / "harness/executorch_goldens/exporting/numerics/narrow.toml"

@@ -11,11 +11,10 @@ import msgspec
 
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.judging import known
-from lab import DOCS, GOLDENS
+from lab import DOCS, GOLDENS, markdown
 
 TABLE = DOCS / "findings" / "threads.toml"
 

@@ -17,7 +17,6 @@ TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
 @pytest.mark.parametrize(
     ("words", "option", "form"),
     [
-        (["diff", TOSA, TOSA, "--json"], "--json", "two files"),
         # Also with the value that it has without.
         (["diff", TOSA, TOSA, "--cell", "*"], "--cell", "two files"),
         (["diff", str(REPOSITORY), str(REPOSITORY), "--goldens", "goldens"], "--goldens", "two folders"),

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -34,7 +33,7 @@ CASES = ("alpha", "beta", "gamma", "delta")
 FULL = tuple(variation.name for variation in variations())
 
 #: Files of a folder of results that say how long something took, or that only runs of one machine share.
-ITS_OWN = {"lock", "seconds.json", results.JUNIT}
+ITS_OWN = {"lock", "seconds.json"}
 
 
 #: Recorded, unstable with files, crashed without.
@@ -79,7 +78,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory, release: str) -> Shards:
         finished = runner(
             # Each run, and so each shard, seeks the factor for a few cells that disagree.
             *("--models", "zoo_shards", "--variations", "0,4", UPDATE, "-q", "--explain", "off"),
-            *(f"--goldens={goldens}", f"--sweeps={sweeps}", f"--junit-xml={sweeps}.xml", *words),
+            *(f"--goldens={goldens}", f"--sweeps={sweeps}", *words),
             # No checkout: what somebody edits meanwhile makes no difference.
             GIT_DIR=str(folder / "none"),
         )
@@ -130,23 +129,6 @@ def test_five_shards_merged_are_one_run_byte_for_byte(shards: Shards, tmp_path: 
     recorded_by_one, recorded_by_five = map(bytes_of, shards.goldens)
     assert recorded_by_one == recorded_by_five
     assert len([name for name in recorded_by_one if name.endswith("failure.txt")]) == 11
-
-
-@pytest.mark.slow
-def test_the_tests_of_shards_are_those_of_one_run(shards: Shards, tmp_path: Path) -> None:
-    shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged"))
-
-    def tests(file: Path) -> tuple[list[tuple[str | None, list[str]]], dict[str, str]]:
-        (suite,) = ElementTree.parse(file).getroot().iter("testsuite")
-        counts = {name: suite.attrib[name] for name in ("tests", "failures", "errors")}
-        return [(test.get("name"), [child.tag for child in test]) for test in suite.iter("testcase")], counts
-
-    one, five = (
-        tests(shards.whole / results.JUNIT),
-        tests(tmp_path / "merged" / shards.whole.name / results.JUNIT),
-    )
-    assert sorted(one[0], key=str) == sorted(five[0], key=str)
-    assert one[1] == five[1] == {"tests": "16", "failures": "5", "errors": "0"}
 
 
 def test_a_merge_says_what_the_end_of_a_run_says(
@@ -259,10 +241,6 @@ REFUSED: Mapping[str, tuple[Change, tuple[str, ...]]] = {
     "no results": (lambda parts: shutil.rmtree(parts[0]), ("copy-1 has no run.json",)),
     "an unreadable file": (lambda parts: (parts[0] / provenance.FILE).write_text("["), ("copy-1/run.json",)),
     "a later format": (lambda parts: edit(parts[0], format=99), ("copy-1/run.json", "format is not 1")),
-    "a damaged junit": (
-        lambda parts: (parts[0] / results.JUNIT).write_text("<"),
-        ("a junit.xml cannot be read",),
-    ),
 }
 
 

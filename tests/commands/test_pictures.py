@@ -100,7 +100,6 @@ def text_of(places: Sequence[Any]) -> str:
 @pytest.fixture(scope="module")
 def reader(browser: Any, ran: Runner) -> Iterator[Reader]:
     """The report of the run."""
-    pytest.importorskip("markdown_it")
     file = ran.folder / "report.html"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)

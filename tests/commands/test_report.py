@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -51,13 +49,6 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
 
 
-@pytest.fixture(scope="module")
-def drawn() -> None:
-    pytest.importorskip(
-        "markdown_it", reason="no markdown_it, which a report is made with: nox -s tests has it"
-    )
-
-
 def keeping(artifact: Artifact | Casualty) -> Artifact:
     """Return an artifact that kept its lowered graph under watch."""
     assert isinstance(artifact, Artifact)
@@ -82,7 +73,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts: Artif
 
 
 @pytest.fixture(scope="module")
-def file(drawn: None, tmp_path_factory: pytest.TempPathFactory, zoo: Path) -> Path:
+def file(tmp_path_factory: pytest.TempPathFactory, zoo: Path) -> Path:
     """A report of the stock runs and of the zoo."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
@@ -224,7 +215,7 @@ def test_pages_of_cells_and_causes_lead_to_the_next_and_the_one_before(reader: R
 
 
 @pytest.fixture
-def declared(drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def declared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A report of results in which a cell is wrong as is declared."""
     folder = tmp_path / "results" / "1.2.0"
     shutil.copytree(STOCK / "1.2.0", folder)
@@ -443,9 +434,7 @@ def test_a_green_cell_says_its_quantities_and_its_tolerance(reader: Reader) -> N
         assert words in text
 
 
-def test_a_green_cell_without_a_golden_says_that_it_has_no_quantities(
-    browser: Any, drawn: None, tmp_path: Path
-) -> None:
+def test_a_green_cell_without_a_golden_says_that_it_has_no_quantities(browser: Any, tmp_path: Path) -> None:
     made = tmp_path / "report.html"
     (tmp_path / "goldens").mkdir()
     assert report(STOCK, "--goldens", tmp_path / "goldens", "--html", made) == cli.SAME
@@ -482,26 +471,12 @@ def test_what_changed_from_one_release_to_the_next_has_a_page(reader: Reader) ->
     assert "Operators gained or lost" in reader.texts("h2")
 
 
-@pytest.mark.parametrize(
-    ("title", "cell"),
-    [
-        ("Coverage of 1.2.0 by the zoo", "PromoteBoolOperandsPass"),
-        ("Deliberate defects", "fold-of-raw-codes"),
-    ],
-)
-def test_the_tables_of_the_documentation_are_pages(reader: Reader, title: str, cell: str) -> None:
-    reader.go("releases")
-    reader.page.get_by_role("link", name=title).click()
-    reader.page.wait_for_selector("html[data-shown^='table/']")
-    assert reader.page.get_by_role("cell", name=cell, exact=True).count() >= 1
-
-
 # Whoever reads it
 
 VIEWS = (
     *("cells", "causes", "cell/1.2.0/tosa-int/cat-h-v", "cell/1.2.0/tosa-fp/two-delegates"),
     *("cell/1.2.0/tosa-fp/linear", "cell/{release}/xnnpack-fp32/crash", "drift/1.2.0..1.3.1"),
-    *("releases", "table/coverage/1.2.0", "table/mutants"),
+    "releases",
 )
 
 
@@ -563,7 +538,7 @@ def test_no_tile_is_bright_in_the_dark(browser: Any, file: Path) -> None:
 
 
 @pytest.fixture
-def hostile(drawn: None, tmp_path: Path) -> Path:
+def hostile(tmp_path: Path) -> Path:
     """A report of results whose reason, message and proposal contain markup."""
     folder = tmp_path / "results" / "1.2.0"
     shutil.copytree(STOCK / "1.2.0", folder)
@@ -618,9 +593,7 @@ def refused(capsys: pytest.CaptureFixture[str], words: Sequence[object], *facts:
         assert str(fact) in printed.err
 
 
-def test_bad_input_is_one_error_and_no_file(
-    drawn: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_one_error_and_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = tmp_path / "report.html"
     refused(capsys, [tmp_path, "--html", made], tmp_path, "has no run.json")
     nowhere = tmp_path / "nowhere" / "report.html"
@@ -637,15 +610,6 @@ def test_bad_input_is_one_error_and_no_file(
     refused(capsys, [tmp_path / "evil", "--html", made], kept.parent, "is damaged", "run its cell again")
     assert not made.exists()
     assert not list(tmp_path.glob("*.new~"))
-
-
-def test_without_what_draws_it_the_error_says_what_to_install(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['markdown_it'] = None; from executorch_goldens.cli import main; sys.exit(main())"
-    words = ("report", str(STOCK), "--html", str(tmp_path / "report.html"))
-    ended = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (cli.ERROR, "")
-    assert "nox -s report has it, or install 'executorch-goldens[report]'" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
 
 
 # What a run keeps for it
@@ -672,7 +636,7 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
         Evidence.read(tmp_path)
 
 
-def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair(drawn: None) -> None:
+def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair() -> None:
     from executorch_goldens.report.tensors import BARS, pictures
 
     one = np.linspace(-1, 1, 5000, dtype=np.float32)
@@ -684,7 +648,7 @@ def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair(drawn: None) -> 
         assert "5000 of 5000 differ" in difference.facts
 
 
-def test_only_what_is_beyond_its_tolerance_counts_as_different(drawn: None) -> None:
+def test_only_what_is_beyond_its_tolerance_counts_as_different() -> None:
     from executorch_goldens.report.tensors import beyond_tolerance, errors
 
     expected = np.zeros((2, 2), np.float32)
@@ -719,7 +683,7 @@ def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst() -> None:
     assert [tensor.where for tensor in tensors([[outcome(worst)]])] == ["dense"]
 
 
-def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_large_one(drawn: None) -> None:
+def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_large_one() -> None:
     from executorch_goldens.report.operators import CHANGED, listings
 
     name = "delegate_0.tosa.txt"
@@ -738,7 +702,7 @@ def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_lar
 
 
 @pytest.mark.parametrize(("allowed", "words"), [(0.0, "none is allowed"), (1e-7, "1e+07 times")])
-def test_no_error_is_a_number_of_times_that_nobody_reads(drawn: None, allowed: float, words: str) -> None:
+def test_no_error_is_a_number_of_times_that_nobody_reads(allowed: float, words: str) -> None:
     from executorch_goldens.report.tensors import errors
 
     one = np.ones(3, np.float32)

@@ -63,7 +63,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel and its requirements alone."""
     folder = tmp_path_factory.mktemp("installed") / "environment"
     uv("venv", "--quiet", "--python", sys.executable, str(folder))
-    install(folder, f"executorch-goldens[report] @ {wheel.as_uri()}")
+    install(folder, f"executorch-goldens @ {wheel.as_uri()}")
     return folder
 
 

@@ -158,11 +158,11 @@ def test_the_action_fails_where_the_two_cannot_be_compared(temporary: Path) -> N
 @pytest.mark.parametrize(
     ("harness", "installs"),
     [
-        ("executorch-goldens[report]==0.1.0", [["executorch-goldens[report]==0.1.0"]]),
+        ("executorch-goldens==0.1.0", [["executorch-goldens==0.1.0"]]),
         (
             "",
             [
-                ["--require-hashes", "-r", str(REPOSITORY / "harness/executorch_goldens/locks/report.txt")],
+                ["--require-hashes", "-r", str(REPOSITORY / "harness/executorch_goldens/locks/harness.txt")],
                 ["--no-deps", "--editable", str(REPOSITORY)],
             ],
         ),

@@ -499,14 +499,14 @@ INJECTED = (
     ),
     Injected("xnnpack-fp32/self-attention", (SERIALIZED,), "", LINEAR, "value", ("input",)),
     Injected("xnnpack-int8/self-attention", (SERIALIZED,), "", LINEAR, "value", ("input",)),
-    # Seen only where the program ends before it: XNNPACK fuses it, unless what it is fused with is an output.
+    # XNNPACK fuses it with the batch norm, whose value is not seen.
     Injected(
         "xnnpack-fp32/conv-bn-relu",
         mutant("xnnpack-relu-without-its-bound"),
         "",
         "aten.relu aten_relu_default",
         "",
-        ("aten._native_batch_norm_legit_no_training",),
+        ("input",),
     ),
     # Its convolution has no value of its own: the activation is quantized in its place.
     Injected(

@@ -29,7 +29,7 @@ def test_the_core_has_all_of_them_and_what_they_name_is_there() -> None:
     ("words", "option", "form"),
     [
         (["diff", TOSA, TOSA, "--rebuild"], "--rebuild", "two files"),
-        (["diff", TOSA, "tosa-fp+cf/linear", "--json"], "--json", "FILE.pte TARGET/CASE"),
+        (["diff", TOSA, "tosa-fp+cf/linear", "--cell", "*"], "--cell", "FILE.pte TARGET/CASE"),
         (["show", TOSA, "--no-browser"], "--no-browser", "a file"),
         (["show", TOSA, "--port", "8080"], "--port", "a file"),
         (["show", "tosa-fp/linear", "--explore", "--schemas", "."], "--schemas", "--explore"),

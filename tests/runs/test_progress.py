@@ -106,6 +106,13 @@ def test_one_quick_cell_says_nothing_of_the_pace() -> None:
     assert "2 to go, about 2 min" in progress.line("")
 
 
+def test_a_cell_that_is_exported_once_takes_no_time_for_the_other_variations() -> None:
+    seconds = Seconds({A: 60.0, B: 60.0, C: 60.0})
+    progress = Progress([A, B, C], seconds, 4, 2, Screen(), False, lambda: 0.0, alone=[A, B])
+    # Two exports of a minute and four, two at a time.
+    assert progress.seconds_left() == 180.0
+
+
 def test_in_a_terminal_it_is_one_line_twice_a_second() -> None:
     assert shown(True, [0.0, 0.1, 0.6, 0.7, 1.2], {}) == [f"> {START}"[:81]] * 3
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +29,6 @@ examples:
   goldens diff goldens/1.4.1/tosa-int/conv/delegate_0.tosa.txt delegate.tosa
   goldens diff goldens/1.4.1/tosa-int/conv goldens/1.5.1/tosa-int/conv
   goldens diff 1.3.1 1.4.1 --cell 'tosa-int/*'
-  goldens diff 1.3.1 1.4.1 --json | jq '.entries[0]'
 
 exit code: 0 the same, 1 different, 2 error
 """
@@ -42,7 +40,7 @@ _FINGERPRINT = re.compile(rb" [0-9a-f]+$", re.MULTILINE)
 #: The forms of the command, and the options of each.
 RELEASES, FOLDERS, FILES = "two releases", "two folders", "two files"
 OPTIONS = {
-    RELEASES: ("--cell", "--json", "--goldens"),
+    RELEASES: ("--cell", "--goldens"),
     FOLDERS: ("--limit", "--schemas"),
     FILES: ("--limit", "--schemas"),
 }
@@ -68,7 +66,6 @@ def add_to(subparsers: Any) -> None:
     add_schemas(parser)
     of_releases = parser.add_argument_group("of two releases")
     of_releases.add_argument("--cell", metavar="TARGET/CASE", default="*", help="only these cells; wildcards")
-    of_releases.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
     share(of_releases.add_argument, "--goldens")
     further = plugins.forms("diff")
     for form in further.values():
@@ -136,10 +133,7 @@ def _releases(arguments: argparse.Namespace) -> int:
                 f"no goldens of {version!r} under {goldens}: it has {', '.join(found) or 'none'}"
             )
     drift = Drift.between(goldens, arguments.before, arguments.after, arguments.cell)
-    if arguments.json:
-        print(json.dumps(drift.as_json(), indent=2))
-    else:
-        print("\n".join(drift.markdown()))
+    print("\n".join(drift.markdown()))
     return DIFFERENT if drift.entries else SAME
 
 

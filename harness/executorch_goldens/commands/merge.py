@@ -51,7 +51,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "merge",
-        description="Join results.jsonl, run.json, junit.xml and the kept files of cells that need a look. Results of "
+        description="Join results.jsonl, run.json and the kept files of cells that need a look. Results of "
         "unlike runs, missing cells and duplicate cells are refused. Exits with 1 if a cell is not as it "
         "should be or a golden is stale. With --markdown, join nothing: print counts, causes, regressions, and "
         "differences from the base, for the comment on a pull request.",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.cli import SAME
-from executorch_goldens.errors import CommandError
 from executorch_goldens.files.wording import count
 from executorch_goldens.running.counting import counts
 from executorch_goldens.settings import config
@@ -42,20 +41,14 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report; raise CommandError where it cannot be drawn or written, and errors of its inputs."""
-    try:
-        from executorch_goldens.report import document, gathering, tables
-    except ModuleNotFoundError as error:
-        raise CommandError(
-            f"{error.name} is not installed, which a report is made with: nox -s report has it, or install "
-            "'executorch-goldens[report]'"
-        ) from error
+    """Write the report; raise CommandError where it cannot be written, and errors of its inputs."""
+    from executorch_goldens.report import document, gathering
+
     repository = config.load()
     folders = arguments.results or [repository.sweeps]
     goldens = (arguments.goldens or repository.goldens).resolve()
     gathered = gathering.gather(folders, goldens, repository)
-    kept = list(tables.tables(repository.root, gathered.releases))
-    document.write(arguments.html, document.document(gathered, kept))
+    document.write(arguments.html, document.document(gathered))
     verdicts = counts((found.kind, found.row["reason"]) for found in gathered.found)
     print(
         f"{arguments.html}: {verdicts}; {count(len(gathered.releases), 'release')}, "

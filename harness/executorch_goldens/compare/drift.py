@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.differences import differences
@@ -164,30 +163,6 @@ class Drift:
         """Return a quantity of each cell before and after, where both goldens have recorded it."""
         pairs = self.quantities.items()
         return {cell: (old[key], new[key]) for cell, (old, new) in pairs if key in old and key in new}
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
-        return {
-            "before": self.before,
-            "after": self.after,
-            "common": len(self.common),
-            "same": [str(cell) for cell in self.same],
-            "entries": [
-                {
-                    "kind": entry.kind,
-                    "what": entry.what,
-                    "cells": {str(cell): shown for cell, shown in entry.cells.items()},
-                }
-                for entry in self.entries
-            ],
-            "quantities": {
-                str(cell): {key: [old.get(key), new.get(key)] for key in config.QUANTITIES}
-                for cell, (old, new) in self.quantities.items()
-            },
-            "sqnr": {str(cell): pair for cell, pair in self.sqnr.items()},
-            "placed": [dict(placed) for placed in self.outside],
-            "versions": dict(self.versions),
-        }
 
 
 def _entries(

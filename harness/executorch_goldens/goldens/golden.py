@@ -51,10 +51,9 @@ CONTENTS = "contents"
 #: Manifest fields that every golden has.
 NEEDED = ("variations", CONTENTS)
 
-#: Suffixes of directories that are beside a golden only while it is being replaced or deleted.
+#: Suffixes of directories that are beside a golden only while it is being replaced.
 ASIDE = durable.ASIDE
 REPLACED = ".old~"
-DELETED = ".gone~"
 
 #: Number of reading attempts while a different run replaces the golden.
 ATTEMPTS = 100
@@ -293,9 +292,8 @@ def recover(root: Path) -> None:
             shutil.rmtree(replaced)
         else:
             replaced.rename(path)
-    for suffix in (ASIDE, DELETED):
-        for left_over in root.glob(f"*/*{suffix}"):
-            shutil.rmtree(left_over)
+    for left_over in root.glob(f"*/*{ASIDE}"):
+        shutil.rmtree(left_over)
     durable.delete_left_over(root)
 
 
@@ -309,25 +307,6 @@ def recorded(root: Path) -> Iterator[Cell]:
         # Between the two renames of `write`, the one that is replaced is the golden.
         name = path.name.removesuffix(REPLACED)
         hidden = name.startswith(".") or path.parent.name.startswith(".")
-        if path.is_dir() and not hidden and not name.endswith((ASIDE, DELETED)):
+        if path.is_dir() and not hidden and not name.endswith(ASIDE):
             found.add((path.parent.name, name))
     yield from (Cell(target, case) for target, case in sorted(found))
-
-
-def prune(root: Path, cell: Cell) -> None:
-    """Delete the golden of `cell`, and its target's directory when it was the last; raise GoldenError for no golden."""
-    path = directory(root, cell)
-    if read(path) is not None:
-        # Whole, too: of one that is deleted file by file, a part would be left where that is interrupted.
-        deleted = path.with_name(path.name + DELETED)
-        shutil.rmtree(deleted, ignore_errors=True)
-        try:
-            path.rename(deleted)
-            durable.sync_folder(path.parent)
-            shutil.rmtree(deleted)
-        except OSError as error:
-            raise UnwritableError(
-                path, f"cannot be deleted ({error})", "Make it writable, then prune again."
-            ) from error
-    if path.parent.is_dir() and not any(path.parent.iterdir()):
-        path.parent.rmdir()

@@ -59,6 +59,10 @@ ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in 
 #: Operators outside of delegates that the reason of a new cell names.
 SHOWN_OUTSIDE = 3
 
+#: Beginnings of reasons that are mistakes of the repository's own.
+OF_CASE = "the case itself does not run"
+OF_OWN_FILE = "the error is raised by a file of your own"
+
 #: The verdict of a golden that is a decision, and that nobody has taken (`judging.expectations`).
 UNEXPECTED = "unexpected"
 
@@ -241,7 +245,7 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     if failure.stage == "model":
         # What a declaration got wrong is in no file of the harness.
         told = () if failure.type.endswith(ZooError.__name__) else _tail(failure.traceback)
-        return Verdict(cell, "failed", f"the case itself does not run: {message}", told)
+        return Verdict(cell, "failed", f"{OF_CASE}: {message}", told)
     if failure.stage == "run":
         validation = failure.made.validation if failure.made is not None else None
         invalid = validation.invalid if validation is not None else ()
@@ -580,7 +584,7 @@ def _sqnr(lowered: Lowered) -> str:
 
 def own_failure(cell: Cell, failure: Failure, place: Place) -> Verdict:
     """Say that a failure is the repository's own: no golden is made of it, whatever is expected."""
-    reason = f"the error is raised by a file of your own, {place}: {_message(failure)}"
+    reason = f"{OF_OWN_FILE}, {place}: {_message(failure)}"
     return Verdict(
         cell, "failed", reason, ("no golden is made of it: correct that file", *_tail(failure.traceback))
     )

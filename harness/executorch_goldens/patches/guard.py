@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import functools
 import gc
 import hashlib
@@ -11,11 +9,10 @@ import importlib
 import inspect
 import linecache
 import sysconfig
-import textwrap
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from executorch_goldens.errors import HarnessError
@@ -206,63 +203,12 @@ def _is_of_python(function: FunctionType) -> bool:
 
 
 def _text(function: FunctionType) -> str:
-    """Return the source of a function, with the parts that differ from the source."""
+    """Return the source of a function, found by its code."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
     if not lines:
         raise OSError(f"the source of {function!r} is not there")
-    text = "".join(inspect.getblock(lines))
-    if not _is_written(function):
-        text += f"its code was replaced: {code.co_code!r} {code.co_consts!r}\n"
-    return text + "".join(_other_defaults(function, text))
-
-
-def _is_written(function: FunctionType) -> bool:
-    """Return whether a function's code matches its module's file; True where that cannot be told."""
-    code = function.__code__
-    module = _module(function.__globals__.get("__loader__"), str(function.__globals__.get("__name__")))
-    # Of a different file: its text says so.
-    return module is None or module.co_filename != code.co_filename or code in _codes(module)
-
-
-@functools.cache
-def _module(loader: Any, name: str) -> CodeType | None:
-    """Return the code of a module, as a rule out of ``__pycache__``."""
-    try:
-        code = loader.get_code(name)
-    except (AttributeError, ImportError, OSError, SyntaxError):
-        return None
-    return code if isinstance(code, CodeType) else None
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code objects inside `code`."""
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield inner
-            yield from _codes(inner)
-
-
-def _other_defaults(function: FunctionType, text: str) -> Iterator[str]:
-    """Yield the parameters whose default is a literal in the source, and another value in the function."""
-    try:
-        (written,) = ast.parse(textwrap.dedent(text)).body
-    except (SyntaxError, ValueError):
-        return
-    if not isinstance(written, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return
-    plain = [*written.args.posonlyargs, *written.args.args]
-    defaults = written.args.defaults
-    pairs = [
-        *zip(plain[len(plain) - len(defaults) :], defaults, strict=True),
-        *zip(written.args.kwonlyargs, written.args.kw_defaults, strict=True),
-    ]
-    has = inspect.signature(function, follow_wrapped=False).parameters
-    for argument, value in pairs:
-        with contextlib.suppress(KeyError, TypeError, ValueError):
-            found = has[argument.arg].default
-            if value is not None and repr(found) != repr(ast.literal_eval(value)):
-                yield f"the default of {argument.arg} was replaced: {found!r}\n"
+    return "".join(inspect.getblock(lines))
 
 
 def _of_class(owner: type) -> Iterator[str]:
@@ -277,6 +223,5 @@ def _of_class(owner: type) -> Iterator[str]:
             code = function.__code__
             within = code.co_filename == file and first <= code.co_firstlineno < first + len(lines)
             # Code that `dataclass` and its like generate is in no file.
-            added = not within and not _is_of_python(function) and linecache.getlines(code.co_filename)
-            if added or (within and not _is_written(function)):
+            if not within and not _is_of_python(function) and linecache.getlines(code.co_filename):
                 yield f"{name}: {_text(function)}"

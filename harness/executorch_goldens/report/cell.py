@@ -111,7 +111,14 @@ class Page:
     def message(self) -> list[str]:
         """The lines of the run's message that are nowhere else on the page."""
         shown = {self.evidence.diverging, self.evidence.follows, self.found.row["reason"], *self.changes}
-        return [line for line in self.evidence.message if line.strip() not in shown]
+        lines: list[str] = []
+        # How a delegate differs, under the name of its text, is on the page with the operators around it.
+        told = False
+        for line in self.evidence.message:
+            told = line.startswith("delegate_") or (told and line.startswith("  "))
+            if not (told and self.hunks) and line.strip() not in shown:
+                lines.append(line)
+        return lines
 
     @property
     def pipelines(self) -> list[tuple[str, list[Step]]]:

@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
-from executorch_goldens.report.tables import Table
 from executorch_goldens.review import benign, doubt, listing
 from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER
 from executorch_goldens.review.groups import Group, Member, worst_first
@@ -39,7 +38,7 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 Page = tuple[str, Callable[[], str]]
 
 
-def document(gathered: Gathered, tables: Sequence[Table]) -> Iterator[str]:
+def document(gathered: Gathered) -> Iterator[str]:
     """Yield the report in pieces, each page when it is asked for.
 
     Raises
@@ -66,7 +65,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> Iterator[str]:
         compares=gathered.compares,
         verdicts=lambda group: verdicts(member.proposal.verdict for member in group.members),
     )
-    pages = list(_pages(environment, gathered, tables))
+    pages = list(_pages(environment, gathered))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     yield from environment.get_template("report.html.jinja").generate(
         data=_packed(json.dumps(grid(gathered) | {"pages": [name for name, _ in pages]})),
@@ -79,7 +78,7 @@ def document(gathered: Gathered, tables: Sequence[Table]) -> Iterator[str]:
     )
 
 
-def _pages(environment: jinja2.Environment, gathered: Gathered, tables: Sequence[Table]) -> Iterator[Page]:
+def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page]:
     rejected = gathered.decided.reasons
     # Those that are decided come last.
     groups = sorted(worst_first(gathered.groups), key=lambda group: group.cause in rejected)
@@ -106,11 +105,10 @@ def _pages(environment: jinja2.Environment, gathered: Gathered, tables: Sequence
             yield f"cell/{found.name}", partial(_cell, of_cell, found, of_member.get(found.folder), gathered)
     drifts = list(drifting.drifts(gathered))
     releases = environment.get_template("releases.html.jinja")
-    yield "releases", partial(releases.render, drifts=drifts, tables=tables)
+    yield "releases", partial(releases.render, drifts=drifts)
     drift = environment.get_template("drift.html.jinja")
     for each in drifts:
         yield f"drift/{each.before}..{each.after}", partial(drift.render, drift=each, kinds=KINDS)
-    yield from ((table.name, table.html) for table in tables)
 
 
 def _cause(template: jinja2.Template, group: Group, rejected: Mapping[str, str]) -> str:

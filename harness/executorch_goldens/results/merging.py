@@ -12,24 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import filelock
 
-from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.results import provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.results.rows import JUNIT
 
 #: Fields of a provenance that shards of one run have in common.
 COMMON = ("commit", "changes", "stack", "models", "settings", "variations", "selected", "whole")
-
-#: Attributes of a JUnit test suite that add up.
-SUMMED = {"tests": int, "failures": int, "errors": int, "skipped": int, "time": float}
 
 #: Names that an error lists.
 SHOWN = 5
@@ -147,16 +141,13 @@ def merge(parts: Sequence[Part], target: Path) -> Merged:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     rows = [row for part in parts for row in part.rows]
-    cells = first.selection()
-    results.write(aside / results.FILE, rows, cells)
+    results.write(aside / results.FILE, rows, first.selection())
     of_all.write(aside)
     for part in parts:
         for row in part.rows:
             made = untrusted.inside(part.folder, row["target"], row["case"])
             if results.is_kept(row, made) and made.is_dir():
                 shutil.copytree(made, untrusted.inside(aside, row["target"], row["case"]))
-    if files := [part.folder / JUNIT for part in parts if (part.folder / JUNIT).is_file()]:
-        join_junit(files, aside / JUNIT, cells)
     shutil.rmtree(target, ignore_errors=True)
     aside.rename(target)
     return Merged(target, of_all, results.read(target / results.FILE), len(parts))
@@ -236,39 +227,6 @@ def require_ended(parts: Sequence[Part]) -> None:
 def _some(cells: Sequence[str]) -> str:
     shown = ", ".join(cells[:SHOWN]) + (", ..." if len(cells) > SHOWN else "")
     return f"{len(cells)} cell{'s are' if len(cells) > 1 else ' is'} missing ({shown})"
-
-
-def join_junit(files: Sequence[Path], target: Path, cells: Sequence[Cell]) -> None:
-    """Write one JUnit file with the tests of all, in the order of `cells`; raise MergeError."""
-    try:
-        suites = [suite for file in files for suite in _xml(file).iter("testsuite")]
-        if not suites:
-            raise ValueError("it has no test suite")
-        joined = ElementTree.Element("testsuite", dict(suites[0].attrib))
-        for name, number in SUMMED.items():
-            total = sum(number(suite.get(name, "0")) for suite in suites)
-            joined.set(name, f"{total:.3f}" if number is float else str(total))
-    except (OSError, ValueError, ElementTree.ParseError) as error:
-        raise MergeError(f"a {JUNIT} cannot be read: {error}; run the cells again") from error
-    place = {f"[{cell}]": position for position, cell in enumerate(cells)}
-    tests = [test for suite in suites for test in suite.iter("testcase")]
-    joined.extend(sorted(tests, key=lambda test: place.get(_parameter(test), len(place))))
-    root = ElementTree.Element("testsuites")
-    root.append(joined)
-    ElementTree.ElementTree(root).write(target, encoding="utf-8", xml_declaration=True)
-
-
-def _xml(file: Path) -> ElementTree.Element:
-    """Return the root of a JUnit file; it declares no entities, which could expand to gigabytes."""
-    text = untrusted.text(file)
-    if "<!" in text.replace("<![CDATA[", ""):
-        raise UntrustedError("it declares a document type")
-    return ElementTree.fromstring(text)
-
-
-def _parameter(test: ElementTree.Element) -> str:
-    name = test.get("name", "")
-    return name[name.find("[") :]
 
 
 def of_releases(parts: Mapping[str, Sequence[Part]], into: Path) -> Iterator[Merged]:

@@ -35,9 +35,6 @@ from executorch_goldens.workers.seconds import Remembered
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
 
-#: Pytest's report, where requested.
-JUNIT = "junit.xml"
-
 #: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
 #: Folder below a cell's for what options of plugins leave (`running.additions.Addition.judged`).
@@ -78,7 +75,6 @@ class Results:
             raise UsageError(f"--sweeps {self.root} cannot be written: {error}") from error
         durable.delete_left_over(self.root)
         self.file.write_text("")
-        (self.root / JUNIT).unlink(missing_ok=True)
 
     def close(self, cells: Sequence[Cell]) -> None:
         """Leave the lines in the order of `cells`, whichever export ended first, and the folder to other runs."""
@@ -186,11 +182,6 @@ class Results:
         )
         proposal.write(texts)
         return proposal
-
-    def take_junit(self, file: Path) -> None:
-        """Leave a copy of the JUnit file of this run here: results of shards are merged with it."""
-        if file.is_file():
-            shutil.copyfile(file, self.root / JUNIT)
 
     def clear(self, cell: Cell) -> None:
         """Delete files of earlier runs for `cell`."""

@@ -21,7 +21,7 @@ from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.likeness import RENAMED, names_alone
-from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED
+from executorch_goldens.judging.verdict import DISAGREEING, OF_CASE, OF_OWN_FILE, UNEXPECTED
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import benign
 from executorch_goldens.review.edits import TEXT, Edit, Quantities, edits, quantities
@@ -170,6 +170,13 @@ class Group:
         return tuple(member for member in self.members if member.wrong)
 
     @property
+    def blames_case(self) -> bool:
+        """True if it is a mistake in the repository's own files, which is corrected and not rejected."""
+        first = self.members[0].proposal
+        differ = first.blamed == MODEL and first.verdict in DISAGREEING
+        return differ or first.reason.startswith((OF_CASE, OF_OWN_FILE))
+
+    @property
     def proof(self) -> str:
         """The result of an export without the pass, with its cell; empty where there is none."""
         found = (member.proposal for member in self.members if member.proposal.proof)
@@ -209,7 +216,11 @@ class Group:
             cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
             return f"{NAMES_ALONE}: {cells}{self.specimen.edits[NAMES_ALONE]}"
         proposal = first.proposal
-        what = "; ".join(self._named()) or _reason(first)
+        reason = _reason(first)
+        if "…" in reason and reason == general(proposal.reason):
+            # A person reads numbers; only the key of the cause has none.
+            reason = self.specimen.proposal.reason
+        what = "; ".join(self._named()) or reason
         if not first.edits or proposal.verdict in DISAGREEING:
             what = f"{proposal.verdict}: {what}"
         if not _is_pass(proposal.blamed):

@@ -53,8 +53,8 @@ def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[st
 
 
 def actions(group: Group) -> dict[str, str]:
-    """Return the commands that accept a group, where it may be, and reject it."""
-    found = {"reject": f'goldens review --reject {group.name} --reason "…"'}
+    """Return the commands that accept a group, where it may be, and reject it, unless the case is to be corrected."""
+    found = {} if group.blames_case else {"reject": f'goldens review --reject {group.name} --reason "…"'}
     if group.state not in (PENDING, UNDECIDED):
         return found
     # The words of a decision name its option.

@@ -127,6 +127,8 @@ def _near(path: Path) -> str:
 def _deciding(run: Run, group: Group) -> str:
     """Return the command that accepts a cause, or that rejects one that makes cells wrong."""
     name, places = run.names[group.cause], _places(run)
+    if group.blames_case:
+        return f"correct the case, then: {commands(run.plan, run.verdicts[group.members[0].proposal.cell])['again']}"
     if group.wrong or group.state == BARRED:
         return f"reject: goldens review --reject {name} --reason WHY{places}"
     if group.state == OUTDATED:

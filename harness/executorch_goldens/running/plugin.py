@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -183,8 +182,6 @@ def _finish(session: pytest.Session, run: Run) -> None:
         reporter.stats.get("failed", []).sort(key=lambda report: places.get(report.nodeid, 0))
     # Only a run that saw every cell, and found each as it should be, knows that a golden has no matching cell.
     whole = run.is_whole() and session.exitstatus == pytest.ExitCode.OK
-    if run.sweep is not None and (xml := getattr(session.config.option, "xmlpath", None)):
-        run.results.take_junit(Path(xml))
     if run.sweep is not None:
         with saying("grouping by cause", lambda line: _print(session.config, [line])):
             session.config.stash[CAUSES] = run.conclude()

@@ -9,7 +9,7 @@ import math
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from executorch_goldens.artifact import Cell
@@ -55,7 +55,7 @@ class Progress:
     seconds
         Remembered seconds of their exports.
     exports
-        Of each cell.
+        Of each cell, but for those `alone`, which are exported once.
     jobs
         Exports at a time.
     live
@@ -71,8 +71,9 @@ class Progress:
         screen: Screen,
         live: bool,
         clock: Callable[[], float] = time.monotonic,
+        alone: Collection[Cell] = (),
     ) -> None:
-        self.left = {cell: seconds.of(cell) * exports / jobs for cell in cells}
+        self.left = {cell: seconds.of(cell) * (1 if cell in alone else exports) / jobs for cell in cells}
         self.count = len(self.left)
         self.remembered = sum(self.left.values())
         self.wrong = 0

@@ -123,8 +123,10 @@ class Run:
 
     def progress(self, cells: Sequence[Cell], screen: Screen, live: bool) -> Progress:
         """Return the progress of the run over `cells`, shown on `screen`."""
-        exports = 1 if self.plan.beside else len(self.plan.variations)
-        return Progress(cells, self.seconds, exports, self.settings.jobs, screen, live)
+        exports = len(self.plan.variations)
+        return Progress(
+            cells, self.seconds, exports, self.settings.jobs, screen, live, alone=self.plan.beside
+        )
 
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
-from packaging.requirements import Requirement
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.registry import NAME_PATTERN
@@ -77,8 +76,6 @@ class Beginning:
             undefined=jinja2.StrictUndefined,
             keep_trailing_newline=True,
         )
-        with_results = Requirement(self.harness)
-        with_results.extras |= {"report"}
         function = self.case.replace("-", "_")
         is_taken = self.model.name in (*LOCALS, function)
         values = {
@@ -86,7 +83,6 @@ class Beginning:
             "zoo": ZOO,
             "function": function,
             "comment": COMMENT.name,
-            "harness_with_results": str(with_results),
             "is_project": "project" in read,
             "has_environment": own is not None,
             "made": f"make_{self.model.name}" if is_taken else self.model.name,

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from packaging.version import Version
-
 from executorch_goldens import patches, releases
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.releases import Release
@@ -138,14 +136,6 @@ def here(wanted: str | None = None) -> Toolchain:
     installed = Installed.probe(python)
     release = find_release(installed, wanted)
     return Toolchain(release.version, python, installed.site_packages, release)
-
-
-def all_of(words: Sequence[str]) -> dict[str, Toolchain]:
-    """Return the toolchains of names, by release, the oldest first; of no name, of every release; raises as `of`."""
-    found = [Toolchain.of(word, config.load()) for word in words or releases.load().releases]
-    return {
-        each.release.version: each for each in sorted(found, key=lambda each: Version(each.release.version))
-    }
 
 
 def chosen(word: str | None) -> Toolchain:

@@ -29,14 +29,6 @@ RUNS = 5
 #: Seconds of an export if no export has been measured.
 UNKNOWN = 2.0
 
-#: Relative error of the table below which an update leaves it: a rewritten table does not churn.
-TOLERANCE = 0.25
-
-#: Verdicts of cells whose processor time says nothing of how long they took.
-CASUALTIES = ("crashed", "timed-out", "out-of-memory")
-
-HEAD = "# Core seconds of one export of each cell, for shards; `nox -s lab -- seconds` writes this.\n"
-
 #: How a table that took one side of a merge is completed.
 UPDATE = "run 'nox -s lab -- seconds' where results are at hand"
 
@@ -110,23 +102,6 @@ def _measured(value: Any) -> float:
     return float(value)
 
 
-def write_table(root: Path, measured: Mapping[Cell, float]) -> bool:
-    """Bring the table of a release's goldens up to date; return whether a line of it changed.
-
-    A cell that was not measured keeps its line.
-    """
-    before = committed(root).measured
-    table = dict(before)
-    for cell, value in measured.items():
-        if abs(value - before.get(cell, 0.0)) > TOLERANCE * value:
-            table[cell] = round(value, 1)
-    if table == before:
-        return False
-    lines = (f"{cell} {value:.1f}\n" for cell, value in sorted(table.items(), key=lambda item: str(item[0])))
-    durable.replace(root / TABLE, HEAD + "".join(lines))
-    return True
-
-
 class Remembered:
     """Durations of a release's exports on this machine.
 
@@ -160,14 +135,3 @@ class Remembered:
 
     def write(self) -> None:
         durable.replace(self.file, json.dumps(self.runs, indent=0) + "\n")
-
-
-def measured(rows: Iterable[Mapping[str, Any]]) -> dict[Cell, float]:
-    """Return the seconds of one export of each cell that lines of results.jsonl tell."""
-    found = {}
-    for row in rows:
-        ended = row["verdict"] not in CASUALTIES and any(row.get("core_seconds", ()))
-        values = row["core_seconds"] if ended else row["seconds"]
-        if values:
-            found[Cell(row["target"], row["case"])] = statistics.median(values)
-    return found

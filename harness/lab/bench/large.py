@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.files import markdown, tables
 from executorch_goldens.results import provenance
 from executorch_goldens.settings.exports import default_interpreter
-from lab import REPOSITORY
+from lab import REPOSITORY, markdown, tables
 
 SECONDS = "processor seconds at 500 MB of weights / at 50 MB, all commands together"
 WORST = "processor seconds at 500 MB of weights / at 50 MB, the command that grows most"

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from executorch_goldens.files import markdown, tables
 from executorch_goldens.results import provenance
-from lab import REPOSITORY
+from lab import REPOSITORY, markdown, tables
 from lab.bench import large
 from lab.pages import Part
 

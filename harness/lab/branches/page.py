@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import releases
-from executorch_goldens.files import tables
+from lab import tables
 from lab.branches import FOLDERS
 from lab.branches.sources import Branch
 from lab.coverage.page import share

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from executorch_goldens.artifact import STAGE, Artifact, Cell, Lowered, Outcome
-from executorch_goldens.files import tables
-from executorch_goldens.files.tables import TableError
 from executorch_goldens.goldens.rendering import decode_delegates
+from lab import tables
+from lab.tables import TableError
 
 #: The tables of each release.
 REACHED = Path(__file__).resolve().parent / "reached"

@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.files import markdown, tables
-from lab import pages
+from lab import markdown, pages, tables
 from lab.faults import damage, power, running, together, updating, writing
 from lab.faults.fault import Fault, baseline, tried
 from lab.faults.place import LostError, Place

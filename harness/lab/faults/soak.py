@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
-from executorch_goldens.files import markdown, tables
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.variations import variations
 from executorch_goldens.workers.sweep import Sweep
-from lab import REPOSITORY, pages
+from lab import REPOSITORY, markdown, pages, tables
 from lab.faults.place import SOUND, TARGET, LostError, Place, demand, kill, status, until
 from lab.pages import Part
 

@@ -27,13 +27,14 @@ from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores
 from executorch_goldens.store.reuse import Reuse
 from executorch_goldens.store.store import Store, default_root
-from executorch_goldens.toolchains.toolchain import Toolchain, all_of
+from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.workers.sweep import SweepError
 from lab import GOLDENS, pages
 from lab.fielded import corpus, goldens, page, running
 from lab.fielded.goldens import Change, Pair
 from lab.fielded.judging import Outcome, is_clean, judge
 from lab.fielded.programs import Programs
+from lab.toolchains import all_of
 
 #: The command, as messages print it.
 CALLED = "nox -s lab -- fielded --"

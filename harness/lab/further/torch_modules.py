@@ -6,7 +6,8 @@ import functools
 from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case
-from executorch_goldens.targets import ANY_SQNR, TARGETS
+from executorch_goldens.targets import TARGETS
+from lab.conditioning import ANY_SQNR
 from lab.further import shared
 from lab.guests import modules
 

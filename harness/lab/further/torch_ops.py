@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case
-from executorch_goldens.targets import ANY_SQNR, TARGETS
+from executorch_goldens.targets import TARGETS
+from lab.conditioning import ANY_SQNR
 from lab.further import turns
 from lab.guests import sheets
 from lab.guests.cases import QUANTIZATION

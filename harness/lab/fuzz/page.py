@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.files import markdown, tables
+from lab import markdown, tables
 from lab.fuzz.cause import Cause
 from lab.fuzz.explained import Explanation, finding
 from lab.fuzz.kept import Judged, Key

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens.registry import CASES, Case, ZooError
-from executorch_goldens.targets import ANY_SQNR
+from lab.conditioning import ANY_SQNR
 from lab.fuzz import FOLDER
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.files import markdown, tables
-from lab import REPOSITORY, pages
+from lab import REPOSITORY, markdown, pages, tables
 from lab.fuzz_bytes.piece import CURRENT, MEGABYTES, SECONDS
 from lab.fuzz_bytes.readers import READERS
 from lab.pages import Part

@@ -51,6 +51,7 @@ from lab.fielded import page
 from lab.fielded.goldens import Pair
 from lab.fuzz_bytes import corpora
 from lab.fuzz_bytes.reader import DATA, HERE, Reader, files, written
+from lab.seconds.command import measured
 
 RESULTS = DATA / "report_results"
 RELEASE = REPOSITORY / "goldens" / "1.4.1"
@@ -216,7 +217,7 @@ def result_lines() -> list[bytes]:
 def read_results(data: bytes, folder: Path) -> None:
     rows = results.read(written(folder / results.FILE, data))
     "\n".join(Summary([("1.4.1", row) for row in rows], (), [("1.4.1", row) for row in rows]).markdown())
-    seconds.measured(rows)
+    measured(rows)
 
 
 def read_provenance(data: bytes, folder: Path) -> None:
@@ -338,7 +339,7 @@ def whole_entries() -> list[bytes]:
 def shard_files() -> list[bytes]:
     folder = RESULTS / "stock" / "1.3.1"
     found = [f"{name}\n".encode() + (folder / name).read_bytes() for name in ("run.json", "results.jsonl")]
-    return [*found, b"junit.xml\n" + (HERE / "seeds" / "junit.xml").read_bytes()]
+    return found
 
 
 def read_shard(data: bytes, folder: Path) -> None:
@@ -351,7 +352,7 @@ def read_shard(data: bytes, folder: Path) -> None:
         written(part / name.decode(), content)
     head, _, mutated = data.partition(b"\n")
     named = head.decode(errors="replace")
-    written(part / (named if named in ("run.json", "results.jsonl", "junit.xml") else "run.json"), mutated)
+    written(part / (named if named in ("run.json", "results.jsonl") else "run.json"), mutated)
     for parts in merging.find([part]).values():
         merged = merging.merge(parts, target)
         merged.core_seconds()

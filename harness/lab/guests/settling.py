@@ -28,9 +28,9 @@ from executorch_goldens.judging.verdict import objection
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.registry import Case
 from executorch_goldens.releases import Release
-from executorch_goldens.targets import ANY_SQNR
 from executorch_goldens.workers import worker
 from lab.compact import goldens, known
+from lab.conditioning import ANY_SQNR
 from lab.guests import GuestZoo, listing, sheets
 from lab.guests.cases import QUANTIZATION
 from lab.guests.listing import Entry, Listing, Omitted

@@ -18,10 +18,9 @@ from pathlib import Path
 from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.compare.drift import Drift
-from executorch_goldens.files import markdown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
-from lab import GOLDENS
+from lab import GOLDENS, markdown
 from lab.compact import goldens, known
 from lab.guests import ZOOS, listing
 from lab.pages import Part

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from executorch_goldens import releases
-from executorch_goldens.files import tables
-from lab import GOLDENS
+from lab import GOLDENS, tables
 from lab.mutants import MUTANTS, over_core, table
 from lab.mutants.mechanical import page as mechanical
 from lab.mutants.over_core import Found

@@ -20,7 +20,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Machine, Settings, cores
 from executorch_goldens.settings.zoo import load_zoo
-from executorch_goldens.toolchains.toolchain import Fit, Toolchain, all_of
+from executorch_goldens.toolchains.toolchain import Fit, Toolchain
 from executorch_goldens.variations import named
 from lab import REPOSITORY
 from lab.stock.issues import (
@@ -33,6 +33,7 @@ from lab.stock.issues import (
     issue_cells,
     shown,
 )
+from lab.toolchains import all_of
 
 #: The rows of the table, with what each is about: the issues by number, the findings by name.
 TITLES = {

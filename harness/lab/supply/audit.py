@@ -23,8 +23,8 @@ from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.toolchains import locking
-from executorch_goldens.toolchains.toolchain import all_of
 from lab import REPOSITORY
+from lab.toolchains import all_of
 
 BILLS = REPOSITORY / "build" / "bom"
 

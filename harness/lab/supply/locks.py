@@ -40,7 +40,7 @@ HEADER = f"# Made by `{locking.UPDATE}`: docs/lab/supply-chain.md.\n"
 #: Packages that only PyPI's build of torch needs, on Linux: libraries of CUDA, and the compiler for it.
 OF_TORCH = re.compile(r"torch|triton|nvidia-.*|cuda-.*")
 #: Extras of pyproject.toml that have an environment of their own.
-ALONE = ("cluster", "report", "explore", "docs")
+ALONE = ("cluster", "explore", "docs")
 
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}(?=\s)")
 #: Machines on which a Python has to have all wheels.
@@ -106,7 +106,7 @@ def wanted() -> dict[str, Wanted]:
     groups = project["dependency-groups"] | lab["dependency-groups"]
     default = matrix.release(matrix.default)
     numpy = f"numpy=={default.pins['numpy']}"
-    beside = [each for name in ("cluster", "report", "branches") for each in extras[name]]
+    beside = [each for name in ("cluster", "branches") for each in extras[name]]
     locks = {locking.BUILD: Wanted(tuple(project["build-system"]["requires"]))}
     for release in matrix.releases.values():
         locks[release.version] = Wanted((*release.requirements(), *own), torch=locking.torch_of(release))
@@ -124,6 +124,7 @@ def wanted() -> dict[str, Wanted]:
             for version in matrix.releases
             if layer.lock_of(version) in groups
         },
+        "harness": Wanted(tuple(own)),
         "nox": Wanted((*own, *extras["nox"])),
     }
     return locks | {name: Wanted((*own, *extras[name])) for name in ALONE}

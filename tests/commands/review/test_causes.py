@@ -127,3 +127,36 @@ def test_cases_that_draw_their_weights_are_one_cause_whichever_weights_these_are
     first, second = (Group((member,), {}) for member in members)
     assert first.title == f"unstable: {reason}"
     assert first.cause == second.cause
+
+
+@pytest.mark.parametrize(
+    ("verdict", "blamed", "reason", "rejects"),
+    [
+        ("failed", None, "the case itself does not run: ValueError: no", False),
+        (
+            "failed",
+            None,
+            "the error is raised by a file of your own, /a.py, line 1, in f: KeyError: 1",
+            False,
+        ),
+        ("unstable", MODEL, "the case gives two models (0.weight)", False),
+        ("changed", MODEL, "differs from its golden in model.txt", True),
+        ("corrupt", "pass", "output 0 float32[2]: 1 of 2 values differ", True),
+    ],
+)
+def test_what_is_wrong_in_the_case_is_not_rejected(
+    verdict: str, blamed: str | None, reason: str, rejects: bool
+) -> None:
+    made = Proposal(
+        *("1.5.1", "tosa-fp", "linear", verdict, reason), blamed, None, None, ("models",), None, "", {}
+    )
+    group = Group((Member(made, None, None, {}, Quantities(), ""),), {})
+    assert ("reject" in listing.actions(group)) is rejects
+
+
+def test_a_title_has_the_numbers_of_one_of_its_cells() -> None:
+    reason = "output 0 (drawn): is float32[2, 3], expected int64[2, 3]"
+    made = Proposal(
+        *("1.5.1", "tosa-fp", "linear", "corrupt", reason), None, None, None, ("models",), None, "", {}
+    )
+    assert Group((Member(made, None, None, {}, Quantities(), ""),), {}).title == f"corrupt: {reason}"

@@ -22,7 +22,6 @@ def reader(
     proposed: Runner, review: Review, browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Reader]:
     """The report of results after a review that accepted one cause and rejected another."""
-    pytest.importorskip("markdown_it")
     for target in ("tosa-fp", "tosa-int"):
         measured_before(proposed, f"{target}/gamma", 0.25)
     assert review("--accept", titled(proposed, "constants").name).code == 0

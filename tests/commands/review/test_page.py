@@ -7,8 +7,6 @@ import gzip
 import re
 from pathlib import Path
 
-import pytest
-
 from executorch_goldens import cli
 from executorch_goldens.review.doubt import ALTHOUGH
 from tests.commands.review.test_review import made_wrong
@@ -24,9 +22,6 @@ def pages(file: Path) -> list[str]:
 def test_accepting_a_cause_that_is_wrong_elsewhere_takes_the_second_word_on_its_page(
     proposed: Runner, tmp_path: Path
 ) -> None:
-    pytest.importorskip(
-        "markdown_it", reason="no markdown_it, which a report is made with: nox -s tests has it"
-    )
     made = tmp_path / "report.html"
     words = [f"--goldens={proposed.goldens}", str(proposed.folder / "sweeps"), "--html", str(made)]
     assert cli.main(["report", *words]) == cli.SAME

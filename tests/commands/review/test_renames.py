@@ -97,7 +97,6 @@ def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_ap
 def test_merged_results_and_a_report_count_renames(
     renaming: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str], allowed: bool, word: str
 ) -> None:
-    pytest.importorskip("markdown_it")
     if allowed:
         text = renaming.results.read_text()
         lines = [

@@ -246,13 +246,6 @@ def test_tensors_take_no_more_than_they_hold(name: str, content: bytes, what: st
         Evidence.read(archive(tmp_path / "cell", (name, content)))
 
 
-def test_a_junit_file_declares_no_entities(shard: Path, tmp_path: Path) -> None:
-    laughs = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><testsuite tests="1" name="&b;"/>'
-    (shard / merging.JUNIT).write_text(laughs)
-    with pytest.raises(MergeError, match="document type"):
-        merging.merge(merging.find([shard])["1.2.0"], tmp_path / "merged")
-
-
 # Code
 
 

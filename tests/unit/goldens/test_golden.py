@@ -442,7 +442,6 @@ def test_what_stands_beside_a_golden_while_it_is_replaced_is_no_golden(
         "some-case",
         f"some-case{golden.ASIDE}",
         f"some-case{golden.REPLACED}",
-        f"other-case{golden.DELETED}",
     ):
         (tmp_path / "tosa-fp" / name).mkdir(parents=True)
     assert list(golden.recorded(tmp_path)) == [Cell("tosa-fp", "some-case")]
@@ -482,12 +481,3 @@ def test_a_golden_whose_replacement_was_interrupted_is_the_one_before(
     path = tmp_path / "tosa-fp" / "some-case"
     golden.write(path.with_name("some-case.old~"), texts)
     assert golden.read(path) == texts
-
-
-def test_pruning_takes_the_last_golden_with_its_target(tmp_path: Path, texts: dict[str, str]) -> None:
-    for case in ("one", "two"):
-        golden.write(tmp_path / "tosa-fp" / case, texts)
-    golden.prune(tmp_path, Cell("tosa-fp", "one"))
-    assert list(golden.recorded(tmp_path)) == [Cell("tosa-fp", "two")]
-    golden.prune(tmp_path, Cell("tosa-fp", "two"))
-    assert list(tmp_path.iterdir()) == []

@@ -115,7 +115,6 @@ def test_drift_says_where_accuracy_fell_most(texts: dict[str, str]) -> None:
         "- SQNR of the worst output: lower by more than 0.5 dB in 1 cell of 2, most in tosa-int/one (41.3 -> 20.0 dB)"
         in drift.markdown()
     )
-    assert drift.as_json()["sqnr"]["tosa-int/one"] == (41.3, 20.0)
 
 
 def test_a_budget_of_accuracy_is_the_least_that_there_may_be(texts: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from executorch_goldens.report.cell import Page
 from executorch_goldens.report.gathering import Found
+from executorch_goldens.report.hunks import Hunk
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review.edits import Quantities
@@ -33,3 +34,19 @@ def test_a_cell_of_a_cause_that_makes_others_wrong_does_not_offer_to_accept_it(
     page = Page(found, group, Evidence(commands=COMMANDS, message=["it differs", "more"]), ("golden", "now"))
     assert list(page.commands) == offered
     assert page.message == ["more"]
+
+
+@pytest.mark.parametrize(
+    ("hunks", "left"), [([], slice(0, None)), ([Hunk([("a", True)], [("b", True)])], slice(2, None))]
+)
+def test_a_difference_of_delegates_is_told_once(hunks: list[Hunk], left: slice) -> None:
+    row = {"target": "tosa-fp", "case": "changed", "verdict": "changed", "reason": "it differs"}
+    found = Found("1.5.1", row, Path(), (), None, "changed")
+    message = [
+        "delegate_0.tosa.txt: - golden, + now",
+        "  operator added: ADD",
+        "graph.txt: - golden, + now",
+        "  +x",
+    ]
+    page = Page(found, None, Evidence(message=message), ("golden", "now"), hunks=hunks)
+    assert page.message == message[left]

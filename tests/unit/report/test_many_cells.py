@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import shutil
 import weakref
 from collections.abc import Iterator
@@ -16,17 +15,12 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
-from executorch_goldens.report import gathering, operators
+from executorch_goldens.report import cell, document, gathering, operators
 from executorch_goldens.settings import config
 from executorch_goldens.structure import outline
 from executorch_goldens.structure.graphs import paired
 from executorch_goldens.structure.outline import LONGEST
 from tests import DATA, REPOSITORY
-
-pytest.importorskip("markdown_it", reason="no markdown_it, which a report is made with: nox -s tests has it")
-document, cell = (
-    importlib.import_module(f"executorch_goldens.report.{part}") for part in ("document", "cell")
-)
 
 STOCK = DATA / "report_results" / "stock"
 
@@ -54,7 +48,7 @@ def test_a_page_is_made_when_its_turn_comes_and_is_gone_before_the_next(
     gc.collect()
     gc.disable()
     try:
-        before = [len(made) for piece in document.document(gathered, ()) if "page-" in piece]
+        before = [len(made) for piece in document.document(gathered) if "page-" in piece]
     finally:
         gc.enable()
     # Nothing is made before its piece is asked for.
@@ -100,7 +94,7 @@ def test_a_cell_that_changes_while_the_report_is_written_is_an_error_and_no_file
     made.write_text(made.read_text() + "numerics: none\n")
     (tmp_path / "report.html").write_text("of before")
     with pytest.raises(UsageError, match=r"tosa-int/cat-h-v: .* changed while the report was written"):
-        document.write(tmp_path / "report.html", document.document(found, ()))
+        document.write(tmp_path / "report.html", document.document(found))
     assert (tmp_path / "report.html").read_text() == "of before"
     assert not list(tmp_path.glob("*.new~"))
 

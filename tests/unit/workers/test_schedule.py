@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -16,10 +15,7 @@ from executorch_goldens.workers.seconds import (
     Seconds,
     SecondsError,
     committed,
-    measured,
-    write_table,
 )
-from lab.__main__ import main
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
 FIRST, SECOND = variations((0, 4))
@@ -100,22 +96,7 @@ def test_a_machine_remembers_the_median_of_its_last_runs(tmp_path: Path) -> None
     assert Remembered(tmp_path).over(Seconds({})).measured == {}
 
 
-def test_lines_of_results_tell_core_seconds_and_the_limit_of_what_came_to_no_end() -> None:
-    row = {"target": "tosa-fp", "case": "a", "verdict": "stable", "seconds": [9.0, 9.0]}
-    hang = {**row, "case": "b", "verdict": "timed-out", "core_seconds": [0.1, 0.1]}
-    assert measured([{**row, "core_seconds": [1.0, 2.0]}, hang]) == {A: 1.5, B: 9.0}
-    assert measured([row]) == {A: 9.0}
-
-
-def test_the_table_changes_by_what_is_well_off_and_by_nothing_else(tmp_path: Path) -> None:
-    assert write_table(tmp_path, {A: 1.04, C: 2.0})
-    assert committed(tmp_path).measured == {A: 1.0, C: 2.0}
-    assert not write_table(tmp_path, {A: 1.2, C: 1.7})
-    assert write_table(tmp_path, {A: 1.4, B: 0.5})
-    assert committed(tmp_path).measured == {A: 1.4, B: 0.5, C: 2.0}
-
-
-def test_a_table_that_is_none_is_one_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_is_none_is_one_error(tmp_path: Path) -> None:
     assert committed(tmp_path).measured == {}
     (tmp_path / TABLE).write_text("# head\ntosa-fp/a 1.0\ntosa-fp/b soon\n")
     with pytest.raises(SecondsError, match=f"{TABLE}:3: 'tosa-fp/b soon'"):
@@ -124,18 +105,3 @@ def test_a_table_that_is_none_is_one_error(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / TABLE).write_bytes(b"\xff")
     with pytest.raises(SecondsError, match=f"{TABLE} cannot be read"):
         committed(tmp_path)
-    assert main(["seconds", str(tmp_path)]) == 2
-    assert "has no results.jsonl" in capsys.readouterr().err
-
-
-def test_the_command_writes_a_table_from_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    row = {"release": "1.4.1", "target": "tosa-fp", "case": "a", "verdict": "stable", "seconds": [2.0]}
-    row |= {"reason": "", "accepted": True, "recorded": False, "known": False}
-    row |= {"variations": ["seed0-heap0"], "core_seconds": [0.0]}
-    (tmp_path / "sweeps").mkdir()
-    (tmp_path / "sweeps" / "results.jsonl").write_text(json.dumps(row) + "\n")
-    words = ["seconds", str(tmp_path / "sweeps"), "--goldens", str(tmp_path / "goldens")]
-    assert [main(words), main(words)] == [0, 0]
-    table = tmp_path / "goldens" / "1.4.1" / TABLE
-    assert capsys.readouterr().out == f"{table}: written\n{table}: as it was\n"
-    assert table.read_text().splitlines()[1:] == ["tosa-fp/a 2.0"]

@@ -133,20 +133,22 @@ def beginning(
     off
         Of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
     """
-    walk = _Walk(program, lowered.bound, off)
-    held = dict(program.held)
+    walk = _ToTheFirst(program, lowered.bound, off)
     try:
-        for inputs in steps[:-1]:
-            numerics.run_edge(program.interpreter(), program.signature, held, inputs)
-        outputs = numerics.run_edge(walk, program.signature, held, steps[-1])
+        outputs = walk.run_steps(steps)
     except Exception as error:
         # Whatever a release raises where it is asked for more than an export, the verdict stays.
-        message = (str(error).strip().splitlines() or [""])[0]
-        return Beginning(sample.name, f"cannot be told: {type(error).__name__}: {message}")
+        return Beginning(sample.name, f"cannot be told: {described(error)}")
     if walk.found is not None:
         return Beginning(sample.name, walk.found)
     places = (BEFORE, AFTER) if lowered.delegates else (BEFORE_EMISSION, EMITTED)
     return Beginning(sample.name, places[not _departs(lowered, sample, outputs)])
+
+
+def described(error: BaseException) -> str:
+    """Return the class and the first line of an error."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}".removesuffix(": ")
 
 
 def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> bool:
@@ -159,34 +161,57 @@ def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> boo
     )
 
 
-class _Walk(numerics.EdgeInterpreter):
-    """Runs a lowered program delegate by delegate, and inspects the first that departs from its graph."""
+class Walk(numerics.EdgeInterpreter):
+    """Runs a lowered program delegate by delegate, and inspects them.
+
+    Attributes
+    ----------
+    delegate
+        The name of the one that was called last.
+    """
 
     def __init__(self, program: Program, bound: float, off: Approximations) -> None:
         super().__init__(program.module)
-        self.look = program.look
+        self.program = program
         self.bound = bound
         self.off = off
         self.delegate = ""
-        self.found: Departure | str | None = None
 
     def run_node(self, n: Node) -> Any:
         if n.target is executorch_call_delegate:
             self.delegate = str(n.args[0])
         return super().run_node(n)
 
+    def run_steps(self, steps: numerics.Steps) -> tuple[Tensor, ...]:
+        """Run the program step by step, the last with its delegates inspected; return its outputs."""
+        held = dict(self.program.held)
+        for inputs in steps[:-1]:
+            numerics.run_edge(self.program.interpreter(), self.program.signature, held, inputs)
+        return numerics.run_edge(self, self.program.signature, held, steps[-1])
+
+    def compared(
+        self, lowered: LoweredBackendModule, inputs: list[torch.Tensor], outputs: list[torch.Tensor]
+    ) -> Comparison:
+        return Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
+
+
+class _ToTheFirst(Walk):
+    """Inspects the first delegate that departs from its graph."""
+
+    found: Departure | str | None = None
+
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        look = self.look(lowered)
+        look = self.program.look(lowered)
         if self.found is not None:
             # Nothing that follows is looked at.
             return outputs_of(lowered, numerics.evaluate(lowered.original_module, inputs))
         outputs = look.run(lowered, inputs)
-        comparison = Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
+        comparison = self.compared(lowered, inputs, outputs)
         if order := comparison.order(outputs):
             self.found = (
                 f"in {self.delegate}, which gives its outputs in a different order than its graph: "
                 f"{', '.join(map(str, order))}"
             )
         elif comparison.output_departs():
-            self.found = comparison.first(look.values(lowered, inputs, outputs, comparison.departs))
+            self.found = comparison.first(look.values(lowered, inputs, outputs))
         return outputs

@@ -24,6 +24,7 @@ from executorch_goldens.exporting.inside.evaluation import (
     Evaluated,
     evaluate,
     exceeds,
+    following_inputs,
     is_dequantize,
     is_quantize,
     number_of,
@@ -290,7 +291,7 @@ class Comparison:
 
     def before(self, node: Node) -> tuple[list[Node], list[Node]]:
         """Return the values that `node` is made from and that are seen, and the operators between that are not."""
-        follows = self.following_inputs()
+        follows = following_inputs(self.program)
         waiting = [each for each in node.all_input_nodes if each in follows]
         found: dict[Node, None] = {}
         between: dict[Node, None] = {}
@@ -303,15 +304,6 @@ class Comparison:
                 waiting += [before for before in each.all_input_nodes if before in follows]
         own = computed_by(node)
         return list(found), [each for each in between if each is not own and not _converts(each)]
-
-    def following_inputs(self) -> set[Node]:
-        """Return the inputs of the graph, and the nodes that are computed from them."""
-        given = set(self.program.graph_signature.user_inputs)
-        follows = {each for each in self.nodes.values() if each.name in given}
-        for each in self.nodes.values():
-            if not follows.isdisjoint(each.all_input_nodes):
-                follows.add(each)
-        return follows
 
 
 def following(node: Node) -> set[Node]:

@@ -124,3 +124,13 @@ def is_quantize(node: Node) -> bool:
 
 def is_dequantize(node: Node) -> bool:
     return operator_of(node.target) in numerics.DEQUANTIZE
+
+
+def following_inputs(program: torch.export.ExportedProgram) -> set[Node]:
+    """Return the inputs of a program, and the nodes that are computed from them."""
+    given = set(program.graph_signature.user_inputs)
+    follows: set[Node] = set()
+    for node in program.graph.nodes:
+        if node.name in given or not follows.isdisjoint(node.all_input_nodes):
+            follows.add(node)
+    return follows

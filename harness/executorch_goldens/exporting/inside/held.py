@@ -30,9 +30,6 @@ class Held:
 
 #: By name of a node: the tensors that its operator, however it was lowered, left in the delegate, in order.
 Values: TypeAlias = Mapping[str, Sequence[Held]]
-#: Whether a tensor differs from the graph's value for a node, by the node's name.
-Departs: TypeAlias = Callable[[str, torch.Tensor], bool]
-
 
 #: Runs a delegate and observes it: from its inputs to its outputs and inner values.
 Opened: TypeAlias = Callable[[Sequence[torch.Tensor]], tuple[list[torch.Tensor], Values]]
@@ -53,7 +50,7 @@ class Look:
     """
 
     run: Simulator
-    values: Callable[[LoweredBackendModule, Sequence[torch.Tensor], Sequence[torch.Tensor], Departs], Values]
+    values: Callable[[LoweredBackendModule, Sequence[torch.Tensor], Sequence[torch.Tensor]], Values]
     opened: Callable[[LoweredBackendModule], Opened]
 
     @classmethod

@@ -6,16 +6,12 @@ Whatever the outputs of a program may be off by, each of its operators may be of
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import torch
-from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.lowered_backend_module import LoweredBackendModule
-from torch.fx import Node
 
 from executorch_goldens.artifact import Beginning, Departure, Inside, Lowered
 from executorch_goldens.exporting.inside import beginning
-from executorch_goldens.exporting.inside.comparison import Comparison
 from executorch_goldens.exporting.inside.held import Look, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
@@ -51,18 +47,15 @@ def looked_into(
     off
         Of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
     """
-    walk = _Walk(program, lowered.bound, off)
+    walk = _OverAll(program, lowered.bound, off)
     expected = {sample.name: sample.outputs for sample in lowered.samples}
     for name, steps in samples.items():
-        held = dict(program.held)
-        for inputs in steps[:-1]:
-            numerics.run_edge(program.interpreter(), program.signature, held, inputs)
         walk.values = 0
         try:
-            outputs = numerics.run_edge(walk, program.signature, held, steps[-1])
+            outputs = walk.run_steps(steps)
         except Exception as error:
             # Whatever a release raises where it is asked for more than an export, the outputs are judged.
-            walk.unseen[walk.delegate or "the program"] = described(error)
+            walk.unseen[walk.delegate or "the program"] = beginning.described(error)
             break
         if walk.found is not None:
             return Beginning(name, walk.found), Inside(
@@ -75,13 +68,7 @@ def looked_into(
     return None, Inside(tuple(samples), walk.values, tuple(walk.unseen.items()))
 
 
-def described(error: BaseException) -> str:
-    """Return the class and the first line of an error."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}".removesuffix(": ")
-
-
-class _Walk(numerics.EdgeInterpreter):
+class _OverAll(beginning.Walk):
     """Runs a lowered program and inspects its delegates.
 
     Attributes
@@ -95,24 +82,15 @@ class _Walk(numerics.EdgeInterpreter):
     """
 
     def __init__(self, program: beginning.Program, bound: float, off: Approximations) -> None:
-        super().__init__(program.module)
-        self.look = program.look
-        self.bound = bound
-        self.off = off
-        self.delegate = ""
+        super().__init__(program, bound, off)
         self.values = 0
         self.found: Departure | None = None
         self.unseen: dict[str, str] = {}
         self._opened: dict[str, Opened] = {}
 
-    def run_node(self, n: Node) -> Any:
-        if n.target is executorch_call_delegate:
-            self.delegate = str(n.args[0])
-        return super().run_node(n)
-
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        outputs, values = self._run(self.look(lowered), lowered, inputs)
-        comparison = Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
+        outputs, values = self._run(self.program.look(lowered), lowered, inputs)
+        comparison = self.compared(lowered, inputs, outputs)
         if self.found is None:
             self.found = comparison.any_by_itself(values)
         self.values += len(comparison.points)
@@ -128,5 +106,5 @@ class _Walk(numerics.EdgeInterpreter):
                     self._opened[self.delegate] = look.opened(lowered)
                 return self._opened[self.delegate](inputs)
             except Exception as error:
-                self.unseen[self.delegate] = described(error)
+                self.unseen[self.delegate] = beginning.described(error)
         return look.run(lowered, inputs), {}

@@ -16,7 +16,7 @@ from torch.fx import GraphModule
 from executorch_goldens.decode import Graph, Operator, Schemas, decode
 from executorch_goldens.decode.flatbuffer import Table
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.inside.held import Departs, Held, Opened, Values
+from executorch_goldens.exporting.inside.held import Held, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 
 #: Metadata that every pass copies from a node to its replacements, in all five releases.
@@ -29,10 +29,7 @@ GIVEN = frozenset({"BOOL", "INT8", "INT16", "INT32", "FP16", "BF16", "FP32"})
 
 
 def values(
-    lowered: LoweredBackendModule,
-    inputs: Sequence[torch.Tensor],
-    outputs: Sequence[torch.Tensor],
-    departs: Departs,
+    lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
 ) -> Values:
     """Return the values inside `lowered`; raises as `opened`."""
     return opened(lowered)(inputs)[1]

@@ -6,9 +6,9 @@ Developer Tools for Numerical Debugging"), and XNNPACK's delegate logs how long 
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import torch
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager
@@ -27,7 +27,8 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from executorch_goldens.exporting.dialect import operator_of
-from executorch_goldens.exporting.inside.held import Departs, Held, Opened, Values
+from executorch_goldens.exporting.inside.evaluation import following_inputs
+from executorch_goldens.exporting.inside.held import Held, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 
 #: Of the one partition.
@@ -46,36 +47,33 @@ def run(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[t
     RuntimeError
         If that gives another payload.
     """
-    return run_again(lowered, lowered.original_module, inputs, lowered.processed_bytes)
+    program = lowered.original_module
+    return _run(_lowered_again(lowered, program, lowered.processed_bytes), program, inputs)
 
 
 def values(
-    lowered: LoweredBackendModule,
-    inputs: Sequence[torch.Tensor],
-    outputs: Sequence[torch.Tensor],
-    departs: Departs,
+    lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
 ) -> Values:
     """Return the values inside `lowered`.
 
     All are made outputs at once. Where that is not lowered, or computes something else, for instance because operators
-    are no longer fused, shorter and shorter programs show around which operator the departure begins, and only the
-    values there are returned.
+    are no longer fused, those are that leave operators as they are.
     """
-    program = lowered.original_module
-    seen = visible(program)
+    seen = visible(lowered.original_module)
     if not seen:
         return {}
-    try:
-        everything = run_again(lowered, with_outputs(program, seen.values(), keep=True), inputs)
-    except Exception:
-        # Passes that look at the users of a node meet the outputs there, which no partitioner would have made.
-        everything = []
-    given = everything[: len(outputs)]
-    if given and all(torch.equal(one, other) for one, other in zip(given, outputs, strict=True)):
-        found = _of_nodes(program, dict(zip(seen, everything[len(outputs) :], strict=True)))
-    else:
-        found = _around_the_first(lowered, seen, inputs, departs)
-    return {name: [Held("", value)] for name, value in found.items()}
+    given: Sequence[torch.Tensor] = ()
+    held: Values = {}
+    # Passes that look at the users of a node meet the outputs there, which no partitioner would have made.
+    with contextlib.suppress(Exception):
+        given, held = _opened(lowered, seen)(inputs)
+    if not _alike(given, outputs):
+        given, held = opened(lowered)(inputs)
+    return held if _alike(given, outputs) else {}
+
+
+def _alike(given: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+    return bool(given) and all(torch.equal(one, other) for one, other in zip(given, outputs, strict=True))
 
 
 #: Operators that XNNPACK computes together with the one before them, unless that one's value is an output.
@@ -91,8 +89,14 @@ def opened(lowered: LoweredBackendModule) -> Opened:
     """Lower a delegate with values inside as outputs, where they leave its operators as they are, and make it ready."""
     program = lowered.original_module
     nodes = {node.name: node for node in program.graph.nodes}
-    seen = {name: node for name, node in visible(program).items() if not _is_fused(nodes[name])}
-    changed = with_outputs(program, seen.values(), keep=True) if seen else program
+    return _opened(
+        lowered, {name: node for name, node in visible(program).items() if not _is_fused(nodes[name])}
+    )
+
+
+def _opened(lowered: LoweredBackendModule, seen: Mapping[str, Node]) -> Opened:
+    program = lowered.original_module
+    changed = with_outputs(program, seen.values()) if seen else program
     pte = _lowered_again(lowered, changed, None if seen else lowered.processed_bytes)
     own = len(program.graph.output_node().args[0])
 
@@ -114,72 +118,6 @@ def _named(node: Node) -> str:
     return str(getattr(getattr(target, "overloadpacket", target), "__name__", target))
 
 
-def _around_the_first(
-    lowered: LoweredBackendModule,
-    seen: Mapping[str, Node],
-    inputs: Sequence[torch.Tensor],
-    departs: Departs,
-) -> dict[str, torch.Tensor]:
-    """Return the first visible value that departs in a program that ends there, with those that it is made from.
-
-    Programs end after the values that are alive at one place. Where nothing departs at some place, and something does
-    at the next, the operator between them begins a departure: the first, unless an earlier one vanished on the way.
-    """
-    programs = _Shorter(lowered, seen, inputs)
-
-    def departs_at(place: int) -> bool:
-        return any(departs(name, value) for name, value in programs.values(programs.alive(place)).items())
-
-    right, wrong = -1, len(programs.names)
-    while wrong - right > 1:
-        middle = (right + wrong) // 2
-        if departs_at(middle):
-            wrong = middle
-        else:
-            right = middle
-    if wrong == len(programs.names):
-        return programs.values(programs.end)
-    name = programs.names[wrong]
-    return programs.values([*programs.before[name], name])
-
-
-class _Shorter:
-    """Programs that end within the graph of a delegate.
-
-    Attributes
-    ----------
-    names
-        Of the visible values, in the order in which they are computed: their places.
-    before
-        Per visible value, those that it is made from.
-    end
-        Those that the outputs are made from.
-    """
-
-    def __init__(
-        self, lowered: LoweredBackendModule, seen: Mapping[str, Node], inputs: Sequence[torch.Tensor]
-    ) -> None:
-        self.lowered = lowered
-        self.seen = seen
-        self.inputs = inputs
-        graph = lowered.original_module.graph
-        nodes = {node.name: node for node in graph.nodes}
-        self.names = list(seen)
-        self.before = {name: _nearest(nodes[name].all_input_nodes, seen) for name in seen}
-        self.end = _nearest(graph.output_node().all_input_nodes, seen)
-
-    def alive(self, place: int) -> list[str]:
-        """Return the value at a place, and those up to it that something after it is made from."""
-        used = set(self.end).union(*(self.before[name] for name in self.names[place + 1 :]))
-        return [name for name in self.names[: place + 1] if name in used or name == self.names[place]]
-
-    def values(self, chosen: Iterable[str]) -> dict[str, torch.Tensor]:
-        """Return visible values, from a program that ends with them."""
-        wanted = {name: self.seen[name] for name in chosen}
-        cut = with_outputs(self.lowered.original_module, wanted.values(), keep=False)
-        return _of_nodes(cut, dict(zip(wanted, run_again(self.lowered, cut, self.inputs), strict=True)))
-
-
 def _of_nodes(program: ExportedProgram, shown: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Return the values of nodes; a quantize is represented by its dequantized codes."""
     nodes = {node.name: node for node in program.graph.nodes}
@@ -191,22 +129,6 @@ def _of_nodes(program: ExportedProgram, shown: Mapping[str, torch.Tensor]) -> di
     }
 
 
-def _nearest(nodes: Iterable[Node], visible: Mapping[str, Any]) -> list[str]:
-    """Return the names of the visible nodes that `nodes` are, or are made from without another one between."""
-    found: dict[str, None] = {}
-    waiting, seen = list(nodes), set()
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.name in visible:
-            found[node.name] = None
-        else:
-            waiting += node.all_input_nodes
-    return list(found)
-
-
 def visible(program: ExportedProgram) -> dict[str, Node]:
     """Return the nodes that can be made outputs, by the name of the node whose value they show.
 
@@ -215,7 +137,7 @@ def visible(program: ExportedProgram) -> dict[str, Node]:
     """
     outputs = set(program.graph.output_node().all_input_nodes)
     found: dict[str, Node] = {}
-    follows = _following_inputs(program)
+    follows = following_inputs(program)
     for node in program.graph.nodes:
         if node.op == "call_function" and node in follows and (shown := _shown(node, outputs, follows)):
             found[node.name] = shown
@@ -229,17 +151,6 @@ def _shown(node: Node, outputs: Collection[Node], follows: Collection[Node]) -> 
         return shown[0] if shown and not any(each in outputs for each in shown) else None
     is_visible = node not in outputs and _holds_value(node) and not _works_on_codes(node, follows)
     return node if is_visible else None
-
-
-def _following_inputs(program: ExportedProgram) -> set[Node]:
-    """Return the inputs of a program, and the nodes that are computed from them."""
-    given = set(program.graph_signature.user_inputs)
-    follows: set[Node] = set()
-    for node in program.graph.nodes:
-        is_given = node.op == "placeholder" and node.name in given
-        if is_given or (node.op == "call_function" and not follows.isdisjoint(node.all_input_nodes)):
-            follows.add(node)
-    return follows
 
 
 def _holds_value(node: Node) -> bool:
@@ -274,20 +185,14 @@ def _is_parameter(node: Node) -> bool:
     )
 
 
-def with_outputs(program: ExportedProgram, wanted: Iterable[Node], keep: bool) -> ExportedProgram:
-    """Return a program that gives the values of the nodes `wanted`.
-
-    Parameters
-    ----------
-    keep
-        Whether it gives its own outputs before them, or ends with what `wanted` needs.
-    """
+def with_outputs(program: ExportedProgram, wanted: Iterable[Node]) -> ExportedProgram:
+    """Return a program that gives the values of the nodes `wanted` after its own outputs."""
     changed = copy.deepcopy(program)
     graph, signature = changed.graph_module.graph, changed.graph_signature
     nodes = {node.name: node for node in graph.nodes}
     output = graph.output_node()
-    given = list(output.args[0]) if keep else []
-    specs = list(signature.output_specs) if keep else []
+    given = list(output.args[0])
+    specs = list(signature.output_specs)
     with graph.inserting_before(output):
         for node in wanted:
             shown = nodes[node.name]
@@ -318,26 +223,16 @@ def with_outputs(program: ExportedProgram, wanted: Iterable[Node], keep: bool) -
     )
 
 
-def run_again(
-    lowered: LoweredBackendModule,
-    program: ExportedProgram,
-    inputs: Sequence[torch.Tensor],
-    payload: bytes | None = None,
-) -> list[torch.Tensor]:
-    """Lower `program` as one delegate with the settings of `lowered`, and run it in ExecuTorch's runtime.
+def _lowered_again(
+    lowered: LoweredBackendModule, program: ExportedProgram, payload: bytes | None = None
+) -> bytes:
+    """Return a ``.pte`` of `program` as one delegate with the settings of `lowered`.
 
     Parameters
     ----------
     payload
         The graph that it must be lowered to.
     """
-    return _run(_lowered_again(lowered, program, payload), program, inputs)
-
-
-def _lowered_again(
-    lowered: LoweredBackendModule, program: ExportedProgram, payload: bytes | None = None
-) -> bytes:
-    """Return a ``.pte`` of `program` as one delegate with the settings of `lowered`; see `run_again`."""
     manager = EdgeProgramManager(program, compile_config=EdgeCompileConfig(_check_ir_validity=False))
     again = manager.to_backend(_Whole(lowered))
     module = again.exported_program().graph_module

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.files import markdown
+from lab import markdown
 from lab.mutants.history import AREAS, KINDS, SINCE
 from lab.mutants.history.fix import Fix
 from lab.mutants.history.measure import ENOUGH, ENOUGH_FURTHER, ENOUGH_SHEETS, Met, Result

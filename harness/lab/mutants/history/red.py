@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from executorch_goldens.files import markdown
+from lab import markdown
 from lab.guests.triage import UNEXPLAINED, Explanation, Wrong, why
 from lab.mutants.history.measure import Tried, latest
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.files import tables
+from lab import tables
 from lab.mutants.mechanical import OPERATORS, PLACES, drawing
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.search import NOT_REACHED, Found

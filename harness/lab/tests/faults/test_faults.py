@@ -87,26 +87,6 @@ def test_a_golden_between_the_two_renames_of_its_replacement_is_recorded(
     assert golden.read(path) == texts
 
 
-def test_a_prune_that_is_interrupted_leaves_no_part_of_a_golden(
-    tmp_path: Path, texts: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    golden.write(tmp_path / "tosa-fp" / "a", texts)
-
-    def interrupted(path: Path, **_: object) -> None:
-        if path.is_dir():
-            next(path.iterdir()).unlink()
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            golden.prune(tmp_path, Cell("tosa-fp", "a"))
-    assert golden.read(tmp_path / "tosa-fp" / "a") is None
-    assert list(golden.recorded(tmp_path)) == []
-    golden.recover(tmp_path)
-    assert names(tmp_path / "tosa-fp") == []
-
-
 def test_the_folder_of_a_first_golden_is_on_the_disk_when_the_golden_is(
     tmp_path: Path, texts: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,7 +52,6 @@ KEPT = {
     "results without seconds": ("results", LINES.replace(b'seconds"', b'second"')),
     "results that nest": ("results", b"[" * 200_000),
     "shard without variations": ("shard", b"results.jsonl\n" + LINES.replace(b'"variations"', b'"v"')),
-    "shard whose JUnit counts no number": ("shard", b"junit.xml\n<testsuite tests='x'/>"),
     "shard with a cell that nobody asked for": ("shard", b"run.json\n" + RUN.replace(SELECTED, b"", 1)),
     "compiled golden with a line that is no fact": ("compiled", COMPILED.replace(b"commands: ", b"commands")),
     "compiled golden without a payload": ("compiled", COMPILED.replace(b"tosa: ", b"tosb: ")),

@@ -15,7 +15,7 @@ import pytest
 
 from executorch_goldens import patches, releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.files import tables
+from lab import tables
 from lab.branches.records import Records
 from lab.mutants import EditError
 from lab.mutants.__main__ import prepare
