@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import extensions, releases, targets
+from executorch_goldens import extensions
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.registry import Case
 from executorch_goldens.running import selection
 from executorch_goldens.running.selection import require_extensions
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter
-from executorch_goldens.targets import BUILD, TARGETS, Quantization, TargetError, UnknownTargetError
 from executorch_goldens.toolchains.installed import Installed
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import Case
+from executorch_goldens.zoo.targets import BUILD, TARGETS, Quantization, TargetError, UnknownTargetError
 from tests.support.extending import distribution, path_with, python
 from tests.support.runner import Runner
 
@@ -73,7 +75,7 @@ def test_a_target_that_does_not_hold_together_is_refused(field: str, value: obje
 
 
 def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Path) -> None:
-    code = "import sys; from executorch_goldens import targets, patches; "
+    code = "import sys; from executorch_goldens import patches; from executorch_goldens.zoo import targets; "
     code += "print(*targets.available(), *patches.available()); "
     code += "assert not {'torch', 'executorch'} & set(sys.modules)"
     made = python(code, installed)
@@ -88,13 +90,13 @@ def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Pat
 
 
 ASK = {
-    "targets": "from executorch_goldens import targets; targets.available()",
+    "targets": "from executorch_goldens.zoo import targets; targets.available()",
     "patches": "from executorch_goldens import patches; patches.select('broken', [])",
     "decoders": "from executorch_goldens.decode import decode; decode(bytes(4) + b'NONE' + bytes(8))",
 }
 TARGET = """
 import dataclasses
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.targets import TARGETS
 THING = dataclasses.replace(TARGETS["tosa-fp"], name={!r})
 """
 FORMAT = "from executorch_goldens.decode import Format\nTHING = Format({!r}, {!r}, 'broken', None)\n"
@@ -105,7 +107,12 @@ FORMAT = "from executorch_goldens.decode import Format\nTHING = Format({!r}, {!r
     [
         ("targets", "broken", "import no_such_module", ["cannot be imported", "no_such_module"]),
         ("targets", "broken", "OTHER = 1", ["cannot be imported", "THING"]),
-        ("targets", "broken", "THING = 7", ["is of type int, not a Target of executorch_goldens.targets"]),
+        (
+            "targets",
+            "broken",
+            "THING = 7",
+            ["is of type int, not a Target of executorch_goldens.zoo.targets"],
+        ),
         ("targets", "broken", TARGET.format("other"), ["'other'", "one name"]),
         ("targets", "broken", TARGET.format("Broken!"), ["'Broken!'", "name"]),
         ("targets", "tosa-fp", TARGET.format("tosa-fp"), ["one of the harness's own"]),
@@ -150,7 +157,7 @@ def test_a_name_that_two_distributions_give_is_refused_with_both(tmp_path: Path)
 
 def test_what_is_not_asked_for_is_not_imported(tmp_path: Path) -> None:
     place = distribution(tmp_path, "targets", "broken", "broken:THING", "raise SystemError")
-    code = "from executorch_goldens import patches, targets; targets.find('tosa-fp')"
+    code = "from executorch_goldens import patches; from executorch_goldens.zoo import targets; targets.find('tosa-fp')"
     code += "; patches.select('list-qparams', [])"
     assert python(code, place).returncode == 0
 
@@ -242,7 +249,7 @@ def flat_tensors(folder: Path) -> list[Path]:
 
 def test_a_broken_target_is_not_blamed_on_the_matrix_of_releases(tmp_path: Path) -> None:
     place = distribution(tmp_path, "targets", "broken", "broken:THING", "THING = 7")
-    made = python("from executorch_goldens import releases; releases.load()", place)
+    made = python("from executorch_goldens.settings import releases; releases.load()", place)
     last = made.stderr.splitlines()[-1]
     assert last.startswith("executorch_goldens.extensions.ExtensionError: entry point 'broken'"), made.stderr
     assert "releases.toml" not in last

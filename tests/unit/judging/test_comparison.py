@@ -19,7 +19,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.goldens import rendering
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.targets import TARGETS
 from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,
@@ -74,7 +74,7 @@ def test_a_new_golden_leads_with_what_a_person_has_to_decide(
     monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     bare = replace(TARGETS["xnnpack-fp32"], name="bare", delegates=False)
-    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "bare": bare})
+    monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**TARGETS, "bare": bare})
     wanted, given = np.float32([1.0, -1.0]), np.float32([1.01, -1.01])
     sample = Sample("example", (Tensor.of(given),), (Tensor.of(given),), floats=(Tensor.of(wanted),))
     whole = lowered(GRAPH, tosa(WRONG_CAT))
