@@ -1,4 +1,4 @@
-"""The sessions; ``goldens`` is the main job. All versions come from harness/executorch_goldens/releases.toml."""
+"""The sessions; ``goldens`` is the main job. Versions come from harness/executorch_goldens/settings/releases.toml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import nox
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "harness"))
 
-from executorch_goldens import releases  # noqa: E402
+from executorch_goldens.settings import releases  # noqa: E402
 from executorch_goldens.toolchains import interpreters, locking  # noqa: E402
 from executorch_goldens.toolchains.environments import torch_backend  # noqa: E402
 

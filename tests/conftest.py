@@ -14,8 +14,8 @@ import pytest
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.settings.exports import Settings, default_interpreter
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 from tests import REPOSITORY
 from tests.support.runner import Finished, Runner, made_once
 

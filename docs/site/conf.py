@@ -9,8 +9,8 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from executorch_goldens import releases
-from executorch_goldens.compare.drift import Drift
+from executorch_goldens.review.drift import Drift
+from executorch_goldens.settings import releases
 
 project = "executorch-goldens"
 extensions = [

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from executorch_goldens.registry import case
+from executorch_goldens.zoo.registry import case
 
 if TYPE_CHECKING:
     from executorch_goldens.exporting.building import Build, Built

@@ -184,7 +184,7 @@ class Sample:
     Attributes
     ----------
     name
-        See `executorch_goldens.registry.SAMPLES`.
+        See `executorch_goldens.zoo.registry.SAMPLES`.
     expected
         Outputs of the eager model (float targets) or of the quantized eager graph (quantized targets).
     outputs
@@ -420,7 +420,7 @@ class Lowered:
     unchecked
         The methods of such a program that the case gives no reference for.
     accepted
-        See `executorch_goldens.registry.Case.unchecked`.
+        See `executorch_goldens.zoo.registry.Case.unchecked`.
     metric
         None where the case has none, or the program was not run.
     """
@@ -676,7 +676,7 @@ class Outcome:
     core_seconds
         Processor time of the child, in user and system mode.
     reused
-        Whether it comes from the store of artifacts (`store.store`), with what the export cost that made it.
+        Whether it comes from the store of artifacts (`sweep.store`), with what the export cost that made it.
     """
 
     cell: Cell

@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from executorch_goldens import releases, targets
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import known
 from executorch_goldens.running import core
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo import targets
 from lab import GOLDENS, findings, markdown
 from lab.mutants import page as mutants
 from lab.mutants.history import FIXES

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.judging import known
+from executorch_goldens.settings import releases
 from lab import DOCS, GOLDENS, markdown
 
 TABLE = DOCS / "findings" / "threads.toml"

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from packaging.version import Version
 
-from executorch_goldens import releases
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.toolchains.toolchain import Toolchain
 
 

@@ -34,8 +34,8 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import KEYS
-from executorch_goldens.targets import TARGETS
 from executorch_goldens.toolchains.naming import Name
+from executorch_goldens.zoo.targets import TARGETS
 from lab.__main__ import INSTRUMENTS
 from tests import REPOSITORY
 from tests.support.runner import DROPPED

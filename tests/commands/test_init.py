@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from executorch_goldens import registry
 from executorch_goldens.cli import ERROR, main
 from executorch_goldens.commands import init as init_command
 from executorch_goldens.commands.init import DRAWN
@@ -27,6 +26,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.starting.files import Beginning, write
 from executorch_goldens.starting.model import Input, ModelName
 from executorch_goldens.toolchains.toolchain import chosen
+from executorch_goldens.zoo import registry
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 

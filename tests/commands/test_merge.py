@@ -23,7 +23,7 @@ from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expected
 from executorch_goldens.results import evidence, provenance
 from executorch_goldens.results import rows as results
-from executorch_goldens.variations import variations
+from executorch_goldens.zoo.variations import variations
 from tests.support.making import artifact, failure
 from tests.support.runner import Runner
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
+from executorch_goldens.settings import releases
 from tests import REPOSITORY
 
 WORKFLOWS = REPOSITORY / ".github" / "workflows"

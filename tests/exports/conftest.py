@@ -8,8 +8,8 @@ import torch
 from executorch_goldens.artifact import Artifact, Lowered
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.registry import Case, load
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.registry import Case, load
+from executorch_goldens.zoo.targets import TARGETS
 from tests.support.making import lowered_by
 from tests.support.runner import made_once
 

@@ -21,10 +21,10 @@ from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import equality, golden, unchecked
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.rightness import wrongs
-from executorch_goldens.registry import Case, Registry, ZooError, load, takes_build
-from executorch_goldens.releases import load as load_releases
 from executorch_goldens.review.edits import edits
 from executorch_goldens.running.selection import load_cells
+from executorch_goldens.settings.releases import load as load_releases
+from executorch_goldens.zoo.registry import Case, Registry, ZooError, load, takes_build
 from tests.support import zoo_builds
 from tests.support.making import golden_of, objection, outcomes
 

@@ -10,12 +10,13 @@ import pytest
 import torch
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens import releases, targets
 from executorch_goldens.artifact import Artifact, Cell, Failure
 from executorch_goldens.judging.expectations import Expectations, Expected
 from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import Updating
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo import targets
 from tests import REPOSITORY
 from tests.exports.conftest import exported
 from tests.support import partitioners

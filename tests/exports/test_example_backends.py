@@ -22,8 +22,8 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.targets import Lowering
-from executorch_goldens.registry import Case
-from executorch_goldens.targets import EAGER, Target, TargetError
+from executorch_goldens.zoo.registry import Case
+from executorch_goldens.zoo.targets import EAGER, Target, TargetError
 from tests import REPOSITORY
 from tests.support.runner import Runner
 

@@ -14,15 +14,15 @@ import torch
 from executorch.backends.arm._passes.replace_inf_and_limit_values_pass import ReplaceInfAndLimitValuesPass
 from torchao.quantization.pt2e import allow_exported_model_train_eval
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
 from executorch_goldens.decode import Schemas, decode
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.given import Given
 from executorch_goldens.judging.comparison import compare
-from executorch_goldens.registry import SAMPLES, Case, load
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import SAMPLES, Case, load
+from executorch_goldens.zoo.targets import TARGETS
 from tests.exports.conftest import exported
 from tests.support.making import lowered_by, objection, outcome
 

@@ -16,10 +16,10 @@ from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.judging import verdict
-from executorch_goldens.registry import Case, load
 from executorch_goldens.settings.exports import Settings, default_interpreter
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.registry import Case, load
+from executorch_goldens.zoo.variations import variations
 from tests.support.making import outcome
 from tests.support.modules import function
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
-from executorch_goldens import Data, Example, releases
+from executorch_goldens import Data, Example
 from executorch_goldens.artifact import Beginning, Delegate, Departure, Lowered, Sample, Tensor
 from executorch_goldens.decode import decode
 from executorch_goldens.exporting.apart import ApartError, run_apart
@@ -30,7 +30,8 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging import rightness
 from executorch_goldens.judging.otherwise import judged_otherwise
-from executorch_goldens.registry import Case, load
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import Case, load
 from lab.mutants import MUTANTS, Edit
 from lab.mutants.mutant import install, place
 from tests import DATA

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens import releases
 from executorch_goldens.exporting import kernels
 from executorch_goldens.exporting.data import example_of
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import loading
 from executorch_goldens.exporting.numerics import programs as numerics
-from executorch_goldens.registry import load
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import load
 from tests.support.making import lowered_by, objection
 
 ZOO = load(("models",))

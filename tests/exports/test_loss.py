@@ -17,8 +17,8 @@ from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.observers import GridObserver
 from executorch_goldens.judging.verdict import Verdict, objection
-from executorch_goldens.registry import Case, Registry, ZooError, load
-from executorch_goldens.targets import TARGETS, TargetError
+from executorch_goldens.zoo.registry import Case, Registry, ZooError, load
+from executorch_goldens.zoo.targets import TARGETS, TargetError
 from tests.support.making import outcome
 
 pytestmark = pytest.mark.usefixtures("own_flatc")

@@ -18,7 +18,7 @@ from executorch_goldens.exporting.numerics import programs
 from executorch_goldens.exporting.numerics.samples import samples_of, unbounded
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging import verdict
-from executorch_goldens.registry import Case
+from executorch_goldens.zoo.registry import Case
 from tests.support.making import outcome
 
 pytestmark = pytest.mark.usefixtures("own_flatc")

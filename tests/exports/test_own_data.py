@@ -19,8 +19,8 @@ from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import accuracy, equality, golden, rendering
 from executorch_goldens.judging import verdict
-from executorch_goldens.registry import Case, ZooError, load
-from executorch_goldens.targets import Target
+from executorch_goldens.zoo.registry import Case, ZooError, load
+from executorch_goldens.zoo.targets import Target
 from tests.support.making import ORIGIN, outcome
 
 pytestmark = pytest.mark.usefixtures("own_flatc")

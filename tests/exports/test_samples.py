@@ -15,7 +15,7 @@ from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import samples
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.judging import verdict
-from executorch_goldens.registry import SAMPLES, Case, load
+from executorch_goldens.zoo.registry import SAMPLES, Case, load
 from tests.support.making import outcome
 
 ZOO = load(("models",))

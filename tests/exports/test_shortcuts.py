@@ -10,12 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.patches import guard, shortcuts
 from executorch_goldens.patches.guard import GuardError
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.patches.shortcuts.shortcut import by_release
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import (
     EXPORT_TIMEOUT,
     Settings,
@@ -97,7 +98,7 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
         from lab.shortcuts.command import facts
         from executorch_goldens.exporting import compat, shortcuts, worker
         from executorch_goldens.exporting.entry import export
-        from executorch_goldens.registry import load
+        from executorch_goldens.zoo.registry import load
 
         worker.set_kernels(1, False)
         zoo = load(("models",))

@@ -30,13 +30,13 @@ from executorch_goldens.settings.exports import (
     default_interpreter,
     worker_environment,
 )
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.folder import Folder
-from executorch_goldens.workers.schedule import Job
-from executorch_goldens.workers.serving import Template
-from executorch_goldens.workers.sweep import Sweep, SweepError, worth_warming
-from executorch_goldens.workers.template import TemplateProcess
-from executorch_goldens.workers.worker import with_harness
+from executorch_goldens.sweep.folder import Folder
+from executorch_goldens.sweep.schedule import Job
+from executorch_goldens.sweep.serving import Template
+from executorch_goldens.sweep.sweep import Sweep, SweepError, worth_warming
+from executorch_goldens.sweep.template import TemplateProcess
+from executorch_goldens.sweep.worker import with_harness
+from executorch_goldens.zoo.variations import variations
 from tests import REPOSITORY
 from tests.conftest import ZOO_LIMIT, Sweeper, ZooRun
 from tests.support.making import lowered_by
@@ -223,7 +223,7 @@ def test_an_export_is_ended_at_its_limit_of_processor_time_and_what_it_started_c
     monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]
 ) -> None:
     # However little of the machine it gets.
-    monkeypatch.setattr("executorch_goldens.workers.serving.WALL", 1000.0)
+    monkeypatch.setattr("executorch_goldens.sweep.serving.WALL", 1000.0)
     ended = serve_one(0.5, run)
     assert ended["timed_out"]
     assert 0.5 <= ended["core_seconds"] < 10.0
@@ -389,7 +389,7 @@ def stop_before_requests(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
             template.process.send_signal(signal.SIGSTOP)
         request(self, template, job)
 
-    monkeypatch.setattr("executorch_goldens.workers.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr("executorch_goldens.sweep.sweep.ANSWER_LIMIT", 1.0)
     monkeypatch.setattr(Sweep, "_request", stop_and_request)
 
 
@@ -413,7 +413,7 @@ def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch
 
 @needs_proc
 def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executorch_goldens.workers.sweep.ANSWER_LIMIT", 1.0)
+    monkeypatch.setattr("executorch_goldens.sweep.sweep.ANSWER_LIMIT", 1.0)
     with fresh_sweep(limit=0.3) as sweep:
         hung = template_of(sweep)
         hung.send_signal(signal.SIGSTOP)
@@ -503,8 +503,8 @@ def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
         "from pathlib import Path\n"
         "from executorch_goldens.artifact import Artifact, Cell\n"
         "from executorch_goldens.settings.exports import Settings, cores\n"
-        "from executorch_goldens.workers.sweep import Sweep\n"
-        "from executorch_goldens.variations import variations\n"
+        "from executorch_goldens.sweep.sweep import Sweep\n"
+        "from executorch_goldens.zoo.variations import variations\n"
         "assert not hasattr(os, 'fork') and cores() == os.cpu_count()\n"
         "cell = Cell('xnnpack-fp32', 'steady')\n"
         "settings = Settings(Path(sys.executable), ('tests.support.zoo',), (), 1, 300.0, isolation=sys.argv[1])\n"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell, Lowered
 from executorch_goldens.exporting import tosa_validation
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.judging.comparison import compare
-from executorch_goldens.registry import load
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import load
 from tests import DATA
 from tests.support.making import objection, outcome
 

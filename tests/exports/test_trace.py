@@ -15,8 +15,8 @@ from executorch_goldens.artifact import PARTITIONING, STAGE, Lowered, Omission, 
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.trace import OUTSIDE, Fingerprints, Watch
-from executorch_goldens.registry import load
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.registry import load
+from executorch_goldens.zoo.targets import TARGETS
 
 ZOO = load(("models",))
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch._higher_order_ops.while_loop import while_loop
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell, Lowered, Tensor
 from executorch_goldens.exporting.data import Data
 from executorch_goldens.exporting.numerics.programs import without_meaning
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging.comparison import compare, numerics_line
-from executorch_goldens.registry import SAMPLES
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import SAMPLES
 from tests.exports.conftest import exported
 from tests.support.making import lowered_by, objection, outcome
 

@@ -7,12 +7,12 @@ from importlib.metadata import version
 import pytest
 import torch
 
-from executorch_goldens import releases
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics.walking import nothing_runs
 from executorch_goldens.judging.comparison import compare, numerics_line
-from executorch_goldens.registry import Case
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import Case
 from tests.exports.conftest import exported
 from tests.support.making import CELL, lowered_by, objection, outcome
 

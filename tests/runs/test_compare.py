@@ -18,24 +18,24 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import variations
-from executorch_goldens.against import sides
-from executorch_goldens.against.making import MARK, RESULTS, Comparison, alone, clear
-from executorch_goldens.against.page import Page
-from executorch_goldens.against.sides import Side, Sides
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
+from executorch_goldens.comparing import sides
+from executorch_goldens.comparing.making import MARK, RESULTS, Comparison, alone, clear
+from executorch_goldens.comparing.page import Page
+from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.store.store import Store
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.store import Store
 from executorch_goldens.toolchains.environments import Environments, python_of
 from executorch_goldens.toolchains.naming import Sources
 from executorch_goldens.toolchains.sources import laid_over, package_in
 from executorch_goldens.toolchains.toolchain import Toolchain
+from executorch_goldens.zoo import variations
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 

@@ -18,8 +18,8 @@ from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.running.explaining import Explainer, Shown, Step, Suspect, with_shown
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.settings.exports import Settings, default_interpreter
-from executorch_goldens.variations import FACTORS, Variation, exported_before, variations
-from executorch_goldens.workers.seconds import Seconds
+from executorch_goldens.sweep.seconds import Seconds
+from executorch_goldens.zoo.variations import FACTORS, Variation, exported_before, variations
 from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, lowered
 from tests.support.runner import Runner
 

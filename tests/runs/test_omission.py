@@ -9,7 +9,7 @@ import pytest
 from executorch_goldens.artifact import PassRun
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.results import proposals
-from executorch_goldens.workers.sweep import SweepError
+from executorch_goldens.sweep.sweep import SweepError
 from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, failure, lowered
 from tests.support.runner import Runner
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from executorch_goldens import releases
+from executorch_goldens.settings import releases
 from tests import REPOSITORY
 from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner

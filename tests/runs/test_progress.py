@@ -16,10 +16,10 @@ from executorch_goldens.artifact import Casualty, Cell
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.review.groups import Edited
 from executorch_goldens.running.progress import MOST_ALIKE, Progress
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.schedule import Job
-from executorch_goldens.workers.seconds import Seconds
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.schedule import Job
+from executorch_goldens.sweep.seconds import Seconds
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 from tests import REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.making import lowered_by

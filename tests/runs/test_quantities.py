@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import Settings, default_interpreter
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 from lab.mutants.mutant import Mutated
 from tests.conftest import Artifacts
 from tests.support.runner import RUN_LIMIT, Runner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from executorch_goldens.store.store import Store, facts_of
+from executorch_goldens.sweep.store import Store, facts_of
 from tests.conftest import Artifacts
 from tests.support.runner import Finished, Runner, options_of
 

@@ -23,16 +23,16 @@ import executorch_goldens.running.plan
 import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
-from executorch_goldens.releases import KnownDefect
 from executorch_goldens.settings.exports import Settings
+from executorch_goldens.settings.releases import KnownDefect
 from executorch_goldens.toolchains.toolchain import Toolchain
-from executorch_goldens.variations import Variation
+from executorch_goldens.zoo.variations import Variation
 
 VARIABLE = "EXECUTORCH_GOLDENS_REPLAY"
 
 
 class Replay:
-    """The part of `workers.sweep.Sweep` that runs and suites use; the first of a run has all of its variations.
+    """The part of `sweep.sweep.Sweep` that runs and suites use; the first of a run has all of its variations.
 
     Under further variations, what was recorded follows the hash seed alone.
     """

@@ -20,8 +20,8 @@ import pytest
 
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expected
-from executorch_goldens.registry import FAILS
 from executorch_goldens.running import options
+from executorch_goldens.zoo.registry import FAILS
 from lab import clusters
 from tests import REPOSITORY
 from tests.support import replay
@@ -112,7 +112,7 @@ class Runner:
 
     def zoo(self, module: str, *cases: str) -> str:
         """Write a module that registers `cases`, which are never built, and return its name."""
-        text = "from executorch_goldens.registry import case\n"
+        text = "from executorch_goldens.zoo.registry import case\n"
         for case in cases:
             text += textwrap.dedent(
                 f"""

@@ -27,7 +27,7 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from executorch_goldens import Build, case
 from executorch_goldens.exporting.data import example_of
-from executorch_goldens.registry import load
+from executorch_goldens.zoo.registry import load
 
 #: The zoo's ``linear``, lowered for XNNPACK by 1.1.0.
 PROGRAM = Path(__file__).parents[1] / "data" / "payloads" / "xnnpack-fp32-linear-1.1.0.pte"

@@ -5,8 +5,9 @@ It makes nothing wrong: ``--models tests.support.zoo_masks --patches masks-outsi
 
 from __future__ import annotations
 
-from executorch_goldens import Data, Example, case, releases
+from executorch_goldens import Data, Example, case
 from executorch_goldens.patches import Patch, register
+from executorch_goldens.settings import releases
 from lab.mutants.history import FIXES
 from lab.mutants.mutant import UNGUARDED
 from models.situations.float_types import mask_logic

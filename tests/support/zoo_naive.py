@@ -11,7 +11,7 @@ import functools
 import torch
 
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.registry import Case, case, load
+from executorch_goldens.zoo.registry import Case, case, load
 
 FAMILIES = frozenset(
     (

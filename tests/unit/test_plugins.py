@@ -13,8 +13,8 @@ import pytest
 from executorch_goldens import extensions
 from executorch_goldens.cli import COMMANDS, ERROR, SAME
 from executorch_goldens.settings.exports import ROOT
+from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains import handing
-from executorch_goldens.workers.worker import with_harness
 from tests import DATA, GOLDENS
 from tests.support.extending import distribution, path_with, python
 from tests.support.runner import Runner

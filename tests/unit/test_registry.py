@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from executorch_goldens import targets
 from executorch_goldens.exporting import arrays
 from executorch_goldens.exporting.data import MANY, PARTS, STEP, Data, Example, cast, example_of, fan_in_bits
 from executorch_goldens.exporting.numerics.samples import samples_of
-from executorch_goldens.registry import SAMPLES, Case, Registry, ZooError, case, load, zoo_of
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import SAMPLES, Case, Registry, ZooError, case, load, zoo_of
 
 DATA = Data("registry-test")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from executorch_goldens import releases
 from executorch_goldens.judging import known
 from executorch_goldens.patches import PATCHES
-from executorch_goldens.registry import load
-from executorch_goldens.releases import KnownDefect, MatrixError, UnknownReleaseError
-from executorch_goldens.targets import BUILD, TARGETS
+from executorch_goldens.settings import releases
+from executorch_goldens.settings.releases import KnownDefect, MatrixError, UnknownReleaseError
+from executorch_goldens.zoo.registry import load
+from executorch_goldens.zoo.targets import BUILD, TARGETS
 from tests import GOLDENS
 
 ZOO = load(("models",))
@@ -153,7 +153,7 @@ def test_a_target_of_a_distribution_says_itself_which_release_lacks_it(
     outside = dataclasses.replace(
         TARGETS["xnnpack-fp32"], name="outside", unsupported={"1.3.1": "no library"}
     )
-    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "outside": outside})
+    monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**TARGETS, "outside": outside})
     matrix = releases.load.__wrapped__()
     lacking = matrix.release("1.3.1")
     assert lacking.unsupported["outside"] == "no library"

@@ -18,11 +18,11 @@ HARNESS = REPOSITORY / "harness"
 PACKAGE = "executorch_goldens"
 PLUGINS = f"{PACKAGE}_plugins"
 #: Modules outside of rooms: words that all of them use, and the entry points.
-FLAT = 11
+FLAT = 7
 SLOW = {"torch", "torchao", "executorch"}
 #: What exporting processes, and other interpreters, run.
 WITH_TORCH = {
-    PACKAGE: ("exporting/", "patches/", "workers/worker.py"),
+    PACKAGE: ("exporting/", "patches/", "sweep/worker.py"),
     PLUGINS: (
         *("explorer/marks.py", "field/recorder.py", "field/runner.py"),
         *("repro/program.py", "repro/shrink.py"),

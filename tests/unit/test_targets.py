@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import extensions, releases, targets
+from executorch_goldens import extensions
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.registry import Case
 from executorch_goldens.running import selection
 from executorch_goldens.running.selection import require_extensions
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter
-from executorch_goldens.targets import BUILD, TARGETS, Quantization, TargetError, UnknownTargetError
 from executorch_goldens.toolchains.installed import Installed
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import Case
+from executorch_goldens.zoo.targets import BUILD, TARGETS, Quantization, TargetError, UnknownTargetError
 from tests.support.extending import distribution, path_with, python
 from tests.support.runner import Runner
 
@@ -94,7 +96,7 @@ ASK = {
 }
 TARGET = """
 import dataclasses
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.targets import TARGETS
 THING = dataclasses.replace(TARGETS["tosa-fp"], name={!r})
 """
 FORMAT = "from executorch_goldens.decode import Format\nTHING = Format({!r}, {!r}, 'broken', None)\n"
@@ -105,7 +107,12 @@ FORMAT = "from executorch_goldens.decode import Format\nTHING = Format({!r}, {!r
     [
         ("targets", "broken", "import no_such_module", ["cannot be imported", "no_such_module"]),
         ("targets", "broken", "OTHER = 1", ["cannot be imported", "THING"]),
-        ("targets", "broken", "THING = 7", ["is of type int, not a Target of executorch_goldens.targets"]),
+        (
+            "targets",
+            "broken",
+            "THING = 7",
+            ["is of type int, not a Target of executorch_goldens.zoo.targets"],
+        ),
         ("targets", "broken", TARGET.format("other"), ["'other'", "one name"]),
         ("targets", "broken", TARGET.format("Broken!"), ["'Broken!'", "name"]),
         ("targets", "tosa-fp", TARGET.format("tosa-fp"), ["one of the harness's own"]),

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from executorch_goldens.variations import (
+from executorch_goldens.zoo.variations import (
     HASH_SEEDS,
     MAX_HASH_SEED,
     SURROUNDINGS,
@@ -40,7 +40,7 @@ print(json.dumps([[int(tag[3:]) for tag in {f"tag{i}" for i in range(n)}] for n 
 #: of the seeds given.
 OBJECT_ORDERS = """
 import json, os, sys
-from executorch_goldens.variations import perturb_heap
+from executorch_goldens.zoo.variations import perturb_heap
 
 class Item:
     def __init__(self, number):
@@ -65,7 +65,7 @@ print("[" + ",".join(os.read(reader, 4096).decode() for reader in readers) + "]"
 #: it imports torch, as templates do.
 TORCH_ORDERS = """
 import json, sys
-from executorch_goldens.variations import perturb_heap
+from executorch_goldens.zoo.variations import perturb_heap
 
 held = perturb_heap(int(sys.argv[1]))
 import torch
@@ -185,7 +185,7 @@ def test_a_number_of_variations_that_is_none_is_refused(text: str) -> None:
 LISTINGS = """
 import glob, json, os, sys
 from pathlib import Path
-from executorch_goldens.variations import shuffle_listings
+from executorch_goldens.zoo.variations import shuffle_listings
 
 shuffle_listings(int(sys.argv[1]))
 folder = sys.argv[2]
@@ -242,7 +242,7 @@ def test_a_pair_of_files_comes_in_both_orders_under_the_default_seeds(tmp_path: 
         for name in (f"left{number}", f"right{number}"):
             (pair / name).mkdir(parents=True)
     code = (
-        "import json, os, sys; from executorch_goldens.variations import shuffle_listings\n"
+        "import json, os, sys; from executorch_goldens.zoo.variations import shuffle_listings\n"
         "shuffle_listings(int(sys.argv[1]))\n"
         "print(json.dumps([[name[0] for name in os.listdir(pair)] for pair in sys.argv[2:]]))"
     )
@@ -255,7 +255,7 @@ def test_a_pair_of_files_comes_in_both_orders_under_the_default_seeds(tmp_path: 
 def test_a_scan_ends_when_it_is_closed_and_what_is_missing_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     code = (
-        "import json, os, sys; from executorch_goldens.variations import shuffle_listings\n"
+        "import json, os, sys; from executorch_goldens.zoo.variations import shuffle_listings\n"
         "shuffle_listings(1)\n"
         "entries = os.scandir(sys.argv[1]); entries.close(); left = list(entries)\n"
         "said = []\n"
@@ -288,7 +288,7 @@ def test_a_worker_shuffles_listings_before_it_imports_torch(
             sys.executable,
             "-P",
             "-m",
-            "executorch_goldens.workers.worker",
+            "executorch_goldens.sweep.worker",
             *arguments,
             "--heap-seed",
             seed,
@@ -317,7 +317,7 @@ def test_every_targets_counters_stand_elsewhere_under_some_default_variation(cou
 SEEN = """
 import datetime, getpass, json, os, platform, socket, sys, time
 from pathlib import Path
-from executorch_goldens.variations import take_on
+from executorch_goldens.zoo.variations import take_on
 
 take_on(sys.argv[1:])
 Path("new").touch()
@@ -387,7 +387,7 @@ def test_one_of_the_zones_has_another_date_at_any_hour_wherever_one_is(
 def test_the_locale_is_another_one_that_the_machine_has(
     monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...], here: dict[str, str], expected: str | None
 ) -> None:
-    monkeypatch.setattr("executorch_goldens.variations.locales", lambda: there)
+    monkeypatch.setattr("executorch_goldens.zoo.variations.locales", lambda: there)
     for name in ("LC_ALL", "LC_CTYPE", "LANG"):
         monkeypatch.delenv(name, raising=False)
     for name, value in here.items():

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import plugins, variations
+from executorch_goldens import plugins
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.waits import saying
@@ -22,6 +22,7 @@ from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.environments import say
 from executorch_goldens.toolchains.toolchain import Toolchain
+from executorch_goldens.zoo import variations
 
 EXAMPLES = """\
 examples:
@@ -91,7 +92,7 @@ def add_to(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare; print the differences; return the exit code. Raises CommandError and errors of toolchains and sweeps."""
-    from executorch_goldens.against.page import allowed
+    from executorch_goldens.comparing.page import allowed
 
     try:
         kinds = allowed(arguments.allow) if arguments.allow else ()
@@ -120,11 +121,11 @@ def compare(
     kinds: Sequence[str],
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
-    from executorch_goldens.against.making import RESULTS, Comparison, changed_by
-    from executorch_goldens.against.page import Page
-    from executorch_goldens.against.sides import Sides
-    from executorch_goldens.store.reuse import Reuse
-    from executorch_goldens.store.store import Store, default_root
+    from executorch_goldens.comparing.making import RESULTS, Comparison, changed_by
+    from executorch_goldens.comparing.page import Page
+    from executorch_goldens.comparing.sides import Sides
+    from executorch_goldens.sweep.reuse import Reuse
+    from executorch_goldens.sweep.store import Store, default_root
 
     repository = config.load()
     how = Settings(

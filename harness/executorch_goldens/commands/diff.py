@@ -17,11 +17,11 @@ from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.golden import MANIFEST
-from executorch_goldens.registry import RELEASE
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.structure import OutlineError, compare
 from executorch_goldens.structure.facts import ABSENT
+from executorch_goldens.zoo.registry import RELEASE
 
 EXAMPLES = """\
 examples:
@@ -122,7 +122,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 def _releases(arguments: argparse.Namespace) -> int:
     """Print the changes from one release to the other, from their goldens alone."""
     # Files do not wait for what reads whole releases.
-    from executorch_goldens.compare.drift import Drift
+    from executorch_goldens.review.drift import Drift
 
     goldens = arguments.goldens or config.load().goldens
     for version in (arguments.before, arguments.after):

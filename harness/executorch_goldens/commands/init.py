@@ -13,22 +13,22 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from executorch_goldens import releases, targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.running.selection import require_flatc
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.starting.files import Beginning, write
 from executorch_goldens.starting.model import model_named, stated
+from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains import handing, interpreters
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.toolchain import Toolchain, chosen
-from executorch_goldens.workers.worker import with_harness
+from executorch_goldens.zoo import targets
 
 DISTRIBUTION = "executorch-goldens"
 #: Ways to treat a model's weights.

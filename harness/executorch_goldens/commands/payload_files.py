@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from executorch_goldens import registry, targets
 from executorch_goldens.decode import Decoded, DecodeError, SchemaError, Schemas, decode
 from executorch_goldens.errors import CommandError
 from executorch_goldens.toolchains.toolchain import chosen
+from executorch_goldens.zoo import registry, targets
 
 #: Standard input or output.
 STANDARD = "-"

@@ -11,11 +11,11 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from executorch_goldens.registry import CASES, Case, load
+from executorch_goldens.zoo.registry import CASES, Case, load
 
 
 def load_alone(zoos: Sequence[str], name: str, module: str | None, others: Collection[str]) -> Case:
-    """Return the case called `name`; raises as `executorch_goldens.registry.load`.
+    """Return the case called `name`; raises as `executorch_goldens.zoo.registry.load`.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def load_alone(zoos: Sequence[str], name: str, module: str | None, others: Colle
 
 
 def load_all(zoos: Sequence[str]) -> dict[str, Case]:
-    """Return the cases of zoos as `executorch_goldens.registry.load` does, with the deferred imports."""
+    """Return the cases of zoos as `executorch_goldens.zoo.registry.load` does, with the deferred imports."""
     for module in list(sys.modules.values()):
         if isinstance(module, PutOff):
             module.run()

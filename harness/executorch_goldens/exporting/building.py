@@ -16,7 +16,7 @@ import torch
 
 from executorch_goldens.exporting.data import Data, Example, in_mode
 from executorch_goldens.files.wording import type_of
-from executorch_goldens.registry import ZooError
+from executorch_goldens.zoo.registry import ZooError
 
 #: The method of a program that has one.
 FORWARD = "forward"

@@ -44,8 +44,8 @@ from executorch_goldens.exporting.numerics.walking import Walker, nothing_runs
 from executorch_goldens.files import logged
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.goldens.accuracy import worst
-from executorch_goldens.registry import ZooError
-from executorch_goldens.targets import BUILD, INT8_FLOOR, REFERENCE_MODEL, TOSA, XNNPACK
+from executorch_goldens.zoo.registry import ZooError
+from executorch_goldens.zoo.targets import BUILD, INT8_FLOOR, REFERENCE_MODEL, TOSA, XNNPACK
 
 #: The stage in which the function of a case makes its program.
 BUILDING = "build"

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.files.wording import type_of
-from executorch_goldens.registry import ZooError
+from executorch_goldens.zoo.registry import ZooError
 
 #: Types of inputs besides tensors: the program is specialised on them.
 CONSTANTS = (type(None), bool, int, float, str)

@@ -19,7 +19,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from packaging.version import Version
 from torch.fx.passes.infra.pass_base import PassBase
 
-from executorch_goldens.targets import TOSA, XNNPACK, Target
+from executorch_goldens.zoo.targets import TOSA, XNNPACK, Target
 
 if TYPE_CHECKING:
     from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec

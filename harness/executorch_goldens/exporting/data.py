@@ -25,8 +25,8 @@ from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import TENSOR, Call, require_leaves, tensors_in
 from executorch_goldens.exporting.recorded import Inputs, folder_of
 from executorch_goldens.files.wording import type_of
-from executorch_goldens.registry import Case, ZooError
-from executorch_goldens.targets import Target
+from executorch_goldens.zoo.registry import Case, ZooError
+from executorch_goldens.zoo.targets import Target
 
 #: The outputs of a program as a metric takes them: by name of the sample, in their order.
 Outputs = Mapping[str, Sequence[np.ndarray[Any, Any]]]
@@ -349,7 +349,7 @@ class Example:
         Calibration inputs of quantized targets in place of the inputs: an ``.npz`` file, or several sets of inputs. One
         is a tuple as `inputs`; where there are `kwargs`, a pair of both.
     quantizer
-        Takes the `executorch_goldens.targets.Target` that is quantized for, and returns a quantizer in place of its
+        Takes the `executorch_goldens.zoo.targets.Target` that is quantized for, and returns a quantizer in place of its
         own; None for its own.
     train
         Makes quantized targets train: takes the model as ``prepare_qat_pt2e`` prepares it, after it has run on what it

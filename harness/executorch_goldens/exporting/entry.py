@@ -14,7 +14,7 @@ from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.files import shortage
 from executorch_goldens.patches import shortcuts
-from executorch_goldens.registry import Case
+from executorch_goldens.zoo.registry import Case
 
 
 def export(
@@ -44,7 +44,7 @@ def export(
 
     Raises
     ------
-    executorch_goldens.targets.UnknownTargetError, executorch_goldens.targets.TargetError
+    executorch_goldens.zoo.targets.UnknownTargetError, executorch_goldens.zoo.targets.TargetError
         For a target that this environment does not have, or cannot make.
     executorch_goldens.exporting.blame.OwnError
         For an exception of the harness's own code, once the case has been built and run.

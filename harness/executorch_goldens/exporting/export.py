@@ -58,8 +58,8 @@ from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.accuracy import worst
 from executorch_goldens.goldens.causes import without_sources
-from executorch_goldens.registry import SELECTIVE, Case
-from executorch_goldens.targets import REFERENCE_MODEL, RUNTIME
+from executorch_goldens.zoo.registry import SELECTIVE, Case
+from executorch_goldens.zoo.targets import REFERENCE_MODEL, RUNTIME
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from executorch_goldens.artifact import Lowered, Tensor
     from executorch_goldens.exporting.export import Export
 
-#: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.targets.Target.simulator`).
+#: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.zoo.targets.Target.simulator`).
 Simulator: TypeAlias = "Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]"
 
 

@@ -19,7 +19,7 @@ import torch
 
 from executorch_goldens.exporting.calls import Call, tensors_in
 from executorch_goldens.files import npz
-from executorch_goldens.registry import SAMPLE_NAMES, Case, ZooError
+from executorch_goldens.zoo.registry import SAMPLE_NAMES, Case, ZooError
 
 if TYPE_CHECKING:
     from executorch_goldens.exporting.data import Example

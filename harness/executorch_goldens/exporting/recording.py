@@ -1,6 +1,6 @@
 """Records the dependencies of an export, as a compiler's ``-MD`` does: the files it opened, and what it looked for.
 
-`store.facts` reads a record: lines of JSON, of which the first says when it began and where its template's is, each
+`sweep.facts` reads a record: lines of JSON, of which the first says when it began and where its template's is, each
 further one is a fact, and the last is empty. What no hook shows, the page "Running" lists.
 """
 
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.variations import replace_in_os
+from executorch_goldens.zoo.variations import replace_in_os
 
 #: Kinds of facts: the content of a file; what there is where something was looked for.
 FILE, LOOK = "file", "look"
@@ -259,7 +259,7 @@ class Recorder:
             self._read(path)
 
     def _listed(self, path: Any = None, entries: bool = False) -> None:
-        # The shuffler of listings (`executorch_goldens.variations`) lists for another.
+        # The shuffler of listings (`executorch_goldens.zoo.variations`) lists for another.
         frame = sys._getframe(2)
         caller, other = frame.f_code.co_filename, (frame.f_back or frame).f_code.co_filename
         if caller == IMPORTER:

@@ -1,4 +1,4 @@
-"""Makes quantizer and partitioner of a target from its entry in `executorch_goldens.targets`."""
+"""Makes quantizer and partitioner of a target from its entry in `executorch_goldens.zoo.targets`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from executorch.exir.backend.partitioner import Partitioner
 from torchao.quantization.pt2e import FixedQParamsObserver, HistogramObserver
 from torchao.quantization.pt2e.quantizer import QuantizationSpec
 
-from executorch_goldens import targets
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.data import Example, cast
 from executorch_goldens.exporting.eager import Float8InFloat32
@@ -25,8 +24,9 @@ from executorch_goldens.exporting.observers import GridHistogramObserver, GridOb
 from executorch_goldens.exporting.observing import Simulator
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.patches.guard import resolve
-from executorch_goldens.registry import Case
-from executorch_goldens.targets import TOSA, Quantization, Target, TargetError
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import Case
+from executorch_goldens.zoo.targets import TOSA, Quantization, Target, TargetError
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _annotator(target: Target, quantization: Quantization, settings: str) -> Any
 
 
 def config_of(backend: str, quantization: Quantization, settings: str) -> Any:
-    """Return the config that `settings`, one of `executorch_goldens.targets.QUANTIZATIONS`, make of a quantization."""
+    """Return the config that `settings`, one of `zoo.targets.QUANTIZATIONS`, make of a quantization."""
     if settings == "snorm-int8":
         return _config_type(backend)(snorm_int8(), snorm_int8(), None, None)
     config = getattr(_quantizers(backend), quantization.config)(**quantization.arguments)

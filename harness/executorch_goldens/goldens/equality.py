@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from executorch_goldens import variations
 from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
 from executorch_goldens.goldens import accuracy, unchecked
 from executorch_goldens.goldens.causes import comparable
@@ -23,6 +22,7 @@ from executorch_goldens.goldens.golden import (
     sealed,
 )
 from executorch_goldens.goldens.rendering import read_trace
+from executorch_goldens.zoo import variations
 
 #: Fields that older goldens have and none needs: they go when a golden is written again for another reason.
 RETIRED = ("kernels", "shortcuts")

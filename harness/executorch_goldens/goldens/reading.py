@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import pte, tosa, xnnpack
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import FIELD
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.settings import releases
 from executorch_goldens.structure.outline import Outline, OutlineGraph, outline
 from executorch_goldens.structure.side import NUMBERING
 

@@ -21,9 +21,9 @@ from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.known import as_known
 from executorch_goldens.judging.likeness import RENAMED
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.registry import SAMPLE_NAMES
-from executorch_goldens.releases import Release
 from executorch_goldens.settings.config import RENAMES
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.zoo.registry import SAMPLE_NAMES
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from typing import Any
 
 import msgspec
 
-from executorch_goldens import targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
@@ -35,7 +34,8 @@ from executorch_goldens.goldens import golden, merging, toml
 from executorch_goldens.goldens.causes import cause, general
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import reading
-from executorch_goldens.registry import FAILS, UNDELEGATED
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
 FILE = "expected.toml"
 #: Operators outside of delegates that are named.

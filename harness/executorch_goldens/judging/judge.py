@@ -27,7 +27,7 @@ from executorch_goldens.judging.known import as_known
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import Updating, fewer
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import Release
+from executorch_goldens.settings.releases import Release
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from executorch_goldens import releases
 from executorch_goldens.goldens import merging
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import KnownDefect, Release
+from executorch_goldens.settings import releases
+from executorch_goldens.settings.releases import KnownDefect, Release
 
 FILE = "known.toml"
 

@@ -9,7 +9,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.judging import rightness, verdict
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import Release
+from executorch_goldens.settings.releases import Release
 
 
 def proof(

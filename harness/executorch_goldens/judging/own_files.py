@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens import extensions, targets
+from executorch_goldens import extensions
+from executorch_goldens.zoo import targets
 
 #: Text between the traceback of a cause and that of its consequence (`traceback.TracebackException`).
 RAISED_FROM = "\nThe above exception was the direct cause of the following exception:\n\n"

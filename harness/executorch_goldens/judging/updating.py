@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from executorch_goldens import variations
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.invocation import in_ci
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.zoo import variations
 
 #: Option that accepts a golden.
 UPDATE = "--snapshot-update"

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from executorch_goldens import targets
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.files import shortage
 from executorch_goldens.files.wording import count
@@ -38,10 +37,11 @@ from executorch_goldens.judging.rightness import (
     wrong_outputs,
     wrongs,
 )
-from executorch_goldens.registry import FAILS, UNDELEGATED, ZooError
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.structure import Renames, compare
-from executorch_goldens.targets import better_conditioned
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import FAILS, UNDELEGATED, ZooError
+from executorch_goldens.zoo.targets import better_conditioned
 
 #: Lines of a text's difference that are shown; the whole texts are beside results.jsonl.
 SHOWN_LINES = 12

@@ -27,7 +27,7 @@ from executorch_goldens.patches import (
     unique_outputs,
 )
 from executorch_goldens.patches.patch import Patch
-from executorch_goldens.targets import Target
+from executorch_goldens.zoo.targets import Target
 
 __all__ = ["PATCHES", "Patch", "UnknownNameError", "apply", "available", "register", "select"]
 

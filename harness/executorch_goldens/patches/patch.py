@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from executorch_goldens.patches.guard import Fits
-from executorch_goldens.targets import BACKEND_IDS, backends_of
+from executorch_goldens.zoo.targets import BACKEND_IDS, backends_of
 
 
 @dataclass(frozen=True)

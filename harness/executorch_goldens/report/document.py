@@ -19,7 +19,6 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.files.wording import count
@@ -28,6 +27,7 @@ from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.review import benign, doubt, listing
 from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER
+from executorch_goldens.review.drift import KINDS
 from executorch_goldens.review.groups import Group, Member, worst_first
 from executorch_goldens.settings import config
 

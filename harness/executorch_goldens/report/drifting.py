@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from executorch_goldens.compare.drift import Drift
 from executorch_goldens.report.gathering import Gathered
+from executorch_goldens.review.drift import Drift
 
 
 def drifts(gathered: Gathered) -> Iterator[Drift]:

@@ -18,7 +18,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, git, untrusted
 from executorch_goldens.settings.exports import Settings, cores
-from executorch_goldens.workers.shards import Shard
+from executorch_goldens.sweep.shards import Shard
 
 FILE = "run.json"
 

@@ -26,16 +26,16 @@ from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.comparison import made_with
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import Release
 from executorch_goldens.results import evidence, proposals
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.workers.seconds import Remembered
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.sweep.seconds import Remembered
 
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
 
-#: Names of the folders of variations; see `executorch_goldens.variations.Variation.name`.
+#: Names of the folders of variations; see `executorch_goldens.zoo.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
 #: Folder below a cell's for what options of plugins leave (`running.additions.Addition.judged`).
 OF_PLUGINS = "plugins"

@@ -6,12 +6,12 @@ import contextlib
 from importlib import metadata
 from pathlib import Path
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.results.rows import VARIATION_FOLDERS
+from executorch_goldens.settings import releases
 
 
 def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tuple[str, dict[str, str]]:
@@ -28,7 +28,7 @@ def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tupl
     ------
     CommandError
         Where there is neither a golden nor a result.
-    executorch_goldens.releases.UnknownReleaseError
+    executorch_goldens.settings.releases.UnknownReleaseError
         For a release that there is not.
     executorch_goldens.goldens.golden.GoldenError
         For a golden that cannot be read.

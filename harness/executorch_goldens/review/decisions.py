@@ -19,12 +19,12 @@ from executorch_goldens.goldens import equality, golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.judging import known
 from executorch_goldens.judging.likeness import RENAMED
-from executorch_goldens.releases import KnownDefect
 from executorch_goldens.results import proposals
 from executorch_goldens.results.merging import Merged, Part
 from executorch_goldens.results.proposals import ProposalError
 from executorch_goldens.review.groups import Group
 from executorch_goldens.review.rejections import Rejections
+from executorch_goldens.settings.releases import KnownDefect
 
 #: Categories of a cell in place of its verdict.
 ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from executorch_goldens.compare.differences import differences
-from executorch_goldens.compare.drift import KINDS
 from executorch_goldens.goldens import equality, golden, weights
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.likeness import unnumbered
-from executorch_goldens.registry import FAILS, UNDELEGATED
+from executorch_goldens.review.differences import differences
+from executorch_goldens.review.drift import KINDS
 from executorch_goldens.structure import ConstantChanged, compare
+from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
 #: Of a cell that has no golden.
 NEW = "new"

@@ -11,8 +11,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expectations, Expected
-from executorch_goldens.registry import RELEASE
 from executorch_goldens.review.groups import Member
+from executorch_goldens.zoo.registry import RELEASE
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens import targets
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import general
@@ -26,7 +25,8 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import benign
 from executorch_goldens.review.edits import TEXT, Edit, Quantities, edits, quantities
 from executorch_goldens.review.standing import Standing
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.targets import TARGETS
 
 #: What may be done about a group: it may be accepted; it may be with an option by which a person decides something as
 #: well; its cells have to run again; it may not be recorded.

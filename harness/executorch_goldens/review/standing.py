@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import GoldenError, Texts
@@ -16,6 +16,7 @@ from executorch_goldens.judging import expectations, updating
 from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.results import provenance
 from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import Machine
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from executorch_goldens.artifact import Cell, Outcome
     from executorch_goldens.settings.exports import Settings
-    from executorch_goldens.store.reuse import Reuse
-    from executorch_goldens.variations import Variation
-    from executorch_goldens.workers.sweep import Sweep
+    from executorch_goldens.sweep.reuse import Reuse
+    from executorch_goldens.sweep.sweep import Sweep
+    from executorch_goldens.zoo.variations import Variation
 
 
 class Addition:

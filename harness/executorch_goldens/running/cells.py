@@ -12,8 +12,8 @@ from executorch_goldens.files.os_errors import OsRefusedError
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.running import messages
 from executorch_goldens.running.run import Run
-from executorch_goldens.store.store import StoreError
-from executorch_goldens.workers.sweep import SweepError
+from executorch_goldens.sweep.store import StoreError
+from executorch_goldens.sweep.sweep import SweepError
 
 
 def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion) -> None:

@@ -28,9 +28,9 @@ from executorch_goldens.running.factors import Experiment
 from executorch_goldens.running.hints import commands
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.variations import Variation
-from executorch_goldens.workers.seconds import Seconds
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.seconds import Seconds
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import Variation
 
 #: Gets what is looked into, how many steps are done, of how many, and the seconds that they may take, and took.
 Watch = Callable[[str, int, int, float, float], None]

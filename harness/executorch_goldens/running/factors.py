@@ -11,9 +11,9 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.judging.attribution import Attribution, alone, by_address, gone, together, unrepeated
 from executorch_goldens.judging.verdict import group_by_content
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.variations import FACTORS, SURROUNDINGS, TOGETHER, Variation
-from executorch_goldens.workers.folder import Folder
-from executorch_goldens.workers.sweep import Sweep, SweepError
+from executorch_goldens.sweep.folder import Folder
+from executorch_goldens.sweep.sweep import Sweep, SweepError
+from executorch_goldens.zoo.variations import FACTORS, SURROUNDINGS, TOGETHER, Variation
 
 #: Exports that begin with the same memory. A time or a random number makes them differ; an order by address does not.
 TWINS = 3

@@ -7,15 +7,16 @@ import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from executorch_goldens import patches, plugins, targets
+from executorch_goldens import patches, plugins
 from executorch_goldens.files import invocation
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.patches import Patch
-from executorch_goldens.releases import Release
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.variations import HASH_SEEDS
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.variations import HASH_SEEDS
 
 #: Beyond this part of the largest value no rounding is a likely reason, and no line that widens a bound is shown.
 WIDEST_ROUNDING = 0.1

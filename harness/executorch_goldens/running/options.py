@@ -20,8 +20,8 @@ from executorch_goldens.running.additions import Addition
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import SHARED
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
-from executorch_goldens.store.store import default_root
-from executorch_goldens.workers.shards import Shard
+from executorch_goldens.sweep.shards import Shard
+from executorch_goldens.sweep.store import default_root
 
 CORE, FULL = TIERS = ("core", "full")
 #: Default of ``--variations``: a core is checked often, the whole zoo before a release.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens import patches, variations
+from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
@@ -14,7 +14,6 @@ from executorch_goldens.judging import expectations, known
 from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, VARIATIONS, Options
 from executorch_goldens.running.selection import (
@@ -28,14 +27,16 @@ from executorch_goldens.running.selection import (
     select,
 )
 from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.releases import Release
 from executorch_goldens.settings.zoo import Zoo, list_zoo
-from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.store.store import Store
+from executorch_goldens.sweep import seconds
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.store import Store
 from executorch_goldens.toolchains.installed import Installed
 from executorch_goldens.toolchains.toolchain import Fit, Toolchain
 from executorch_goldens.toolchains.toolchain import chosen as chosen_toolchain
-from executorch_goldens.variations import Variation
-from executorch_goldens.workers import seconds
+from executorch_goldens.zoo import variations
+from executorch_goldens.zoo.variations import Variation
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.review.groups import Edited
-from executorch_goldens.workers.seconds import Seconds
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.seconds import Seconds
+from executorch_goldens.sweep.sweep import Sweep
 
 #: Seconds between two lines where there is no terminal, and between two states of a live line.
 INTERVAL = 60.0

@@ -1,6 +1,6 @@
 """One run over the cells of one release, from its plan to the verdict of each cell.
 
-It brings together what others do: `plan` settles what is done, `workers.sweep` exports, `judging.judge` judges and
+It brings together what others do: `plan` settles what is done, `sweep.sweep` exports, `judging.judge` judges and
 records, `results` keeps the rest, `explaining` looks into what is wrong, `messages` has the words.
 """
 
@@ -34,9 +34,9 @@ from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.progress import Progress, Screen
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
 from executorch_goldens.settings import config
-from executorch_goldens.workers import seconds
-from executorch_goldens.workers.sweep import Sweep, worth_warming
-from executorch_goldens.workers.template import Standby
+from executorch_goldens.sweep import seconds
+from executorch_goldens.sweep.sweep import Sweep, worth_warming
+from executorch_goldens.sweep.template import Standby
 
 T = TypeVar("T")
 

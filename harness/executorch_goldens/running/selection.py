@@ -9,14 +9,16 @@ import shutil
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from executorch_goldens import extensions, patches, releases, targets
+from executorch_goldens import extensions, patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
 from executorch_goldens.judging.updating import UPDATE
-from executorch_goldens.registry import Case
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import worker_environment
 from executorch_goldens.settings.zoo import Listed, load_zoo
 from executorch_goldens.toolchains.installed import Installed
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import Case
 
 #: Variations that a golden is recorded from, at least: it is what repeats agree on.
 FEWEST_TO_RECORD = 2

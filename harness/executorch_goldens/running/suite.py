@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens import patches, targets, variations
+from executorch_goldens import patches
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
@@ -32,8 +32,6 @@ from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import UPDATE, Updating, require_a_person
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.registry import NAME_PATTERN
-from executorch_goldens.releases import Release
 from executorch_goldens.running.hints import unpatched, ways_out
 from executorch_goldens.running.selection import (
     require_flatc,
@@ -43,9 +41,12 @@ from executorch_goldens.running.selection import (
 )
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Machine, Settings, cores, default_interpreter
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.sweep.folder import Folder
+from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.installed import Installed, find_release
-from executorch_goldens.workers.folder import Folder
-from executorch_goldens.workers.sweep import Sweep, SweepError
+from executorch_goldens.zoo import targets, variations
+from executorch_goldens.zoo.registry import NAME_PATTERN
 
 #: Directory under the root of the goldens that those of tests are in: apart from cells, which a run prunes.
 FOLDER = "tests"

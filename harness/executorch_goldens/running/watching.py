@@ -26,14 +26,14 @@ from executorch_goldens.running import plugin
 from executorch_goldens.running.options import Options
 from executorch_goldens.running.plan import Plan, plan
 from executorch_goldens.running.run import Run
-from executorch_goldens.store.facts import UnknownError
-from executorch_goldens.store.keys import Wanted, digest, request
-from executorch_goldens.store.reuse import Reuse
+from executorch_goldens.sweep.facts import UnknownError
+from executorch_goldens.sweep.keys import Wanted, digest, request
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.sweep import worth_warming
+from executorch_goldens.sweep.template import Standby
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.sources import PACKAGE, PARTS
 from executorch_goldens.toolchains.toolchain import Toolchain, chosen
-from executorch_goldens.workers.sweep import worth_warming
-from executorch_goldens.workers.template import Standby
 
 #: Variations of a watch that asks for none: a verdict takes half as long as with four.
 VARIATIONS = "quick"

@@ -107,7 +107,7 @@ class Settings:
     twins
         In how many processes that begin with the same memory each export is made; 0 makes it in one, without another.
     memory
-        Bytes of data that an exporting process may have (`workers.worker.limit_memory`); None is no limit.
+        Bytes of data that an exporting process may have (`sweep.worker.limit_memory`); None is no limit.
     """
 
     interpreter: Path

@@ -14,14 +14,15 @@ from multiprocessing.connection import Connection
 
 import msgspec
 
-from executorch_goldens import patches, registry
+from executorch_goldens import patches
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.registry import Case, ZooError
 from executorch_goldens.settings import config
+from executorch_goldens.zoo import registry
+from executorch_goldens.zoo.registry import Case, ZooError
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """A case without its function; see `executorch_goldens.registry.Case`."""
+    """A case without its function; see `executorch_goldens.zoo.registry.Case`."""
 
     name: str
     family: str

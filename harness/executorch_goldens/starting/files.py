@@ -11,9 +11,9 @@ from pathlib import Path
 import jinja2
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.registry import NAME_PATTERN
 from executorch_goldens.settings import config
 from executorch_goldens.starting.model import Input, ModelName
+from executorch_goldens.zoo.registry import NAME_PATTERN
 
 #: Module of the first zoo.
 ZOO = "goldens_zoo"

@@ -25,8 +25,8 @@ import filelock
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from executorch_goldens import releases
-from executorch_goldens.releases import Matrix, Release
+from executorch_goldens.settings import releases
+from executorch_goldens.settings.releases import Matrix, Release
 from executorch_goldens.toolchains import interpreters, locking
 from executorch_goldens.toolchains.interpreters import Interpreter
 from executorch_goldens.toolchains.locking import Step

@@ -16,8 +16,8 @@ from executorch_goldens.files.waits import saying
 from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import absolute, default_interpreter
+from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains.toolchain import chosen
-from executorch_goldens.workers.worker import with_harness
 
 #: Says to the process that takes over that it need not hand over again.
 HANDED = "EXECUTORCH_GOLDENS_HANDED_OVER"

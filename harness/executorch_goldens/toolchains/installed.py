@@ -8,8 +8,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens import extensions, releases
+from executorch_goldens import extensions
 from executorch_goldens.errors import UsageError
+from executorch_goldens.settings import releases
 
 #: Seconds that an interpreter may take to say what is installed: a tenth of one on an idle machine.
 PROBE_LIMIT = 600.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.releases import Release
+from executorch_goldens.settings.releases import Release
 
 FOLDER = Path(__file__).resolve().parents[1] / "locks"
 #: Lock of the packages that build this project, and distributions that have no wheel.

@@ -21,8 +21,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
+from executorch_goldens.settings import releases
 
 #: Separator of the parts of a name; a local version has a plus sign without spaces.
 PLUS = re.compile(r"\s+\+\s+")

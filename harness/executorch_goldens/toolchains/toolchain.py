@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.releases import Release
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import (
     EXPORT_TIMEOUT,
@@ -22,7 +21,8 @@ from executorch_goldens.settings.exports import (
     default_interpreter,
     worker_environment,
 )
-from executorch_goldens.store.store import default_root
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.sweep.store import default_root
 from executorch_goldens.toolchains import sources
 from executorch_goldens.toolchains.environments import (
     FOLDER,
@@ -209,7 +209,7 @@ class Fit:
         """Verify patches and shortcuts in a toolchain; those of a release's own wheels are known to fit."""
         if toolchain.is_declared:
             return cls(dict.fromkeys(named, ""), dict.fromkeys(shortcuts, ""))
-        from executorch_goldens.workers.worker import with_harness
+        from executorch_goldens.sweep.worker import with_harness
 
         command = with_harness(toolchain.python, FITTING)
         asked = json.dumps([toolchain.release.version, list(named), list(shortcuts)])

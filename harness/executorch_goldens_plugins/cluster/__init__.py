@@ -7,11 +7,11 @@ Four processes take part, and only two of them know Dask:
 - beside it a client, in an environment with Dask (`cluster.client`): it deals them to workers, through the scheduler;
 - on each machine a Dask worker, in an environment with Dask (`cluster.task`): it passes a batch on to
 - an exporter, in that machine's environment of the release (`executorch_goldens_plugins.cluster.exporter`): it runs a
-  `workers.sweep.Sweep` as a run on that machine would, so that templates fork there, and never in a process of
+  `sweep.sweep.Sweep` as a run on that machine would, so that templates fork there, and never in a process of
   Dask's.
 
 So the environment of a release needs no Dask, and no version has to agree with any of Dask's. Artifacts come back as
-entries of the store (`store.store`) with what they were made from: an export on a machine with another
+entries of the store (`sweep.store`) with what they were made from: an export on a machine with another
 processor or setting is refused before it is made, and one from another file of the environment or of a zoo afterwards.
 """
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.store.store import Store, StoreError
+from executorch_goldens.sweep.store import Store, StoreError
 from executorch_goldens_plugins.cluster import RESOURCE, WITH_DASK
 from executorch_goldens_plugins.cluster.dealing import Dealing
 from executorch_goldens_plugins.cluster.task import export_batch

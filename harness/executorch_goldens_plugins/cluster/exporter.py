@@ -18,11 +18,11 @@ from typing import Any
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.settings.exports import Machine, Settings
-from executorch_goldens.store.keys import Ingredients, Wanted, digest, request
-from executorch_goldens.store.reuse import Lookup, Reuse
-from executorch_goldens.store.store import Store
-from executorch_goldens.variations import Variation
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.keys import Ingredients, Wanted, digest, request
+from executorch_goldens.sweep.reuse import Lookup, Reuse
+from executorch_goldens.sweep.store import Store
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import Variation
 
 
 def settings_of(message: Mapping[str, Any]) -> Settings:
@@ -114,7 +114,7 @@ class Exporter:
         casualty = outcome.result if isinstance(outcome.result, Casualty) else None
         made = lookup.answer(digest(request(self.settings, wanted))) if casualty is None else None
         if casualty is None and made is None:
-            # A failure of the moment (executorch_goldens.store.reuse): not kept, and so nothing to hand over.
+            # A failure of the moment (executorch_goldens.sweep.reuse): not kept, and so nothing to hand over.
             assert isinstance(outcome.result, Artifact)
             casualty = Casualty("crashed", f"ended for lack of memory or disk on {os.uname().nodename}")
         return {

@@ -20,13 +20,13 @@ from executorch_goldens import extensions
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.running.additions import Addition
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.facts import View
-from executorch_goldens.store.keys import digest, request
-from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.variations import Variation
-from executorch_goldens.workers.schedule import Job
-from executorch_goldens.workers.sweep import Ended, Sweep, SweepError
-from executorch_goldens.workers.worker import with_harness
+from executorch_goldens.sweep.facts import View
+from executorch_goldens.sweep.keys import digest, request
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.schedule import Job
+from executorch_goldens.sweep.sweep import Ended, Sweep, SweepError
+from executorch_goldens.sweep.worker import with_harness
+from executorch_goldens.zoo.variations import Variation
 from executorch_goldens_plugins.cluster import PYTHON, WITH_DASK
 
 #: Code of the client.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens import extensions
-from executorch_goldens.store.store import Store, facts_of
-from executorch_goldens.workers.worker import with_harness
+from executorch_goldens.sweep.store import Store, facts_of
+from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens_plugins.cluster import OFFER
 
 #: Code of the exporter.

@@ -18,7 +18,7 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import absolute, cores
-from executorch_goldens.store.store import default_root
+from executorch_goldens.sweep.store import default_root
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens_plugins.cluster import EXTRA, OFFER, RESOURCE
 

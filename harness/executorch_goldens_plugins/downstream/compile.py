@@ -14,22 +14,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import patches, registry, releases, targets
+from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.untrusted import require_name
 from executorch_goldens.files.wording import count
 from executorch_goldens.judging.updating import UPDATE, require_a_person
-from executorch_goldens.registry import FAILS
 from executorch_goldens.running.selection import require_repeats, select
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import Forms, share, with_short
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores, default_interpreter
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.toolchain import chosen as chosen_toolchain
-from executorch_goldens.variations import Variation, named, variations
+from executorch_goldens.zoo import registry, targets
+from executorch_goldens.zoo.registry import FAILS
+from executorch_goldens.zoo.variations import Variation, named, variations
 from executorch_goldens_plugins.downstream import golden
 from executorch_goldens_plugins.downstream.compilers import KINDS, Compiler, Job, Result
 from executorch_goldens_plugins.downstream.payloads import Payloads, exported, kept

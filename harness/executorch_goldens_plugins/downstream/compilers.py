@@ -16,9 +16,9 @@ from executorch_goldens import extensions
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings.exports import DROPPED_ENVIRONMENT
-from executorch_goldens.variations import Variation
-from executorch_goldens.workers.sweep import exit_reason
-from executorch_goldens.workers.worker import with_harness
+from executorch_goldens.sweep.sweep import exit_reason
+from executorch_goldens.sweep.worker import with_harness
+from executorch_goldens.zoo.variations import Variation
 from executorch_goldens_plugins.downstream.driver import Request
 from executorch_goldens_plugins.downstream.targets import CONVERTER, LIBRARY, VELA
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.exporting.limits import FOREVER, WALL, limit_processor
-from executorch_goldens.variations import perturb_heap, shuffle_listings
+from executorch_goldens.zoo.variations import perturb_heap, shuffle_listings
 
 #: Requests of a compiler's own code, which is C++, go to the C library's allocator: blocks of these sizes are held.
 NATIVE_SIZES = (16, 1024)

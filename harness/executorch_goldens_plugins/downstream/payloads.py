@@ -12,8 +12,8 @@ from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 
 LIST = "delegates.json"
 LARGEST_PAYLOAD = 1 << 31

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.registry import FAILS
+from executorch_goldens.zoo.registry import FAILS
 from executorch_goldens_plugins.downstream.compilers import KINDS, Died
 from executorch_goldens_plugins.downstream.golden import Facts, Golden
 from executorch_goldens_plugins.downstream.targets import TARGETS

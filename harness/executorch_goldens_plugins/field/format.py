@@ -167,7 +167,7 @@ class FrozenSample:
     Attributes
     ----------
     name
-        See `executorch_goldens.registry.SAMPLES`.
+        See `executorch_goldens.zoo.registry.SAMPLES`.
     steps
         The inputs of runs that follow one another; a program with a state keeps it between them.
     outputs

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from executorch_goldens import targets
 from executorch_goldens.artifact import Cell, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError, Graph, Schemas, decode
 from executorch_goldens.judging import verdict
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.variations import Variation
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.variations import Variation
 from executorch_goldens_plugins.field import comparing
 from executorch_goldens_plugins.field.format import (
     DEVICE,

@@ -23,7 +23,7 @@ from executorch_goldens.exporting.limits import WALL
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.logged import explained
 from executorch_goldens.settings.exports import absolute, worker_environment
-from executorch_goldens.workers.sweep import exit_reason
+from executorch_goldens.sweep.sweep import exit_reason
 from executorch_goldens_plugins.field.format import (
     LARGEST_TENSOR,
     MOST_TENSORS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from executorch_goldens.against.making import Comparison
-from executorch_goldens.against.outcome import RIGHT
-from executorch_goldens.against.page import Column
 from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing.making import Comparison
+from executorch_goldens.comparing.outcome import RIGHT
+from executorch_goldens.comparing.page import Column
 from executorch_goldens_plugins.field import comparing, freezing
 from executorch_goldens_plugins.field.format import DEVICE
 from executorch_goldens_plugins.field.running import Runtime

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from executorch_goldens.registry import CASES, load
+from executorch_goldens.zoo.registry import CASES, load
 
 if TYPE_CHECKING:
     from executorch_goldens import Data, Example

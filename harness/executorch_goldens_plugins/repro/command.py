@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases, targets
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
 from executorch_goldens.running.selection import load_cells, require_flatc, select
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores, default_interpreter, worker_environment
+from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.installed import Installed
 from executorch_goldens.toolchains.toolchain import Toolchain, here
-from executorch_goldens.workers.worker import with_harness
+from executorch_goldens.zoo import targets
 from executorch_goldens_plugins.repro.edited import Edited
 from executorch_goldens_plugins.repro.issue import issue
 from executorch_goldens_plugins.repro.reproduction import Options, Repro, confirm, say

@@ -49,7 +49,7 @@ class Defect:
     seeds
         The hash seeds that show it: two for ``follows-seed``, otherwise the first that was tried.
     sample
-        Of ``outputs``: the inputs that show it, see `executorch_goldens.registry.SAMPLES`.
+        Of ``outputs``: the inputs that show it, see `executorch_goldens.zoo.registry.SAMPLES`.
     tolerances
         Of ``outputs``: the largest absolute difference of each output that is none.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from executorch_goldens import targets
 from executorch_goldens.files import invocation
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.plugins import Hint
+from executorch_goldens.zoo import targets
 
 
 def hint(judged: Verdict, release: str, called: Sequence[str]) -> Hint | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 
-from executorch_goldens.releases import Release
-from executorch_goldens.targets import find
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.zoo.targets import find
 from executorch_goldens_plugins.repro.defect import Defect
 from executorch_goldens_plugins.repro.script import KINDS, templates
 

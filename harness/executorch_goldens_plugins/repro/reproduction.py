@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from executorch_goldens import releases, variations
 from executorch_goldens.artifact import Cell
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import Machine, Settings
 from executorch_goldens.settings.zoo import load_zoo
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo import variations
 from executorch_goldens_plugins.repro import alone, candidate
 from executorch_goldens_plugins.repro.defect import Defect, NotShownError, find, signature
 from executorch_goldens_plugins.repro.edited import Edited

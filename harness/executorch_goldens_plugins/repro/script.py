@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import jinja2
 
-from executorch_goldens.releases import Release
-from executorch_goldens.targets import TOSA, Quantization, Target, find
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.zoo.targets import TOSA, Quantization, Target, find
 from executorch_goldens_plugins.repro.defect import Defect, NotShownError
 from executorch_goldens_plugins.repro.edited import Edited
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.settings.exports import Machine, Settings, worker_environment
-from executorch_goldens.variations import Variation
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import Variation
 
 #: What ``ATEN_CPU_CAPABILITY`` may be, the least first (``compute_cpu_capability`` of ``DispatchStub.cpp``). torch does
 #: not check that the CPU has it: a process with a higher one dies of an illegal instruction.
@@ -91,7 +91,7 @@ def made(cell: Cell, settings: Settings, tried: Sequence[Build]) -> Iterator[tup
 
     Raises
     ------
-    executorch_goldens.workers.sweep.SweepError
+    executorch_goldens.sweep.sweep.SweepError
         Where an environment cannot export at all.
     """
     variation = Variation(0, 0)

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.running.selection import load_cells
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, default_interpreter
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.targets import TARGETS
 from lab import REPOSITORY
 from lab.bench.measurement import Goal
 from lab.shortcuts.command import draw
@@ -43,11 +43,12 @@ if Path(tree, "harness", "sweep.py").exists():
     from harness.variations import variations
 else:
     sys.path.insert(0, str(Path(tree, "harness")))
-    from executorch_goldens import patches, releases
+    from executorch_goldens import patches
+    from executorch_goldens.settings import releases
     from executorch_goldens.artifact import Cell
     from executorch_goldens.settings.exports import Settings
-    from executorch_goldens.variations import variations
-    from executorch_goldens.workers.sweep import Sweep
+    from executorch_goldens.zoo.variations import variations
+    from executorch_goldens.sweep.sweep import Sweep
 (variation,) = variations((0,))
 names = patches.select("auto", releases.load().release(release).patches)
 settings = Settings(Path(interpreter), ("models",), names, 1, limit)

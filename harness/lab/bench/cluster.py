@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.running.selection import load_cells
-from executorch_goldens.workers.seconds import Seconds, committed
+from executorch_goldens.settings import releases
+from executorch_goldens.sweep.seconds import Seconds, committed
 from executorch_goldens_plugins.cluster import PYTHON
 from lab import REPOSITORY
 from lab.clusters import import_path, scheduler, worker

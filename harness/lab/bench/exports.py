@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.registry import load
 from executorch_goldens.running.selection import load_cells
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import (
     EXPORT_TIMEOUT,
     Settings,
@@ -21,10 +21,11 @@ from executorch_goldens.settings.exports import (
     default_interpreter,
     worker_environment,
 )
-from executorch_goldens.targets import find
-from executorch_goldens.variations import HASH_SEEDS, variations
-from executorch_goldens.workers.sweep import Sweep
-from executorch_goldens.workers.worker import install_shortcuts, set_kernels
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.sweep.worker import install_shortcuts, set_kernels
+from executorch_goldens.zoo.registry import load
+from executorch_goldens.zoo.targets import find
+from executorch_goldens.zoo.variations import HASH_SEEDS, variations
 from lab import REPOSITORY
 from lab.bench.measurement import apart
 from lab.shortcuts.command import draw

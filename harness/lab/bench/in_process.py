@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.registry import load
-from executorch_goldens.workers.worker import set_kernels
+from executorch_goldens.settings import releases
+from executorch_goldens.sweep.worker import set_kernels
+from executorch_goldens.zoo.registry import load
 from lab.bench.exports import drawn
 
 

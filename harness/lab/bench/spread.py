@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import torch
 
-from executorch_goldens import releases
 from executorch_goldens.exporting.compat import installed_release
 from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.registry import load
 from executorch_goldens.running.selection import load_cells
-from executorch_goldens.workers.worker import install_shortcuts, set_kernels
+from executorch_goldens.settings import releases
+from executorch_goldens.sweep.worker import install_shortcuts, set_kernels
+from executorch_goldens.zoo.registry import load
 from lab.bench.measurement import apart
 from lab.shortcuts.command import draw
 

@@ -15,7 +15,6 @@ from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
-from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, TIERS
 from executorch_goldens.running.selection import load_cells
@@ -23,9 +22,10 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep, SweepError
+from executorch_goldens.zoo.variations import variations
 from lab import branches, pages
 from lab.branches import page
 from lab.branches.records import Records

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens import releases
+from executorch_goldens.settings import releases
 from lab import tables
 from lab.branches import FOLDERS
 from lab.branches.sources import Branch

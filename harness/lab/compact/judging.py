@@ -12,7 +12,7 @@ from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import Comparison, diverging, made_with, passes
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import Release
+from executorch_goldens.settings.releases import Release
 from executorch_goldens.structure.outline import outline
 from lab.compact import form, parts
 from lab.compact.known import Defect, as_known

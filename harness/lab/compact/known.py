@@ -26,7 +26,7 @@ from executorch_goldens.goldens import merging, toml
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.judging.known import FILE
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import MatrixError
+from executorch_goldens.settings.releases import MatrixError
 
 #: Verdicts that no artifact follows from, or that the next run may not find, or that are a person's to decide: these
 #: are not accepted.

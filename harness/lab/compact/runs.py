@@ -17,7 +17,7 @@ from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import FULL
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings import config
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
 from lab.compact import goldens, judging, known
 from lab.compact.known import Defect
 from lab.compact.parts import Parts

@@ -6,13 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.running import core
 from executorch_goldens.running.selection import load_cells
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.zoo import load_zoo
 from lab.core import computing

@@ -11,9 +11,9 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.registry import Case
 from executorch_goldens.running.core import UPDATE
-from executorch_goldens.workers.seconds import Seconds, committed
+from executorch_goldens.sweep.seconds import Seconds, committed
+from executorch_goldens.zoo.registry import Case
 from lab.core.reading import Reached, reached
 from lab.coverage import visits
 from lab.stock.issues import issue_cells

@@ -16,11 +16,11 @@ from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import cores
-from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.store.store import Store, default_root
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.store import Store, default_root
+from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 from lab import pages
 from lab.core.command import settle
 from lab.coverage import page

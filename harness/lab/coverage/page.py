@@ -11,10 +11,9 @@ from pathlib import Path
 
 import jinja2
 
-from executorch_goldens import releases
 from executorch_goldens.goldens.golden import MANIFEST
 from executorch_goldens.judging.verdict import NOT_RUN
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from lab import markdown
 from lab.coverage.visits import PassRow, Reached
 from lab.pages import Part

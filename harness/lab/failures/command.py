@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import Cause, cause
 from executorch_goldens.judging import known
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
 from lab import GOLDENS, pages
 from lab.pages import Part

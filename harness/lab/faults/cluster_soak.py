@@ -27,7 +27,7 @@ import filelock
 
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings.exports import default_interpreter
-from executorch_goldens.workers import folder
+from executorch_goldens.sweep import folder
 from executorch_goldens_plugins.cluster.worker import DEATH_TIMEOUT
 from lab import REPOSITORY
 from lab.clusters import compared

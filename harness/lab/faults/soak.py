@@ -23,8 +23,8 @@ from typing import Any
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
 from executorch_goldens.settings.exports import Settings, default_interpreter
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 from lab import REPOSITORY, markdown, pages, tables
 from lab.faults.place import SOUND, TARGET, LostError, Place, demand, kill, status, until
 from lab.pages import Part

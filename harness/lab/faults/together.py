@@ -78,7 +78,7 @@ def one_store(place: Place) -> None:
     modules = place.folder / "modules"
     modules.mkdir()
     (modules / "sitecustomize.py").write_text(
-        "from executorch_goldens.store.store import Store\nStore.__init__.__defaults__ = (40 << 10,)\n"
+        "from executorch_goldens.sweep.store import Store\nStore.__init__.__defaults__ = (40 << 10,)\n"
     )
     others = [Place(place.folder / name).like(place) for name in ("one", "two", "three")]
     for other in others:

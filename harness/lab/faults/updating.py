@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review.groups import PENDING, grouped
 from executorch_goldens.review.standing import Standing
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from lab import GOLDENS
 from lab.faults.place import TARGET, LostError, Place, demand, kill

@@ -12,23 +12,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.judging.updating import UPDATE, require_a_person
-from executorch_goldens.releases import Release
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, TIERS
 from executorch_goldens.running.selection import load_cells, select
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores
-from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.store.store import Store, default_root
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.store import Store, default_root
+from executorch_goldens.sweep.sweep import SweepError
 from executorch_goldens.toolchains.toolchain import Toolchain
-from executorch_goldens.workers.sweep import SweepError
 from lab import GOLDENS, pages
 from lab.fielded import corpus, goldens, page, running
 from lab.fielded.goldens import Change, Pair

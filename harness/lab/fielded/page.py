@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import untrusted
+from executorch_goldens.settings import releases
 from lab import GOLDENS
 from lab.fielded import goldens
 from lab.fielded.goldens import OWN, PROMISED, Pair, promise

@@ -14,10 +14,10 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outco
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.judging.rightness import wrongs
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.keys import Ingredients, digest, request
-from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.keys import Ingredients, digest, request
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 from lab import fielded
 from lab.fielded import corpus
 from lab.fielded.corpus import CRASHED, REFUSED, RIGHT, WRONG, CorpusError, Shipped

@@ -18,7 +18,7 @@ from executorch_goldens import artifact
 from executorch_goldens.artifact import Cell, Lowered, Tensor
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.observing import Observer
-from executorch_goldens.targets import RUNTIME
+from executorch_goldens.zoo.targets import RUNTIME
 from executorch_goldens_plugins.field.format import EXECUTORCH, REFERENCE_MODEL, FrozenSample, Program, Value
 from executorch_goldens_plugins.field.record import of_call
 from executorch_goldens_plugins.field.recorder import of_sizes, of_tensor

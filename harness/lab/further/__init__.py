@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.registry import Case
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import Case
+from executorch_goldens.zoo.targets import TARGETS
 
 T = TypeVar("T", bound=Hashable)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from executorch_goldens.registry import CASES
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.registry import CASES
+from executorch_goldens.zoo.targets import TARGETS
 from lab.further import further, turns
 from lab.guests import ZOOS, listing
 from lab.guests.cases import case_of

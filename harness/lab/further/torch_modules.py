@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
-from executorch_goldens.registry import CASES, Case
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.registry import CASES, Case
+from executorch_goldens.zoo.targets import TARGETS
 from lab.conditioning import ANY_SQNR
 from lab.further import shared
 from lab.guests import modules

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from executorch_goldens.registry import CASES, Case
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.registry import CASES, Case
+from executorch_goldens.zoo.targets import TARGETS
 from lab.conditioning import ANY_SQNR
 from lab.further import turns
 from lab.guests import sheets

@@ -7,9 +7,9 @@ import hashlib
 import inspect
 from dataclasses import replace
 
-from executorch_goldens import registry
-from executorch_goldens.registry import CASES, Case
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo import registry
+from executorch_goldens.zoo.registry import CASES, Case
+from executorch_goldens.zoo.targets import TARGETS
 from lab.further import turns
 
 #: Targets of a case.

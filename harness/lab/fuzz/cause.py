@@ -10,7 +10,7 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcom
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.judging.comparison import compare, undecodable
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.releases import Release
+from executorch_goldens.settings.releases import Release
 from executorch_goldens_plugins.repro.defect import signature
 
 #: Verdicts that only drawn models have. ``not-run``: nothing wrong is known, but the runtime lacks something to run it.

@@ -13,15 +13,16 @@ from typing import Any
 
 import filelock
 
-from executorch_goldens import releases, variations
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError, UsageError
 from executorch_goldens.results.rows import lock
 from executorch_goldens.running.selection import require_flatc, require_targets
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.arguments import positive_float, positive_int, share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, cores
+from executorch_goldens.sweep.sweep import SweepError
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.workers.sweep import SweepError
+from executorch_goldens.zoo import variations
 from lab import pages
 from lab.branches import RECORDER
 from lab.branches.page import of_cells

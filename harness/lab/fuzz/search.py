@@ -13,13 +13,13 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.judging.verdict import DISAGREEING
-from executorch_goldens.releases import Release
 from executorch_goldens.settings.exports import Settings, worker_environment
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains.handing import MAIN
 from executorch_goldens.toolchains.installed import Installed
-from executorch_goldens.variations import Variation
-from executorch_goldens.workers.sweep import Sweep
-from executorch_goldens.workers.worker import with_harness
+from executorch_goldens.zoo.variations import Variation
 from lab import branches
 from lab.branches.records import Records
 from lab.branches.sources import Branch, Sources

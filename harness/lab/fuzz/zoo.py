@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from executorch_goldens.registry import CASES, Case, ZooError
+from executorch_goldens.zoo.registry import CASES, Case, ZooError
 from lab.conditioning import ANY_SQNR
 from lab.fuzz import FOLDER
 

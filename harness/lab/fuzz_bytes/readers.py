@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, SchemaError, decode
 from executorch_goldens.decode.schema import load
@@ -23,7 +22,6 @@ from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import ExpectationError, Expectations
-from executorch_goldens.releases import MatrixError
 from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.evidence import Evidence, EvidenceError
@@ -33,12 +31,13 @@ from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.rejections import RejectionError, Rejections
 from executorch_goldens.review.summary import Summary
 from executorch_goldens.running import core
-from executorch_goldens.settings import config
-from executorch_goldens.store.store import Store, StoreError, signed
+from executorch_goldens.settings import config, releases
+from executorch_goldens.settings.releases import MatrixError
 from executorch_goldens.structure import compare
 from executorch_goldens.structure.outline import outline
-from executorch_goldens.workers import seconds
-from executorch_goldens.workers.seconds import Remembered, SecondsError
+from executorch_goldens.sweep import seconds
+from executorch_goldens.sweep.seconds import Remembered, SecondsError
+from executorch_goldens.sweep.store import Store, StoreError, signed
 from executorch_goldens_plugins.downstream import golden as compiled
 from executorch_goldens_plugins.downstream.golden import CONTENTS, CompiledGoldenError
 from executorch_goldens_plugins.downstream.verdicts import judge as judge_compiled

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from executorch_goldens.registry import SAMPLES
+from executorch_goldens.zoo.registry import SAMPLES
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class GuestZoo:
     export_timeout
         Seconds that one export may take where nothing is said of it; None for as long as any.
     run_on
-        The samples that its programs run on: see `executorch_goldens.registry.Case`.
+        The samples that its programs run on: see `executorch_goldens.zoo.registry.Case`.
     sheets
         Whether its cases are sheets; these name their targets themselves.
     layered

@@ -27,8 +27,8 @@ from torch.utils import _pytree as pytree
 from executorch_goldens.exporting.data import Example, in_mode
 from executorch_goldens.exporting.eager import Float8InFloat32
 from executorch_goldens.exporting.numerics.programs import flatten
-from executorch_goldens.registry import ZooError
-from executorch_goldens.targets import DTYPES
+from executorch_goldens.zoo.registry import ZooError
+from executorch_goldens.zoo.targets import DTYPES
 from lab.guests import GuestZoo
 from lab.guests.tests import Test, tests_of
 

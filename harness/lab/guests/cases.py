@@ -6,8 +6,8 @@ import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from executorch_goldens.registry import CASES, Case, ZooError
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.registry import CASES, Case, ZooError
+from executorch_goldens.zoo.targets import TARGETS
 from lab.conditioning import ANY_SQNR
 from lab.guests import ALL, ZOOS, GuestZoo, listing, sheets
 from lab.guests.listing import QUANTIZED, Entry

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import durable
+from executorch_goldens.settings import releases
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.toolchain import here
 from lab import GOLDENS, REPOSITORY

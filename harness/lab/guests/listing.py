@@ -36,7 +36,7 @@ UPDATE = "nox -s lab -- guests --update"
 LEFT_OUT = "-"
 #: Upstream's lowerings of a case: float, quantized.
 FLOAT, QUANTIZED = "float", "quantized"
-#: Longest name of a case, `executorch_goldens.registry.NAME_PATTERN`.
+#: Longest name of a case, `executorch_goldens.zoo.registry.NAME_PATTERN`.
 LONGEST = 64
 #: Of so many sheets one is in the core.
 PART = 6

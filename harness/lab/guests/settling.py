@@ -26,9 +26,9 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.judging.verdict import objection
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.registry import Case
-from executorch_goldens.releases import Release
-from executorch_goldens.workers import worker
+from executorch_goldens.settings.releases import Release
+from executorch_goldens.sweep import worker
+from executorch_goldens.zoo.registry import Case
 from lab.compact import goldens, known
 from lab.conditioning import ANY_SQNR
 from lab.guests import GuestZoo, listing, sheets

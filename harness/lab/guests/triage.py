@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
-from executorch_goldens.compare.drift import Drift
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
+from executorch_goldens.review.drift import Drift
+from executorch_goldens.settings import releases
 from lab import GOLDENS, markdown
 from lab.compact import goldens, known
 from lab.guests import ZOOS, listing

@@ -7,7 +7,8 @@ Importing this package registers all of them, so that one can be looked at as an
 
 from __future__ import annotations
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
+from executorch_goldens.settings import releases
 from lab.mutants import folds, layouts, orders, outputs, partitioning, quantizers, requantization
 from lab.mutants.mutant import KINDS, Edit, EditError, Mutant
 

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import CORE, FULL, TIERS, Options
 from executorch_goldens.running.plan import Plan, plan
+from executorch_goldens.settings import releases
+from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.workers.sweep import Sweep
 from lab import GOLDENS, pages
 from lab.mutants import MUTANTS, over_core, page
 from lab.mutants.mechanical import command as mechanical

@@ -19,7 +19,7 @@ TOSA_OUTPUTS_IN_A_SET = Edit(
     "set(cast(tuple[torch.fx.Node, ...], node.args[0]))",
 )
 
-#: Dependents of each of `executorch_goldens.variations.SURROUNDINGS`, as a part of a name.
+#: Dependents of each of `executorch_goldens.zoo.variations.SURROUNDINGS`, as a part of a name.
 SURROUNDED = {
     "time-zone": "abs(__import__('time').timezone)",
     "locale": "__import__('zlib').crc32(__import__('os').environ.get('LC_ALL', '').encode())",

@@ -16,8 +16,8 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.running import core
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.targets import TARGETS
-from executorch_goldens.workers.sweep import Sweep, SweepError
+from executorch_goldens.sweep.sweep import Sweep, SweepError
+from executorch_goldens.zoo.targets import TARGETS
 from lab.mutants import lines
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import NONE, Judged, judge

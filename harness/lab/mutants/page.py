@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from executorch_goldens import releases
+from executorch_goldens.settings import releases
 from lab import GOLDENS, tables
 from lab.mutants import MUTANTS, over_core, table
 from lab.mutants.mechanical import page as mechanical

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from executorch_goldens.registry import CASES, SAMPLES, Case
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.registry import CASES, SAMPLES, Case
+from executorch_goldens.zoo.targets import TARGETS
 from lab.conditioning import ANY_SQNR
 from lab.pairs import rows, text
 from lab.pairs.factors import Row

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.targets import TARGETS
 from lab.pairs import factors
 from lab.pairs.factors import ANYTHING, BOOLEAN, FLOATS, FORMS, INTEGERS, RANKS, Operator
 

@@ -24,9 +24,9 @@ from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Machine, Settings, cores
+from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 
 #: Another place on earth. Every Linux has the C.UTF-8 locale; where Turkish is missing, libc falls back to C.
 ELSEWHERE = {"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Pacific/Chatham", "USER": "somebody"}

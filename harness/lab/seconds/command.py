@@ -15,7 +15,7 @@ from executorch_goldens.files import durable
 from executorch_goldens.results import rows as results
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
-from executorch_goldens.workers.seconds import TABLE, committed
+from executorch_goldens.sweep.seconds import TABLE, committed
 
 HEAD = "# Core seconds of one export of each cell, for shards; `nox -s lab -- seconds` writes this.\n"
 

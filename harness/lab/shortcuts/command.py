@@ -22,9 +22,9 @@ from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.variations import named, variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.zoo.variations import named, variations
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from packaging.version import Version
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.judging import verdict
-from executorch_goldens.registry import Case
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.settings.zoo import load_zoo
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.registry import Case
+from executorch_goldens.zoo.variations import variations
 from lab import corrections
 
 #: The number of a issue, or the name of a finding.

@@ -19,9 +19,9 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from executorch_goldens import releases
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.files.untrusted import markdown
+from executorch_goldens.settings import releases
 from executorch_goldens.toolchains import locking
 from lab import REPOSITORY
 from lab.toolchains import all_of

@@ -29,7 +29,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from executorch_goldens import releases
+from executorch_goldens.settings import releases
 from executorch_goldens.toolchains import interpreters, locking
 from executorch_goldens.toolchains.interpreters import ENTRY
 from lab import REPOSITORY

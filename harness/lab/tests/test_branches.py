@@ -10,9 +10,10 @@ from pathlib import Path
 import executorch
 import pytest
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from lab import branches
 from lab.branches import page

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, PassRun
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.causes import general
@@ -23,6 +22,7 @@ from executorch_goldens.goldens.reading import reading as whole_reading
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.settings import releases
 from lab.compact import form, goldens, known, parts, runs, table
 from lab.compact.form import COUNTED, GONE, OTHER, compact, recorded_runs
 from lab.compact.known import Defect

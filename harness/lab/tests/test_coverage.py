@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome, PassRun, Watched
 from executorch_goldens.exporting.compat import installed_release
+from executorch_goldens.settings import releases
 from lab.coverage.command import all_visitors
 from lab.coverage.page import NO_REASON, STATES, judged, lines, reasons, share
 from lab.coverage.visits import Coverage, Reached, cells_of, table_of, values, visited

@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell, Tensor
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.running import core
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter
-from executorch_goldens.targets import BUILD, RUNTIME, find
+from executorch_goldens.zoo.targets import BUILD, RUNTIME, find
 from executorch_goldens_plugins.field.format import EXECUTORCH, FrozenSample, Program, Value
 from executorch_goldens_plugins.field.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
 from lab.__main__ import main

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.patches import PATCHES
+from executorch_goldens.settings import releases
 from lab import GOLDENS
 from lab.compact import known
 from lab.findings import FOLDER, load, shown

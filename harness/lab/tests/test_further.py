@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.data import Data
-from executorch_goldens.registry import load
 from executorch_goldens.running.selection import load_cells
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import load
+from executorch_goldens.zoo.targets import TARGETS
 from lab.further import SOURCES, further, guests, is_held_out, turns
 from lab.guests import modules, sheets
 from lab.mutants.history import SINCE

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
 from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.numerics.samples import STEPS, samples_of
-from executorch_goldens.registry import NAME_PATTERN, SAMPLES, Case
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import NAME_PATTERN, SAMPLES, Case
 from executorch_goldens_plugins.repro.program import example_in
 from lab import DOCS
 from lab.__main__ import main

@@ -16,15 +16,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import Expectations
-from executorch_goldens.registry import NAME_PATTERN, ZooError, load
 from executorch_goldens.running.options import Options
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from executorch_goldens.toolchains import locking
 from executorch_goldens.toolchains.environments import Environments, Layer
 from executorch_goldens.toolchains.naming import Name
+from executorch_goldens.zoo.registry import NAME_PATTERN, ZooError, load
 from lab.compact import goldens, known
 from lab.compact.form import PARTS
 from lab.compact.known import Defect

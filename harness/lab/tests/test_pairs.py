@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executorch_goldens import cli
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.targets import TARGETS
 from lab.__main__ import main
 from lab.pairs import rows, text, wider
 from lab.pairs.command import runs

@@ -17,7 +17,7 @@ def test_another_checkout_has_the_harness_and_the_zoo_and_imports_both(tmp_path:
     portable.copy_sources(["models"], tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["executorch_goldens", "models"]
     code = (
-        "import json, executorch_goldens.workers.worker as worker, models\n"
+        "import json, executorch_goldens.sweep.worker as worker, models\n"
         "print(json.dumps([worker.__file__, models.__file__]))"
     )
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}

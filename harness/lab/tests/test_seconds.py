@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.workers.seconds import TABLE, committed
+from executorch_goldens.sweep.seconds import TABLE, committed
 from lab.__main__ import main
 from lab.seconds.command import measured, write_table
 

@@ -6,10 +6,11 @@ import dataclasses
 
 import pytest
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
 from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.settings import releases
 from executorch_goldens.toolchains.toolchain import here
 from lab.__main__ import main
 from lab.stock.command import TITLES, differences, fitting_shortcuts, table

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
+from executorch_goldens.settings import releases
 from executorch_goldens.toolchains import locking
 from lab.supply import audit, locks
 from tests import REPOSITORY

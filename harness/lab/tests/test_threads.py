@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import registry, releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
-from executorch_goldens.releases import KnownDefect
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.settings import releases
+from executorch_goldens.settings.releases import KnownDefect
+from executorch_goldens.zoo import registry
+from executorch_goldens.zoo.targets import TARGETS
 from lab import findings
 from lab.threads import Thread, cell_state, load, state
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import cli, releases
+from executorch_goldens import cli
 from executorch_goldens.errors import UsageError
 from executorch_goldens.review.declaring import declare
+from executorch_goldens.settings import releases
 from tests.commands.review.conftest import Review, edit, titled
 from tests.support.runner import Runner
 

@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 import pytest
 
-from executorch_goldens import cli, releases, targets
+from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, rendering, roots
@@ -28,7 +28,9 @@ from executorch_goldens.review.groups import BARRED, PENDING, UNDECIDED, Group, 
 from executorch_goldens.review.recording import record
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.run import UNFINISHED
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.config import Config
+from executorch_goldens.zoo import targets
 from tests import REPOSITORY
 from tests.commands.review.conftest import (
     RUN,
@@ -159,7 +161,7 @@ def test_a_new_program_without_delegates_is_called_so_where_its_target_makes_som
     proposed: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     bare = replace(targets.TARGETS["xnnpack-fp32"], name="bare", delegates=False)
-    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**targets.TARGETS, "bare": bare})
+    monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**targets.TARGETS, "bare": bare})
     texts = golden_of(lowered())
     (there,) = (
         each for each in proposals.find(proposed.folder / "sweeps") if str(each.cell) == "xnnpack-fp32/alpha"

@@ -11,9 +11,9 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.commands.merge import parts_of, rows
-from executorch_goldens.releases import KnownDefect
 from executorch_goldens.review.decisions import Decisions
 from executorch_goldens.review.summary import MARK, Row, Summary, marks
+from executorch_goldens.settings.releases import KnownDefect
 from tests.commands.review.conftest import RUN, Artifacts, Review, edit, found, titled
 from tests.support.runner import Runner
 

@@ -1,6 +1,6 @@
 """The target that this product ships to, beside XNNPACK."""
 
-from executorch_goldens.targets import REFERENCE_MODEL, TOSA, Target
+from executorch_goldens.zoo.targets import REFERENCE_MODEL, TOSA, Target
 
 TARGET = Target(
     name="npu",

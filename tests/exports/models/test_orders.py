@@ -15,7 +15,7 @@ import pytest
 from executorch_goldens.exporting.data import example_of
 from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.targets import Lowering
-from executorch_goldens.registry import load
+from executorch_goldens.zoo.registry import load
 
 ZOO = load(("models",))
 

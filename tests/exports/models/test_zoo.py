@@ -11,14 +11,14 @@ import pytest
 import torch
 
 import models
-from executorch_goldens import releases
 from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import WITHIN
-from executorch_goldens.registry import Case, load
-from executorch_goldens.targets import BUILD, TARGETS
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import Case, load
+from executorch_goldens.zoo.targets import BUILD, TARGETS
 from models.cat import HEIGHT, WIDTH, horizontal, vertical
 from tests import DATA, GOLDENS
 

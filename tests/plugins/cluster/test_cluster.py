@@ -24,10 +24,10 @@ from executorch_goldens.review.groups import grouped
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.store.reuse import Reuse
-from executorch_goldens.store.store import Store
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.schedule import Job
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.schedule import Job
+from executorch_goldens.sweep.store import Store
+from executorch_goldens.zoo.variations import variations
 from executorch_goldens_plugins.cluster import PYTHON
 from executorch_goldens_plugins.cluster.client import LOSSES, Answers, Relay
 from executorch_goldens_plugins.cluster.sweep import LARGEST, TURNS, ClusterSweep, batches

@@ -18,10 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import cli, releases, targets
+from executorch_goldens import cli
 from executorch_goldens.artifact import Cell
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.worker import with_harness
+from executorch_goldens.settings import releases
+from executorch_goldens.sweep.worker import with_harness
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.variations import variations
 from executorch_goldens_plugins.downstream import golden, stream
 from executorch_goldens_plugins.downstream.compilers import (
     KINDS,

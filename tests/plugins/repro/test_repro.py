@@ -22,7 +22,6 @@ import numpy as np
 import pytest
 import torch
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import (
     Altered,
     Casualty,
@@ -39,9 +38,10 @@ from executorch_goldens.exporting.eager import FLOAT8
 from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.plugins import Hint
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter
-from executorch_goldens.targets import TARGETS
 from executorch_goldens.toolchains.toolchain import Toolchain
+from executorch_goldens.zoo.targets import TARGETS
 from executorch_goldens_plugins.repro import reproduction
 from executorch_goldens_plugins.repro.defect import Defect, NotShownError, find, fragment, signature
 from executorch_goldens_plugins.repro.edited import Edited
@@ -585,7 +585,7 @@ def test_a_minimized_script_shows_that_lowering_raises(
 
 def test_a_target_made_by_a_function_has_no_script(monkeypatch: pytest.MonkeyPatch) -> None:
     outside = replace(TARGETS["xnnpack-fp32"], name="outside", partitioner="a:b")
-    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "outside": outside})
+    monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**TARGETS, "outside": outside})
     with pytest.raises(NotShownError, match=r"'outside' is made by a:b.*there is no script"):
         quantization("outside", "symmetric")
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from executorch_goldens import Data, Example, case, releases
-from executorch_goldens.registry import FAILS
+from executorch_goldens import Data, Example, case
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.registry import FAILS
 
 SHAPE = (2, 4)
 

@@ -10,9 +10,9 @@ from textwrap import dedent
 
 import pytest
 
-from executorch_goldens import registry
 from executorch_goldens.exporting.alone import PutOff, load_alone
-from executorch_goldens.registry import ZooError
+from executorch_goldens.zoo import registry
+from executorch_goldens.zoo.registry import ZooError
 
 CASE = """
 from executorch_goldens import case
@@ -82,10 +82,10 @@ def test_one_that_it_uses_later_runs_once(zoo: Path) -> None:
 def test_a_case_that_another_module_registers_is_found(zoo: Path) -> None:
     (zoo / "two.py").write_text("def build(data): return 'by one'\n")
     registering = """
-        from executorch_goldens.registry import CASES, Case
+        from executorch_goldens.zoo.registry import CASES, Case
         from zoo_alone import two
-        import executorch_goldens.registry
-        executorch_goldens.registry.CASES.add(Case(name="two", family="x", guards="a", build=two.build))
+        import executorch_goldens.zoo.registry
+        executorch_goldens.zoo.registry.CASES.add(Case(name="two", family="x", guards="a", build=two.build))
     """
     (zoo / "one.py").write_text(dedent(registering))
     assert case("two") == "by one"

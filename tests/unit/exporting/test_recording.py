@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from executorch_goldens.settings.exports import ROOT
-from executorch_goldens.store.facts import Digests, Fact, UnknownError, View, changed_since
+from executorch_goldens.sweep.facts import Digests, Fact, UnknownError, View, changed_since
 
 #: Runs a module with everything recorded, as an exporting child does, and prints what it leaves in `result`.
 PROGRAM = """

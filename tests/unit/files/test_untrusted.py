@@ -30,8 +30,8 @@ from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.summary import Summary
-from executorch_goldens.store import store as storage
-from executorch_goldens.store.store import Store, StoreError
+from executorch_goldens.sweep import store as storage
+from executorch_goldens.sweep.store import Store, StoreError
 from tests import DATA, GOLDENS
 
 RESULTS = DATA / "report_results" / "stock"

@@ -12,7 +12,7 @@ from executorch_goldens.decode import decode
 from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.rendering import MadeWith
 from executorch_goldens.judging.comparison import compare
-from executorch_goldens.releases import load
+from executorch_goldens.settings.releases import load
 from tests.support import making
 from tests.support.decoding.other_order import other_order
 from tests.support.decoding.payloads import FIXTURES, SCHEMAS

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.compare.drift import Drift
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.quantities import directions, measured, over
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging import verdict
+from executorch_goldens.review.drift import Drift
 from executorch_goldens.review.edits import edits
 from tests import REPOSITORY
 from tests.conftest import Artifacts

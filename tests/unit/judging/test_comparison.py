@@ -19,7 +19,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.goldens import rendering
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.targets import TARGETS
 from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,
@@ -98,7 +98,7 @@ def test_a_new_program_without_delegates_leads_with_its_operators_where_its_targ
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bare = replace(TARGETS["xnnpack-fp32"], name="bare", delegates=False)
-    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "bare": bare})
+    monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**TARGETS, "bare": bare})
     found = new(lowered(), Cell("bare", "case"))
     assert "operators outside" in found.reason
     assert (verdict.kind_of_new(found.name, found.reason), found.detail) == ("", ())

@@ -11,9 +11,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import expectations
 from executorch_goldens.judging.expectations import FILE, ExpectationError, Expectations, Expected
-from executorch_goldens.registry import RELEASE
 from executorch_goldens.review import expecting
-from executorch_goldens.targets import TARGETS
+from executorch_goldens.zoo.registry import RELEASE
+from executorch_goldens.zoo.targets import TARGETS
 from tests import REPOSITORY
 from tests.support.making import DUPLICATE_OUTPUTS, GRAPH, failure, golden_of, lowered, tosa
 
@@ -57,7 +57,7 @@ def test_what_delegates_nothing_is_none_where_its_target_has_no_delegates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bare = replace(TARGETS["xnnpack-int8"], name="bare", delegates=False)
-    monkeypatch.setattr("executorch_goldens.targets.available", lambda: {**TARGETS, "bare": bare})
+    monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**TARGETS, "bare": bare})
     assert of_file().missing(Cell("bare", "gate"), NOTHING) == ""
     assert of_file().missing(Cell("bare", "gate"), FAILS) != ""
     assert of_file().missing(Cell("gone", "gate"), NOTHING) != ""

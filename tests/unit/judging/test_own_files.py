@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import executorch_goldens
-from executorch_goldens import extensions, targets
+from executorch_goldens import extensions
 from executorch_goldens.artifact import Failure
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.own_files import OwnFiles, Place, innermost
+from executorch_goldens.zoo import targets
 from tests.support.making import CELL
 
 ROOT = Path("/firm/firmware")

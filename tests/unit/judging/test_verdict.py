@@ -24,7 +24,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import compare
-from executorch_goldens.releases import KnownDefect, load
+from executorch_goldens.settings.releases import KnownDefect, load
 from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,

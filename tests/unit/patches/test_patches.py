@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.patches import PATCHES, Patch, UnknownNameError, guard
 from executorch_goldens.patches.guard import GuardError
 from executorch_goldens.patches.partition_order import number
+from executorch_goldens.settings import releases
 
 FUNCTION = "json.decoder:JSONDecoder.decode"
 

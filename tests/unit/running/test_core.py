@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.goldens import golden
@@ -18,7 +17,8 @@ from executorch_goldens.judging.updating import Updating
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.running.selection import load_cells
-from executorch_goldens.workers.seconds import Seconds
+from executorch_goldens.settings import releases
+from executorch_goldens.sweep.seconds import Seconds
 from lab.__main__ import main
 from lab.core import computing, reading
 from lab.core.command import computed

@@ -7,13 +7,14 @@ import tomllib
 
 import pytest
 
-from executorch_goldens import plugins, releases
+from executorch_goldens import plugins
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.rightness import Excess
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.hints import unpatched, ways_out
+from executorch_goldens.settings import releases
 
 CELL = Cell("tosa-int", "some-case")
 

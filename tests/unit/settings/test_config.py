@@ -12,16 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.errors import UsageError
 from executorch_goldens.judging import known
 from executorch_goldens.running import options
 from executorch_goldens.running.selection import require_supported, require_targets
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.config import Config, ConfigError
 from executorch_goldens.settings.exports import default_interpreter, worker_environment
+from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains import toolchain
-from executorch_goldens.workers.worker import with_harness
 from tests import REPOSITORY
 from tests.support.runner import options_of
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import registry
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.settings.zoo import Listed
+from executorch_goldens.zoo import registry
 
 #: Prints what a process gets of a zoo, and whether it has imported the zoo or torch.
 LIST = """

@@ -173,7 +173,7 @@ def test_the_build_of_torch_follows_the_person(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_nearest_release_of_one_that_the_matrix_lacks() -> None:
-    from executorch_goldens import releases
+    from executorch_goldens.settings import releases
 
     matrix = releases.load()
     near = {version: closest(version, matrix).version for version in ("1.4.0", "1.6.0a0", "1.0.0", "2.0")}

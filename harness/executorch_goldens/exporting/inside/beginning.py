@@ -20,7 +20,7 @@ from executorch_goldens.exporting.inside.held import Look
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
 from executorch_goldens.exporting.observing import Simulator
-from executorch_goldens.registry import UNDELEGATED
+from executorch_goldens.zoo.registry import UNDELEGATED
 
 #: Inspectors of delegates, by the id of the backend.
 LOOKS: Mapping[str, Look] = {

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch._decomp import decomposition_table
 
-from executorch_goldens.targets import TOSA, XNNPACK
+from executorch_goldens.zoo.targets import TOSA, XNNPACK
 
 #: By name of an operator: how far lowering computes it off at an input.
 Approximations = Mapping[str, Callable[[torch.Tensor], torch.Tensor]]

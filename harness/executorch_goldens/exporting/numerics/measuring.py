@@ -9,7 +9,7 @@ import numpy as np
 
 from executorch_goldens.artifact import Metric, Tensor
 from executorch_goldens.exporting.data import Example
-from executorch_goldens.registry import ZooError
+from executorch_goldens.zoo.registry import ZooError
 
 Outputs = Mapping[str, Sequence[Tensor]]
 

@@ -31,8 +31,8 @@ from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.numerics import open_sizes
-from executorch_goldens.registry import ZooError
-from executorch_goldens.targets import RUNTIME
+from executorch_goldens.zoo.registry import ZooError
+from executorch_goldens.zoo.targets import RUNTIME
 
 if TYPE_CHECKING:
     from executorch_goldens.exporting.inside import beginning
@@ -236,7 +236,7 @@ class Elsewhere:
     module
         The lowered graph; None for a program that came as bytes. A simulator is given its delegates.
     runs
-        See `executorch_goldens.targets.Target`: the reference model takes the delegates of TOSA, a simulator all.
+        See `executorch_goldens.zoo.targets.Target`: the reference model takes the delegates of TOSA, a simulator all.
     """
 
     def __init__(

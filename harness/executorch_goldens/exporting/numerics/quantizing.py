@@ -13,7 +13,7 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.data import Example, in_mode
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.targets import Lowering
-from executorch_goldens.registry import Case
+from executorch_goldens.zoo.registry import Case
 
 #: Of torch's generator, where a case trains.
 SEED = 0

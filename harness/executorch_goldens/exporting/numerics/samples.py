@@ -9,7 +9,7 @@ import torch
 
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.numerics.programs import Steps
-from executorch_goldens.registry import Case
+from executorch_goldens.zoo.registry import Case
 
 #: Sizes that the dynamic dimensions of the inputs may have together.
 SIZES = ("least", "largest")

@@ -24,7 +24,7 @@ from executorch_goldens.patches.shortcuts import (
     retraced_shapes,
 )
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut
-from executorch_goldens.targets import Target
+from executorch_goldens.zoo.targets import Target
 
 __all__ = ["INSTALLED", "SHORTCUTS", "Shortcut", "install"]
 

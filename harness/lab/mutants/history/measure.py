@@ -23,8 +23,8 @@ from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import Comparison, compare, undecodable
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.targets import find
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.targets import find
 from lab.compact import goldens, judging
 from lab.compact import known as defects
 from lab.compact.runs import Compact

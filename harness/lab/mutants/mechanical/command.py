@@ -15,8 +15,8 @@ from executorch_goldens.files import durable
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.running.plan import Plan
+from executorch_goldens.sweep import seconds
 from executorch_goldens.toolchains.toolchain import here
-from executorch_goldens.workers import seconds
 from lab import pages
 from lab.branches.records import Records
 from lab.mutants.mechanical import drawing, page, reach

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
+from executorch_goldens.settings import releases
 from lab.mutants.mechanical import DRAWN
 from lab.mutants.mechanical.drawing import read
 

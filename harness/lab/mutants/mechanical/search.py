@@ -15,7 +15,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
 from lab.mutants import lines
 from lab.mutants.mechanical import DRAWN
 from lab.mutants.mechanical.drawing import Mechanical, text

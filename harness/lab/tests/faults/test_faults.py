@@ -23,8 +23,8 @@ from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import merging, provenance
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.rows import lock
-from executorch_goldens.workers import folder, sweep
-from executorch_goldens.workers.folder import Folder
+from executorch_goldens.sweep import folder, sweep
+from executorch_goldens.sweep.folder import Folder
 from lab.faults import __main__ as faults
 from lab.faults import power, updating
 from lab.faults.__main__ import FAULTS, NAMES, Row
@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it(
 # Folders of sweeps that were killed
 
 HOLD = (
-    "import sys; from executorch_goldens.workers.folder import Folder; "
+    "import sys; from executorch_goldens.sweep.folder import Folder; "
     "f = Folder.make(); print(f.path, flush=True); input()"
 )
 

@@ -11,8 +11,8 @@ from executorch_goldens.exporting.export import first_cause
 from executorch_goldens.files import shortage
 from executorch_goldens.judging import verdict
 from executorch_goldens.settings.exports import Settings, default_interpreter
-from executorch_goldens.variations import variations
-from executorch_goldens.workers.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.variations import variations
 
 #: Bytes: of a template's data a fork of it has about a fifth of this already.
 LIMIT = 3 << 30

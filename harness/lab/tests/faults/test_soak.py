@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.workers.folder import Folder
+from executorch_goldens.sweep.folder import Folder
 from lab.faults import cluster_soak
 from lab.faults.cluster_soak import abandoned, parent
 from lab.faults.place import Place
@@ -50,9 +50,7 @@ def test_files_of_a_living_sweep_are_not_abandoned_and_those_of_a_killed_one_are
     (place.temporary / "dask-scratch-space").mkdir()
     with Folder.make() as held:
         held.path.joinpath("log").touch()
-        code = (
-            "import os; from executorch_goldens.workers.folder import Folder; f = Folder.make(); os._exit(0)"
-        )
+        code = "import os; from executorch_goldens.sweep.folder import Folder; f = Folder.make(); os._exit(0)"
         subprocess.run([sys.executable, "-c", code], env=place.environment(), check=True)
         (place.temporary / "more").touch()
         (left,) = {*place.temporary_files()} - {held.path.name, "dask-scratch-space", "more"}

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import patches, releases
+from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
+from executorch_goldens.settings import releases
 from lab import tables
 from lab.branches.records import Records
 from lab.mutants import EditError

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.running.selection import load_cells
+from executorch_goldens.settings import releases
 from lab.mutants import KINDS, MUTANTS, Edit, EditError, Mutant, page
 from lab.mutants.__main__ import prepare, select, verdicts
 from lab.mutants.mutant import Mutated, edited, install

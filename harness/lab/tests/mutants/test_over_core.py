@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.artifact import Cell
 from executorch_goldens.running import core
+from executorch_goldens.settings import releases
 from lab.mutants import MUTANTS, Edit, page
 from lab.mutants.over_core import (
     Found,

@@ -1,6 +1,6 @@
 """Two targets: XNNPACK with a delegate for each operator, and with weights quantized per tensor."""
 
-from executorch_goldens.targets import RUNTIME, XNNPACK, Target
+from executorch_goldens.zoo.targets import RUNTIME, XNNPACK, Target
 
 OPERATORS = Target(
     name="example-operators",

@@ -1,6 +1,6 @@
 """Cortex-M: no delegate; passes put CMSIS-NN's operators into the program, which runs in their Python references."""
 
-from executorch_goldens.targets import EAGER, INT8_FLOOR, Target
+from executorch_goldens.zoo.targets import EAGER, INT8_FLOOR, Target
 
 INT8 = Target(
     name="cortex-m55",

@@ -1,6 +1,6 @@
 """Vulkan: a delegate whose payload is a graph of operators; the wheel has no runtime for it, so a simulator runs it."""
 
-from executorch_goldens.targets import EAGER, Target
+from executorch_goldens.zoo.targets import EAGER, Target
 
 FP32 = Target(
     name="vulkan-fp32",

@@ -21,7 +21,7 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.judging import rightness
 from executorch_goldens.numerics.tolerances import allowed
-from executorch_goldens.registry import Case
+from executorch_goldens.zoo.registry import Case
 
 CONVOLVED = ((2, 2), (1, 1), (1, 1))
 

@@ -15,7 +15,7 @@ from executorch_goldens.exporting.numerics.arithmetic import APPROXIMATIONS
 from executorch_goldens.exporting.numerics.programs import flatten, overwrite
 from executorch_goldens.exporting.numerics.rounding import _sum_of_float16, moved
 from executorch_goldens.numerics.tolerances import TOUCHED
-from executorch_goldens.targets import TOSA, XNNPACK
+from executorch_goldens.zoo.targets import TOSA, XNNPACK
 
 quantized = torch.ops.quantized_decomposed
 SCALE = 0.125

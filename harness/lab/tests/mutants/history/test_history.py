@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from executorch_goldens import releases
 from executorch_goldens.patches import PATCHES
+from executorch_goldens.settings import releases
 from lab.mutants.history import AREAS, FIXES, KINDS, SINCE
 from lab.mutants.history.fix import misfits
 from lab.mutants.mutant import Edit

@@ -1,0 +1,1 @@
+"""Base against head: two toolchains over the same cells, without goldens."""

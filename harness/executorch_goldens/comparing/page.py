@@ -1,0 +1,320 @@
+"""Reports of a comparison for a terminal, a pull request and other programs: worst first, by cause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing.making import Compared, Comparison
+from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, extent, shown
+from executorch_goldens.files.untrusted import markdown
+from executorch_goldens.files.wording import count
+from executorch_goldens.goldens.quantities import measured
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.judging.verdict import NOT_JUDGED
+from executorch_goldens.review.groups import Group
+from executorch_goldens.running.counting import not_judged
+from executorch_goldens.settings.config import QUANTITIES
+
+#: Cells that are named of a cause, and causes of a kind.
+SHOWN_CELLS, SHOWN_CAUSES = 4, 12
+#: Lines that name tensors and operators of one cell of a cause, and characters of each.
+SHOWN_DETAILS, DETAIL = 3, 200
+#: Kinds whose cells have no cause: what was wrong and is not, nobody has to look into.
+WITHOUT_CAUSE = ("better",)
+#: Quantities of the table of an upgrade, and their columns.
+TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
+#: Cells that are right on neither side, in whichever class.
+BAD_ON_BOTH = "wrong, unstable or failing on both sides"
+#: Marks a comment, so that the next one replaces it.
+MARK = "<!-- executorch-goldens: compare -->"
+
+
+#: A line, and how deep it is under others.
+Item = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a plugin adds to the table of an upgrade.
+
+    Attributes
+    ----------
+    title, key
+        Of the column, and of the same in JSON.
+    words
+        By cell.
+    lines
+        For below the table.
+    is_right
+        False if the exit code is that of a difference.
+    """
+
+    title: str
+    key: str
+    words: Mapping[Cell, str]
+    lines: Sequence[str]
+    is_right: bool = True
+
+
+@dataclass(frozen=True)
+class Page:
+    """A comparison in words.
+
+    Attributes
+    ----------
+    allowed
+        Kinds that are no difference: see `outcome.ALLOWED`.
+    columns
+        Those of plugins; with one, there is a table.
+    """
+
+    comparison: Comparison
+    allowed: Collection[str] = ()
+    columns: Sequence[Column] = ()
+
+    @property
+    def differs(self) -> bool:
+        """True if there is a difference that is not allowed."""
+        return any(each.kind not in self.allowed for each in self.comparison.differing())
+
+    def head(self) -> str:
+        """Return the first line: whether both are identical, and how many cells differ in which way."""
+        found = self.comparison.found
+        number = Counter(each.kind for each in found)
+        same = number.pop(SAME, 0)
+        if not found:
+            return "nothing was compared: no cell that was chosen is in both"
+        ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
+        part = f"{same} of" if number else "all"
+        bad = f"{len(self.bad_on_both())} {BAD_ON_BOTH}" if self.bad_on_both() else ""
+        unjudged = f"of these, {len(self.unjudged())} {NOT_JUDGED}" if self.unjudged() else ""
+        same_cells = f"identical: {part} {count(len(found), 'cell')}"
+        return "; ".join(filter(None, (same_cells, ways, bad, unjudged)))
+
+    def bad_on_both(self) -> list[Compared]:
+        """Return the cells that are not right on either side, whichever class they are in."""
+        return [each for each in self.comparison.found if RIGHT not in (each.base.state, each.head.state)]
+
+    def unjudged(self) -> dict[Cell, str]:
+        """Return the cells whose program was not run on a side, with why: there only what was made is compared."""
+        both = ((each.cell, each.head.not_run or each.base.not_run) for each in self.comparison.found)
+        return {cell: why for cell, why in both if why}
+
+    def facts(self) -> Iterator[str]:
+        """Yield the two sides and their settings."""
+        sides = self.comparison.sides
+        yield sides.base.line
+        yield sides.head.line
+        yield f"variations: {' '.join(each.name for each in self.comparison.variations)}, on both sides"
+        yield f"patches: {', '.join(sides.base.settings.patches) or 'none'}, on both sides"
+        yield from sides.left_out
+        for word, number in sides.alone.items():
+            if number:
+                yield f"not compared: {count(number, 'cell')} that the {word} alone has"
+        if self.allowed:
+            words = ", ".join(KINDS[kind] for kind in KINDS if kind in self.allowed)
+            yield f"allowed: {words}"
+        yield from not_judged(self.unjudged())
+        if (reuse := self.comparison.reuse) is not None and reuse.wanted:
+            yield f"exports: {reuse.wanted}, {reuse.reused} of them from the cache"
+
+    def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
+        """Yield the kinds of difference that there are, worst first: a heading, and what is under it.
+
+        A cause is listed under each of its kinds, with the cells and amounts of that kind. Cells that are not right on
+        either side come last, all by name.
+        """
+        by_cell = {each.cell: each for each in self.comparison.differing()}
+        causes = [
+            (group, [by_cell[m.proposal.cell] for m in group.members if m.proposal.cell in by_cell])
+            for group in self.comparison.causes()
+        ]
+        causes.sort(key=lambda cause: (-len(cause[1]), cause[0].title))
+        said: set[str] = set()
+        for kind, words in KINDS.items():
+            cells = [each for each in by_cell.values() if each.kind == kind]
+            if not cells:
+                continue
+            items: list[Item] = []
+            of_kind = [each for each in causes if any(cell.kind == kind for cell in each[1])]
+            if kind in WITHOUT_CAUSE:
+                of_kind = []
+            for group, members in of_kind[:SHOWN_CAUSES]:
+                items += self._cause(group, members, kind, again=group.cause in said)
+            if len(of_kind) > SHOWN_CAUSES:
+                items.append((0, f"… {count(len(of_kind) - SHOWN_CAUSES, 'more cause')}"))
+            said.update(group.cause for group, _ in of_kind)
+            caused = {cell.cell for _, members in of_kind for cell in members}
+            others = [each for each in cells if each.cell not in caused]
+            items += ((0, line) for line in of_cells(largest_first(others)))
+            yield f"{words}: {count(len(cells), 'cell')}", items
+        if bad := self.bad_on_both():
+            lines = of_cells(bad, most=len(bad))
+            yield f"{BAD_ON_BOTH}: {count(len(bad), 'cell')}", [(0, line) for line in lines]
+
+    def _cause(self, group: Group, members: Sequence[Compared], kind: str, again: bool) -> Iterator[Item]:
+        """Yield a cause under one of its kinds, with the cells of that kind; `again` where a worse one has named it."""
+        number = Counter(each.kind for each in members)
+        ways = ", ".join(f"{number[each]} {word}" for each, word in KINDS.items() if each in number)
+        yield 0, f"{group.title}, as above" if again else f"{group.title} ({ways})"
+        here = [each for each in members if each.kind == kind]
+        of_kind = {each.cell for each in here}
+        counted = replace(group, members=tuple(m for m in group.members if m.proposal.cell in of_kind))
+        yield from ((1, line) for line in counted.amounts())
+        if not again:
+            yield from ((1, line) for line in _details(counted))
+        yield from ((1, line) for line in of_cells(largest_first(here)))
+
+    def lines(self) -> Iterator[str]:
+        """Yield it for a terminal."""
+        yield self.head()
+        yield from (f"  {line}" for line in self.facts())
+        for heading, items in self.sections():
+            yield from ("", heading)
+            yield from (f"{'  ' * (depth + 1)}{line}" for depth, line in items)
+        if self.columns:
+            yield ""
+            yield from _aligned(self.table())
+            yield from (line for column in self.columns for line in column.lines)
+
+    def markdown(self) -> Iterator[str]:
+        """Yield it as Markdown, for a comment."""
+        yield from (MARK, f"**{markdown(self.head())}**", "")
+        yield from (f"- {markdown(line)}" for line in self.facts())
+        for number, (heading, items) in enumerate(self.sections()):
+            yield from ("", "<details>" if number else "<details open>")
+            yield from (f"<summary>{markdown(heading)}</summary>", "")
+            yield from (f"{'  ' * depth}- {markdown(line)}" for depth, line in items)
+            yield from ("", "</details>")
+        if self.columns:
+            head, *rows = self.table()
+            yield from ("", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}")
+            yield from (f"| {' | '.join(map(markdown, row))} |" for row in rows)
+            yield ""
+            yield from (f"- {markdown(line)}" for column in self.columns for line in column.lines)
+
+    def table(self) -> Iterator[Sequence[str]]:
+        """Yield a table of an upgrade's effect: a head, and the figures of each cell."""
+        yield (
+            "model",
+            *(TABLE[name] for name in TABLE),
+            "SQNR, dB",
+            "error, of the tolerance",
+            *(column.title for column in self.columns),
+        )
+        for each in self.comparison.found:
+            found = quantities(each)
+            figures = [_change(*found.get(name, (None, None)), ",") for name in TABLE]
+            ratios = _change(each.base.sqnr, each.head.sqnr, ".1f")
+            errors = _change(each.base.used, each.head.used, ".3g")
+            of_plugins = (column.words.get(each.cell, "none") for column in self.columns)
+            yield str(each.cell), *figures, ratios, errors, *of_plugins
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        sides = self.comparison.sides
+        causes = {
+            member.proposal.cell: group.title
+            for group in self.comparison.causes()
+            for member in group.members
+        }
+        return {
+            "same": not self.differs,
+            "sides": {
+                side.word: {
+                    "toolchain": side.toolchain.name,
+                    "stack": side.release.stack(),
+                    "source": side.toolchain.source,
+                }
+                for side in (sides.base, sides.head)
+            },
+            "variations": [each.name for each in self.comparison.variations],
+            "patches": list(sides.base.settings.patches),
+            "left_out": list(sides.left_out),
+            "alone": dict(sides.alone),
+            "allowed": list(self.allowed),
+            "cells": {
+                str(each.cell): {
+                    "kind": each.kind,
+                    "base": each.base.verdict.name,
+                    "head": each.head.verdict.name,
+                    "what": shown(each.base, each.head)
+                    if (each.kind, each.head.state) != (SAME, RIGHT)
+                    else "",
+                    "cause": causes.get(each.cell),
+                    "quantities": quantities(each),
+                }
+                for each in self.comparison.found
+            },
+            "not_judged": {str(cell): why for cell, why in self.unjudged().items()},
+            "bad_on_both": [str(each.cell) for each in self.bad_on_both()],
+            **{
+                column.key: {str(cell): word for cell, word in column.words.items()}
+                for column in self.columns
+            },
+        }
+
+
+def largest_first(cells: Sequence[Compared]) -> list[Compared]:
+    """Return cells in the order in which a person looks at them: by kind, then by how large the difference is."""
+    ranks = list(KINDS)
+    return sorted(cells, key=lambda each: (ranks.index(each.kind), -extent(each.base, each.head)))
+
+
+def _details(group: Group) -> Iterator[str]:
+    """Yield which tensors and operators of the cause's specimen differ, where that says more than its title."""
+    member = group.specimen
+    details = [
+        edit.of_cell(detail)
+        for edit, detail in member.edits.items()
+        if detail and detail not in (edit.what, str(edit))
+    ]
+    if details:
+        yield f"in {member.proposal.cell}:"
+        yield from (f"  {detail:.{DETAIL}}" for detail in details[:SHOWN_DETAILS])
+        if len(details) > SHOWN_DETAILS:
+            yield f"  … {count(len(details) - SHOWN_DETAILS, 'more difference')}"
+
+
+def of_cells(cells: Sequence[Compared], most: int = SHOWN_CELLS) -> Iterator[str]:
+    """Yield a line for each of the first of some cells, and how many more there are."""
+    for each in cells[:most]:
+        yield f"{each.cell}: {shown(each.base, each.head)}".rstrip(": ")
+    if len(cells) > most:
+        yield f"… {len(cells) - most} more"
+
+
+def _change(old: float | None, new: float | None, form: str) -> str:
+    """Return a figure before and after; once where it is the same.
+
+    >>> _change(4068, 3940, ","), _change(0, 0, ","), _change(None, 12.345, ".1f")
+    ('4,068 -> 3,940', '0', '- -> 12.3')
+    """
+    before, after = ("-" if value is None else format(value, form) for value in (old, new))
+    return before if before == after else f"{before} -> {after}"
+
+
+def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows of a table with each column as wide as its widest entry."""
+    listed = [tuple(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    for row in listed:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+
+
+def quantities(each: Compared) -> Mapping[str, tuple[int | None, int | None]]:
+    """Return the quantities of a cell on both sides; None where there is no program."""
+    old, new = (measured(reading(side.texts)) if side.texts else {} for side in (each.base, each.head))
+    return {name: (old.get(name), new.get(name)) for name in QUANTITIES if name in old or name in new}
+
+
+def allowed(word: str) -> tuple[str, ...]:
+    """Read ``--allow renames,order``; raise ValueError."""
+    names = [name.strip() for name in word.split(",")]
+    if unknown := [name for name in names if name not in ALLOWED]:
+        raise ValueError(f"--allow: {unknown[0]!r} is not one of {', '.join(ALLOWED)}")
+    return tuple(ALLOWED[name] for name in names)

@@ -1,1 +1,0 @@
-"""Store of earlier exports: all dependencies of an artifact, its key, and the entries."""

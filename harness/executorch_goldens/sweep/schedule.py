@@ -1,0 +1,84 @@
+"""Order of exports, and the templates that the next ones need."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.zoo.variations import Variation
+
+
+@dataclass(frozen=True)
+class Job:
+    """One export to be made.
+
+    Attributes
+    ----------
+    again
+        Whether a template that hung or died had it before.
+    awaited
+        Whether a caller waits for it alone, whatever else was asked for before.
+    """
+
+    number: int
+    cell: Cell
+    variation: Variation
+    again: bool = False
+    awaited: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.cell} [{self.variation.name}]"
+
+    @property
+    def place(self) -> tuple[bool, bool, int]:
+        """The position among waiting jobs."""
+        return not self.again, not self.awaited, self.number
+
+
+class Schedule:
+    """The jobs that no template has yet, a queue for each variation; any thread may add, one takes."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Variation, collections.deque[Job]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, list(self._queues.values())))
+
+    def add(self, jobs: Iterable[Job]) -> None:
+        """Let `jobs` wait after those that do; before them if they are awaited, or were a dead template's."""
+        for job in jobs:
+            self._queues.setdefault(job.variation, collections.deque()).append(job)
+            if job.again or job.awaited:
+                self._queues[job.variation].rotate(1)
+
+    def empty(self) -> list[Job]:
+        """Return every job that waits, in the order of their numbers; none waits any longer."""
+        jobs = [job for queue in self._queues.values() for job in queue]
+        self._queues.clear()
+        return sorted(jobs, key=lambda job: job.place)
+
+    def take(self, ready: Collection[Variation]) -> Job | None:
+        """Return the next job that one of the templates `ready` can make, which waits no longer."""
+        job = self._first(variation for variation in list(self._queues) if variation in ready)
+        if job is not None:
+            self._queues[job.variation].popleft()
+        return job
+
+    def lacking(self, started: Collection[Variation]) -> Variation | None:
+        """Return whose template the next job waits for, other than those `started`."""
+        job = self._first(variation for variation in list(self._queues) if variation not in started)
+        return job.variation if job is not None else None
+
+    def first(self, variation: Variation) -> Job | None:
+        """Return the next job of `variation`, which still waits; None where none does."""
+        return next(iter(self._queues.get(variation, ())), None)
+
+    def needs(self, variation: Variation) -> bool:
+        """Return whether jobs wait for the template of `variation`."""
+        return bool(self._queues.get(variation))
+
+    def _first(self, variations: Iterable[Variation]) -> Job | None:
+        heads = [queue[0] for variation in variations if (queue := self._queues[variation])]
+        return min(heads, key=lambda job: job.place, default=None)

@@ -1,0 +1,310 @@
+"""A template while it serves: it takes requests, starts a process for each, and answers when that has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import math
+import os
+import selectors
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from executorch_goldens.exporting.limits import WALL, processor_seconds
+
+#: Seconds between a template's looks for ended children, where the system does not notify it (other than Linux).
+POLL_SECONDS = 0.02
+
+#: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
+MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+
+#: Number of cores, and so of seconds of processor time in one second: read before anything is varied.
+CORES = os.cpu_count() or 1
+#: The shortest and the longest time between two looks at what an export has taken, in seconds.
+LOOKS = (0.1, 600.0)
+#: Asks an export that is at its limit where it is: nothing else sends it (`sweep.worker.say_where`).
+WHERE = signal.SIGXCPU
+#: Seconds that it has to say so before it is killed.
+LAST_WORDS = 1.0
+
+#: ``PR_SET_CHILD_SUBREAPER`` (Linux, linux/prctl.h): whose parent has ended becomes a child of this process.
+SUBREAPER = 36
+#: ``PR_SET_PDEATHSIG``: the signal that this process gets when its parent ends.
+DEATH = 1
+
+
+@dataclass
+class Child:
+    """A running export.
+
+    Attributes
+    ----------
+    ended
+        File descriptor that can be read once it has (man 2 pidfd_open); None where there is none.
+    due
+        When it is to be looked at, or killed, in seconds of `time.monotonic`.
+    used
+        Seconds of processor time that it had taken when it was last looked at.
+    """
+
+    request: dict[str, Any]
+    process: int
+    started: float
+    ended: int | None
+    timed_out: bool = False
+    due: float = 0.0
+    used: float = 0.0
+
+
+class Template:
+    """Takes requests from `requests`, runs each in a child of its own, answers on `answers`.
+
+    Parameters
+    ----------
+    start
+        Starts a child for a request and returns its process id; the child is a process group leader.
+
+    Attributes
+    ----------
+    own
+        Processes that were its children before the first export.
+    """
+
+    def __init__(self, requests: int, answers: int, start: Callable[[dict[str, Any]], int]) -> None:
+        self.requests = requests
+        self.answers = answers
+        self.start = start
+        self.children: dict[int, Child] = {}
+        self.own: set[int] = set()
+        self.selector = selectors.DefaultSelector()
+        self.buffer = b""
+        self.open = True
+
+    def answer(self, message: dict[str, Any]) -> None:
+        # A sweep that has gone without a word is noticed where its requests end; its exports are ended then.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.answers, json.dumps(message).encode() + b"\n")
+
+    def serve(self) -> None:
+        """Serve until the requests end and every child has been answered for."""
+        adopt_orphans()
+        self.own = children_of_this_process()
+        with self.selector:
+            self.selector.register(self.requests, selectors.EVENT_READ)
+            while self.open or self.children:
+                if any(key.fd == self.requests for key, _ in self.selector.select(self.patience())):
+                    self.receive()
+                self.enforce_limits()
+                self.reap()
+
+    def patience(self) -> float | None:
+        """Return the seconds after which there is something to do though nothing is heard; None if nothing will be."""
+        if any(child.ended is None for child in self.children.values()):
+            return POLL_SECONDS
+        due = min((child.due for child in self.children.values()), default=math.inf)
+        return max(0.0, due - time.monotonic()) if due < math.inf else None
+
+    def receive(self) -> None:
+        chunk = os.read(self.requests, 1 << 16)
+        if not chunk:
+            # The sweep has gone, in good order or not: nobody waits for the children any more.
+            self.open = False
+            self.selector.unregister(self.requests)
+            for child in self.children.values():
+                self.kill(child)
+            return
+        *lines, self.buffer = (self.buffer + chunk).split(b"\n")
+        for line in lines:
+            request = json.loads(line)
+            process = self.start(request)
+            ended = descriptor_of(process)
+            if ended is not None:
+                self.selector.register(ended, selectors.EVENT_READ)
+            self.children[process] = Child(request, process, time.monotonic(), ended)
+            self.answer({"id": request["id"], "process": process})
+
+    def enforce_limits(self) -> None:
+        """End exports that have taken more processor time than their limit, or `WALL` times as much wall time."""
+        for child in self.children.values():
+            now = time.monotonic()
+            if child.due > now:
+                continue
+            if child.timed_out:
+                child.due = math.inf
+                self.kill(child)
+                continue
+            limit = child.request["limit"]
+            child.used = processor_seconds(child.process)
+            left = WALL * limit - (now - child.started)
+            if child.used > limit or left < 0.0:
+                child.timed_out = True
+                child.due = now + LAST_WORDS
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child.process, WHERE)
+            else:
+                shortest, longest = LOOKS
+                child.due = now + min(max((limit - child.used) / CORES, shortest), left, longest)
+
+    def kill(self, child: Child) -> None:
+        try:
+            os.killpg(child.process, signal.SIGKILL)
+        except ProcessLookupError:
+            os.kill(child.process, signal.SIGKILL)
+
+    def reap(self) -> None:
+        for process in list(self.children):
+            done, status, usage = os.wait4(process, os.WNOHANG)
+            if not done:
+                continue
+            child = self.children.pop(process)
+            if child.ended is not None:
+                self.selector.unregister(child.ended)
+                os.close(child.ended)
+            self.kill_left_behind(process)
+            self.answer(
+                {
+                    "id": child.request["id"],
+                    "status": os.waitstatus_to_exitcode(status),
+                    "timed_out": child.timed_out,
+                    "seconds": time.monotonic() - child.started,
+                    # The system's figure lacks a process that was killed before its parent waited for it.
+                    "core_seconds": max(usage.ru_utime + usage.ru_stime, child.used),
+                    "peak_mb": usage.ru_maxrss * MAXRSS_BYTES / 2**20,
+                }
+            )
+
+    def kill_left_behind(self, group: int) -> None:
+        """Kill processes that a finished export started and left running, in its process group or out of it."""
+        # The number stays the group's while that has members, ended leader or not (Linux, kernel/pid.c).
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
+        while orphans := children_of_this_process() - self.children.keys() - self.own:
+            for process in orphans:
+                try:
+                    os.kill(process, signal.SIGKILL)
+                    os.waitpid(process, 0)
+                except PermissionError:
+                    # It runs as somebody else: it is theirs.
+                    self.own.add(process)
+
+
+def descriptor_of(process: int) -> int | None:
+    """Return a file descriptor that can be read once a child has ended; None where the system gives none."""
+    try:
+        return os.pidfd_open(process)
+    except (AttributeError, OSError):
+        return None
+
+
+def adopt_orphans() -> None:
+    """Make processes that exports leave running in their own sessions children of this process (Linux)."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+
+
+def children_of_this_process() -> set[int]:
+    """Return the processes whose parent this is (man 5 proc, children); none where the system does not list them."""
+    found: set[int] = set()
+    for listing in Path("/proc/self/task").glob("*/children"):
+        # A thread that has ended meanwhile.
+        with contextlib.suppress(OSError):
+            found.update(map(int, listing.read_text(encoding="ascii").split()))
+    return found
+
+
+class Groups:
+    """Templates that are forked from this process, one for each group of targets, and take its requests.
+
+    Modules that one group's exports import are invisible to other groups.
+
+    Parameters
+    ----------
+    requests, answers
+        As of `Template`: of this process, whose requests are passed on; the groups answer themselves.
+    group_of
+        The group of a request.
+    """
+
+    def __init__(self, requests: int, answers: int, group_of: Callable[[dict[str, Any]], str]) -> None:
+        self.requests = requests
+        self.answers = answers
+        self.group_of = group_of
+        self.pipes: dict[str, int] = {}
+        self.processes: dict[int, int | None] = {}
+
+    def start(self, group: str, serve: Callable[[int, Callable[[], None]], NoReturn]) -> None:
+        """Fork the template of a group and wait until it is ready; ends this process where it ends.
+
+        Parameters
+        ----------
+        serve
+            Takes where its requests arrive, and what it calls when it is ready.
+        """
+        receiving, sending = os.pipe()
+        waiting, telling = os.pipe()
+        parent = os.getpid()
+        process = os.fork()
+        if process == 0:
+            for descriptor in (self.requests, sending, waiting, *self.pipes.values()):
+                os.close(descriptor)
+            die_with(parent)
+            serve(receiving, lambda: os.close(telling) if os.write(telling, b"1") else None)
+        os.close(receiving)
+        os.close(telling)
+        ready = os.read(waiting, 1)
+        os.close(waiting)
+        self.pipes[group] = sending
+        self.processes[process] = descriptor_of(process)
+        if not ready:
+            self.end_as(process)
+
+    def serve(self) -> None:
+        """Pass requests on until they end, then wait for the groups; a group that ends before ends all of them."""
+        with selectors.DefaultSelector() as selector:
+            for descriptor in (self.requests, *filter(None, self.processes.values())):
+                selector.register(descriptor, selectors.EVENT_READ)
+            watched = all(descriptor is not None for descriptor in self.processes.values())
+            buffer = b""
+            while True:
+                found = selector.select(None if watched else POLL_SECONDS)
+                for process in self.processes:
+                    if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                        self.end_as(process)
+                if not any(key.fd == self.requests for key, _ in found):
+                    continue
+                chunk = os.read(self.requests, 1 << 16)
+                if not chunk:
+                    break
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for line in lines:
+                    pipe = self.pipes.get(self.group_of(json.loads(line)), next(iter(self.pipes.values())))
+                    # That its reader has ended is noticed above.
+                    with contextlib.suppress(BrokenPipeError):
+                        os.write(pipe, line + b"\n")
+        for pipe in self.pipes.values():
+            os.close(pipe)
+        for process in self.processes:
+            os.waitpid(process, 0)
+
+    def end_as(self, ended: int) -> NoReturn:
+        """End every group, and this process as `ended` has."""
+        code = os.waitstatus_to_exitcode(os.waitpid(ended, 0)[1])
+        for process in self.processes.keys() - {ended}:
+            os.kill(process, signal.SIGKILL)
+        if code < 0:
+            os.kill(os.getpid(), -code)
+        os._exit(code or 1)
+
+
+def die_with(parent: int) -> None:
+    """Let this process be killed when its parent ends (Linux, man 2 prctl, PR_SET_PDEATHSIG)."""
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(DEATH, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)

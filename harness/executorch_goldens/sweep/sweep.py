@@ -1,0 +1,781 @@
+"""Schedules templates and exports over the cores, enforces limits, streams outcomes.
+
+A sweep runs beside the tests that consume it: it owns one thread, and `Sweep.outcomes` blocks until a cell's
+exports have come to an end. It imports neither torch nor executorch; the interpreter that exports may be another
+environment's.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import json
+import os
+import pickle
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import types
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Outcome
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.exporting.limits import WALL, processor_seconds
+from executorch_goldens.files import shortage
+from executorch_goldens.files.os_errors import explain
+from executorch_goldens.files.wording import in_seconds
+from executorch_goldens.settings import config
+from executorch_goldens.settings.exports import Settings, absolute, worker_environment
+from executorch_goldens.sweep.folder import Folder
+from executorch_goldens.sweep.keys import Wanted
+from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.schedule import Job, Schedule
+from executorch_goldens.sweep.template import Standby, TemplateProcess
+from executorch_goldens.sweep.worker import (
+    HARNESS_ERROR,
+    MAIN,
+    OUT_OF_MEMORY,
+    OWN_ERROR,
+    group_of,
+    with_harness,
+)
+from executorch_goldens.zoo.registry import CASES
+from executorch_goldens.zoo.variations import Variation, surrounding_variables
+
+#: Seconds of processor time that a template may take to import torch and ExecuTorch and to warm up, and `WALL` times as
+#: many of wall time. Measured 8 to 25 s on two cores with byte-code in place; without it several times that.
+TEMPLATE_LIMIT = 300.0
+
+#: Seconds that a template may take to say what it does at once: that an export has started, or that it has ended or
+#: been ended at its limit. One that the machine does not let run has as many again, as often as it takes.
+ANSWER_LIMIT = 60.0
+
+#: Seconds that a template may take to end when its requests have.
+PATIENCE = 10.0
+
+#: Seconds between two looks at how far exports are.
+TICK = 0.5
+
+#: Cells of a target for which a template exports its small model before it serves; see `worth_warming`.
+WORTH_WARMING = 3
+
+#: Fields of the answer that says how an export ended.
+ENDED = frozenset(("id", "status", "timed_out", "seconds", "peak_mb"))
+
+#: Characters of a template's answer that an error shows.
+SHOWN_ANSWER = 200
+
+#: Errors of an incomplete environment.
+LACKING = ("ModuleNotFoundError", "ImportError", "PackageNotFoundError")
+
+#: Bytes that there must be room for where a child's log is empty: a full disk is why it says nothing.
+LOG_BYTES = 1 << 16
+
+#: Lines of a dead child's output that are shown.
+LOG_LINES = 15
+#: Line of a traceback with a file and a line of it.
+RAISED_IN = re.compile(r'  File "(.*)", line (\d+)')
+#: Heading of an export's current calls (`faulthandler.register`).
+PLACE = "Stack (most recent call first):"
+
+
+class SweepError(HarnessError, RuntimeError):
+    """The harness itself could not export; never a verdict of a cell. The message names the way out."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An export that has ended, with its artifact still on disk.
+
+    Attributes
+    ----------
+    outcome
+        Reads what became of it, once.
+    """
+
+    variation: Variation
+    outcome: Callable[[], Outcome]
+
+
+class Sweep:
+    """All exports of some cells under some variations.
+
+    Parameters
+    ----------
+    cells
+        In the order in which they are exported, best the longest first: no core is idle at the end.
+    variations
+        Each cell is exported once under each.
+    beside
+        Cells that are exported under the last of the variations alone, until `widen` or `again` asks for the others.
+    settings
+        Settings of exports.
+    lasting
+        Whether its templates wait for further exports (`again`) until the sweep is stopped.
+    further_patches
+        Names of patches that exports of a cell get after those of `settings`.
+    targets
+        Exports of templates before they serve; by default the targets of `cells`, those of few exports left out where
+        the sweep does not last (`worth_warming`).
+    standby
+        Templates of earlier sweeps, which this one exports in and leaves to the next.
+    reuse
+        The store that exports are taken from and put into; None for none.
+    """
+
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        variations: Sequence[Variation],
+        settings: Settings,
+        lasting: bool = False,
+        further_patches: Mapping[Cell, Sequence[str]] = types.MappingProxyType({}),
+        targets: Sequence[str] | None = None,
+        standby: Standby | None = None,
+        beside: Collection[Cell] = (),
+        reuse: Reuse | None = None,
+    ) -> None:
+        if settings.isolation == "fork" and not hasattr(os, "fork"):
+            raise SweepError("this system cannot fork a process, which exports need")
+        self.settings = settings
+        self.lasting = lasting
+        self.further_patches = further_patches
+        self.variations = tuple(variations)
+        self.wanted = {cell: self.variations[-1:] if cell in beside else self.variations for cell in cells}
+        #: Whether further exports of these cells may be asked for.
+        self.growing = bool(beside)
+        self.targets = sorted(self._warmed(cells) if targets is None else targets)
+        self.standby = standby
+        self.reuse = reuse
+        self.numbers = standby.numbers if standby is not None else itertools.count()
+        self.schedule = Schedule()
+        self.schedule.add(
+            Job(next(self.numbers), cell, variation) for cell in cells for variation in self.wanted[cell]
+        )
+        self.templates: dict[Variation, TemplateProcess] = standby.templates if standby is not None else {}
+        #: Those whose template was killed before it was ready.
+        self.killed: set[Variation] = set()
+        self.results: dict[Cell, list[Ended]] = {cell: [] for cell in cells}
+        self.error: BaseException | None = None
+        self.stopping = False
+        self.changed = threading.Condition()
+        self.folder = standby.folder if standby is not None else Folder.make()
+        self.directory = self.folder.path
+        self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+
+    @functools.cached_property
+    def modules(self) -> Mapping[str, str]:
+        """The module of each case: an export imports no other."""
+        if self.settings.modules is not None:
+            return self.settings.modules
+        return {name: case.module for name, case in CASES.within(self.settings.models).items()}
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        """End the sweep, finished or not; no child survives it."""
+        with self.changed:
+            self.stopping = True
+        if self.thread.ident is not None:
+            self.thread.join()
+        if self.standby is None:
+            self.folder.delete()
+
+    def abort(self, why: str) -> None:
+        """Let what waits for outcomes get a `SweepError`, from any thread; templates stay."""
+        with self.changed:
+            self.error = self.error or SweepError(why)
+            self.changed.notify_all()
+
+    def again(
+        self,
+        cell: Cell,
+        variations: Sequence[Variation],
+        settings: Settings | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> tuple[Outcome, ...]:
+        """Export `cell` once more, in templates that are warm already, and wait; raises as `outcomes` does.
+
+        Parameters
+        ----------
+        settings
+            From now on; they may differ in what a request to a template names.
+        """
+        self.settings = settings or self.settings
+        self.add(cell, variations, awaited=True)
+        return self.outcomes(cell, variations, tick)
+
+    def add(self, cell: Cell, variations: Sequence[Variation], awaited: bool = False) -> None:
+        """Let exports of `cell` wait, before those that nobody waits for if `awaited`; `outcomes` has their results."""
+        with self.changed:
+            self.results[cell] = []
+            self.schedule.add(
+                Job(next(self.numbers), cell, variation, awaited=awaited) for variation in variations
+            )
+
+    def widen(self, cells: Iterable[Cell]) -> None:
+        """Export `cells`, whose outcomes nobody has asked for yet, under every variation."""
+        with self.changed:
+            for cell in cells:
+                had, self.wanted[cell] = self.wanted[cell], self.variations
+                further = [each for each in self.variations if each not in had]
+                self.schedule.add(Job(next(self.numbers), cell, variation) for variation in further)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.stop()
+
+    def outcomes(
+        self,
+        cell: Cell,
+        variations: Sequence[Variation] | None = None,
+        tick: Callable[[], None] | None = None,
+    ) -> tuple[Outcome, ...]:
+        """Wait for every export of `cell` and return them in the order of the variations, the sweep's by default.
+
+        Artifacts stay on disk until then, and are handed out once: a sweep that is ahead of what judges its exports
+        takes no memory for it.
+
+        Parameters
+        ----------
+        tick
+            Called every half second meanwhile.
+
+        Raises
+        ------
+        SweepError
+            When the harness itself failed: a template did not start, a request could not be carried out.
+        """
+        wanted = self.wanted[cell] if variations is None else variations
+        while not self._wait(cell, len(wanted), TICK if tick is not None else None):
+            if tick is not None:
+                tick()
+        with self.changed:
+            if self.error is not None:
+                raise self.error
+            ended, self.results[cell] = self.results[cell], []
+        by_variation = {each.variation: each for each in ended}
+        return tuple(by_variation[variation].outcome() for variation in wanted)
+
+    def ready(self, cell: Cell, seconds: float) -> bool:
+        """Wait at most `seconds` for the exports of `cell`; return whether `outcomes` has an answer at once."""
+        return self._wait(cell, len(self.wanted[cell]), seconds)
+
+    def _wait(self, cell: Cell, count: int, seconds: float | None) -> bool:
+        with self.changed:
+            return self.changed.wait_for(
+                lambda: self.error is not None or len(self.results[cell]) == count, seconds
+            )
+
+    def running(self) -> list[Job]:
+        """Return the exports that are being made."""
+        return [job for template in list(self.templates.values()) for job in list(template.running.values())]
+
+    def doing(self) -> str:
+        """Return the current exports, and the interpreters that still import torch and ExecuTorch."""
+        running = ", ".join(map(str, self.running()))
+        starting = ", ".join(
+            variation.name for variation, template in list(self.templates.items()) if not template.ready
+        )
+        states = [f"running: {running}" if running else "", f"starting: {starting}" if starting else ""]
+        return "; ".join(filter(None, states)) or "waiting"
+
+    # The methods below run in the sweep's thread.
+
+    def _run(self) -> None:
+        try:
+            self._take_stored()
+            with selectors.DefaultSelector() as selector:
+                for template in self.templates.values():
+                    selector.register(template.answers, selectors.EVENT_READ, template)
+                while not self.stopping and (self.lasting or self.growing or self.schedule or self._taken()):
+                    self._dispatch(selector)
+                    self._end_idle()
+                    for key, _ in selector.select(0.1):
+                        self._receive(selector, key.data)
+                    self._check_answering(selector)
+                if self.standby is not None:
+                    self._leave(selector)
+        except BaseException as error:
+            self._fail(error)
+            if self.standby is not None:
+                self.standby.end()
+        finally:
+            for template in self.templates.values() if self.standby is None else ():
+                template.end(PATIENCE)
+
+    def _leave(self, selector: selectors.BaseSelector) -> None:
+        """Leave templates to the next sweep, without exports and one for each variation."""
+        self.schedule.empty()
+        for template in self.templates.values():
+            template.kill_children()
+        while any(template.running for template in self.templates.values()):
+            for key, _ in selector.select(0.1):
+                self._receive(selector, key.data)
+        for variation in self.variations:
+            if variation not in self.templates and not self.stopping:
+                self._start_template(variation)
+
+    def _take_stored(self) -> None:
+        """Deliver stored exports; the rest is exported, and templates are started only for those."""
+        jobs = self.schedule.empty() if self.reuse is not None else []
+        if self.reuse is None or not jobs:
+            return
+        left = []
+        for job, stored in zip(jobs, self.reuse.take(self.settings, map(self._wanted, jobs)), strict=True):
+            if self.stopping:
+                return
+            if stored is None:
+                left.append(job)
+                continue
+            with self.changed:
+                self.results[job.cell].append(Ended(job.variation, stored))
+                self.changed.notify_all()
+        if self.standby is None:
+            self.targets = sorted(self._warmed({job.cell for job in left}))
+        self.schedule.add(left)
+
+    def _warmed(self, cells: Collection[Cell]) -> set[str]:
+        """Return the targets that templates export before they serve `cells`."""
+        # The future of a sweep that lasts is unknown.
+        return {cell.target for cell in cells} if self.lasting else worth_warming(cells)
+
+    def _wanted(self, job: Job) -> Wanted:
+        return (job.cell, job.variation, tuple(self.further_patches.get(job.cell, ())))
+
+    def _taken(self) -> int:
+        """Return how many slots are taken; a template that starts takes one, too."""
+        return sum(len(template.running) + (not template.ready) for template in self.templates.values())
+
+    def _fail(self, error: BaseException) -> None:
+        with self.changed:
+            message = str(error) if isinstance(error, HarnessError) else f"sweep: {error!r}"
+            if isinstance(error, OSError):
+                message = explain(error) or message
+            self.error = error if isinstance(error, SweepError) else SweepError(message)
+            self.changed.notify_all()
+
+    def _dispatch(self, selector: selectors.BaseSelector) -> None:
+        """Hand out jobs and start templates until every slot is taken.
+
+        Once a template is ready, others start one at a time: what is ready exports meanwhile.
+        """
+        while self._taken() < self.settings.jobs:
+            # One export at a time in a directory that variations share.
+            taken = {job.variation.directory for job in self.running()} - {None}
+            ready = [
+                variation
+                for variation, template in self.templates.items()
+                if template.ready and variation.directory not in taken and self._may_take(template)
+            ]
+            lacking = self.schedule.lacking(self.templates)
+            starts_beside = bool(ready) and len(ready) < len(self.templates)
+            job = self.schedule.take(ready) if lacking is None or starts_beside else None
+            if job is not None:
+                self._request(self.templates[job.variation], job)
+            elif lacking is not None:
+                template = self._start_template(lacking)
+                selector.register(template.answers, selectors.EVENT_READ, template)
+            else:
+                break
+
+    def _may_take(self, template: TemplateProcess) -> bool:
+        """Return whether a template may start its next export now; a job that killed a template runs alone."""
+        following = self.schedule.first(template.variation)
+        again = following is not None and following.again
+        return not template.running or not (again or any(job.again for job in template.running.values()))
+
+    def _end_idle(self) -> None:
+        """Let templates end that no export is wanted of any more: each keeps a gigabyte."""
+        for variation, template in self.templates.items():
+            idle = template.ready and not template.running and not self.schedule.needs(variation)
+            if idle and not self.lasting and self.standby is None:
+                template.finish()
+
+    def _start_template(self, variation: Variation) -> TemplateProcess:
+        interpreter = absolute(self.settings.interpreter)
+        log = self.directory / f"template-{variation.name}.log"
+        machine = self.settings.machine
+        paths = [path.absolute() for path in machine.paths or config.load().import_paths()]
+        reader, writer = os.pipe()
+        answers = io.FileIO(reader)
+        command = [
+            *with_harness(interpreter, MAIN, machine.root),
+            *("--answers", str(writer)),
+            *("--isolation", self.settings.isolation),
+            *(["--records", str(self.directory)] if self.reuse is not None else []),
+            *("--paths", *map(str, paths)),
+            *("--targets", *self.targets),
+            *("--heap-seed", str(variation.heap_seed)),
+            *("--listings-seed", str(variation.listings)),
+            *("--history-seed", str(variation.history)),
+            *("--surroundings", *variation.changed_surroundings),
+            *("--threads", str(machine.threads)),
+            *("--shortcuts", *self.settings.shortcuts),
+            *(["--onednn"] if machine.onednn else []),
+        ]
+        try:
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(writer,),
+                    env=worker_environment(
+                        interpreter,
+                        variation.hash_seed,
+                        machine,
+                        surrounding_variables(variation.changed_surroundings, self._other_home()),
+                    ),
+                    start_new_session=True,
+                )
+        except OSError as error:
+            answers.close()
+            raise SweepError(f"{interpreter} cannot be run: {error.strerror}") from error
+        finally:
+            os.close(writer)
+        template = TemplateProcess(variation, process, answers, log)
+        self.templates[variation] = template
+        return template
+
+    def _other_home(self) -> Path:
+        """Return another path to the person's home."""
+        link = self.directory / "home"
+        if not link.is_symlink():
+            link.symlink_to(Path("~").expanduser().absolute(), target_is_directory=True)
+        return link
+
+    def _request(self, template: TemplateProcess, job: Job) -> None:
+        scratch = self._scratch(job)
+        # Never their parents: what is made again where somebody deleted it is open to everybody.
+        for folder in (scratch, self._working_directory(job)):
+            try:
+                folder.mkdir()
+            except FileNotFoundError as error:
+                raise SweepError(
+                    f"{folder.parent} was deleted while exports ran: run again; TMPDIR names another place"
+                ) from error
+        template.running[job.number] = job
+        template.expected[job.number] = time.monotonic() + ANSWER_LIMIT
+        template.send(
+            {
+                "id": job.number,
+                "models": self.settings.models,
+                "pickled": str(self.settings.pickled / job.cell.case) if self.settings.pickled else None,
+                "tolerance": self.settings.tolerances.get(job.cell.target),
+                "target": job.cell.target,
+                "case": job.cell.case,
+                "patches": [*self.settings.patches, *self.further_patches.get(job.cell, ())],
+                "capture": self.settings.capture,
+                "execute": self.settings.execute,
+                "omission": asdict(self.settings.omission) if self.settings.omission else None,
+                "observer": self.settings.observer,
+                "twins": self.settings.twins,
+                "result": str(scratch / "artifact"),
+                "log": str(scratch / "log"),
+                "cwd": str(self._working_directory(job)),
+                "limit": self.settings.limit,
+                "memory": self.settings.memory,
+                "module": self.modules.get(job.cell.case),
+                "others": sorted(set(self.modules.values())),
+                "record": str(scratch / "record") if self.reuse is not None else None,
+            }
+        )
+
+    def _receive(self, selector: selectors.BaseSelector, template: TemplateProcess) -> None:
+        chunk = template.read()
+        if not chunk:
+            selector.unregister(template.answers)
+            self._template_died(template)
+            return
+        *lines, template.buffer = (template.buffer + chunk).split(b"\n")
+        for line in lines:
+            answer = self._parse(template, line)
+            if answer.get("ready"):
+                template.ready = True
+            elif "process" in answer:
+                template.children[answer["id"]] = answer["process"]
+                template.ends[answer["id"]] = time.monotonic() + WALL * self.settings.limit
+                template.expected[answer["id"]] = time.monotonic() + ANSWER_LIMIT
+            else:
+                template.children.pop(answer["id"], None)
+                template.ends.pop(answer["id"], None)
+                del template.expected[answer["id"]]
+                self._deliver(template.running.pop(answer["id"]), answer)
+
+    def _parse(self, template: TemplateProcess, line: bytes) -> dict[str, Any]:
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if isinstance(answer, dict):
+            whole = "process" in answer or answer.keys() >= ENDED
+            if answer.get("ready") or (whole and answer.get("id") in list(template.running)):
+                return answer
+        shown = line.decode(errors="backslashreplace")[:SHOWN_ANSWER]
+        raise SweepError(
+            f"the template of {template.variation.name} answered {shown!r}, which is no answer; does a module of "
+            f"--models {' '.join(self.settings.models)} write to files that it did not open?"
+        )
+
+    def _deliver(self, job: Job, answer: dict[str, Any]) -> None:
+        casualty = self._casualty(job, answer, self._scratch(job))
+        if job.variation.directory is not None:
+            # The next export there must find it as this one did.
+            shutil.rmtree(job.variation.directory, ignore_errors=True)
+        ended = Ended(job.variation, functools.partial(self._outcome, job, answer, casualty))
+        with self.changed:
+            self.results[job.cell].append(ended)
+            self.changed.notify_all()
+
+    def _outcome(self, job: Job, answer: Mapping[str, Any], casualty: Casualty | None) -> Outcome:
+        """Return the outcome of an export, and delete its file."""
+        result: Artifact | Casualty | None = casualty
+        if result is None:
+            result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
+            assert isinstance(result, Artifact)
+        if isinstance(result, Casualty) or isinstance(result.result, Failure):
+            self._require_environment()
+        outcome = Outcome(
+            cell=job.cell,
+            variation=job.variation.name,
+            result=result,
+            seconds=answer["seconds"],
+            peak_mb=answer["peak_mb"],
+            core_seconds=answer.get("core_seconds", 0.0),
+        )
+        if self.reuse is not None:
+            self.reuse.put(self.settings, self._wanted(job), outcome, self._scratch(job) / "record")
+        shutil.rmtree(self._scratch(job), ignore_errors=True)
+        return outcome
+
+    def _require_environment(self) -> None:
+        """Raise SweepError where the environment is gone: a failing export then says nothing about its cell."""
+        if not absolute(self.settings.interpreter).exists():
+            raise SweepError(
+                f"{self.settings.interpreter} was deleted while its exports were made: make its environment again, "
+                "and run again"
+            )
+
+    def _scratch(self, job: Job) -> Path:
+        """Return the folder of an export: its log, its artifact, its working directory where it has its own."""
+        return self.directory / f"export-{job.number}"
+
+    def _working_directory(self, job: Job) -> Path:
+        return job.variation.directory or self._scratch(job) / "cwd"
+
+    def _casualty(self, job: Job, answer: dict[str, Any], scratch: Path) -> Casualty | None:
+        """Return how an export came to no end; None where it left an artifact."""
+        if answer["status"] == 0 and not answer["timed_out"] and (scratch / "artifact").exists():
+            return None
+        if answer["timed_out"]:
+            return Casualty(
+                "timed-out", f"{self._no_end(answer)}\n{words_and_place(scratch / 'log')}".rstrip()
+            )
+        tail = last_lines(scratch / "log")
+        # C++ that is given no memory and does not catch it ends its process; any program may say so in another's name.
+        died_of_it = (
+            self.settings.memory is not None and answer["status"] < 0 and shortage.MEMORY.search(tail)
+        )
+        if answer["status"] == OUT_OF_MEMORY or died_of_it:
+            return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
+        if answer["status"] in (HARNESS_ERROR, OWN_ERROR):
+            return self._harness_failed(job, answer["status"], scratch / "log")
+        how = exit_reason(answer["status"])
+        if answer.get("with_template"):
+            # Alone in it the second time: it may be what ends them.
+            how = f"the process that starts its exports (the template) ended, and a second one as well: {how}"
+        return Casualty("crashed", f"{how}\n{tail}".rstrip())
+
+    def _harness_failed(self, job: Job, status: int, log: Path) -> Casualty:
+        """Return the verdict for an error of the harness's own; raise SweepError for one that concerns the run."""
+        self._require_environment()
+        lines = _lines(log)
+        if not lines:
+            _require_room(log)
+        last = lines[-1] if lines else "it ended before it could say why"
+        if status == HARNESS_ERROR and self.standby is not None:
+            raise SweepError(f"{job}: {raised(log) or last}")
+        if status == HARNESS_ERROR:
+            raise SweepError(f"{job}: {last}")
+        _, by_name, rest = last.partition(OF_HARNESS)
+        # The last line is the first one shown, without the class.
+        first = OF_HARNESS + (rest if by_name else f": {last}")
+        return Casualty("crashed", "\n".join((first, *lines[:-1][-LOG_LINES:])), "\n".join((*lines, "")))
+
+    def _no_end(self, answer: Mapping[str, Any]) -> str:
+        limit = self.settings.limit
+        processor, wall = in_seconds(answer["core_seconds"]), in_seconds(answer["seconds"])
+        taken = f"{processor} of processor time and {wall} of wall time"
+        return f"no end after {taken}; the limits are {limit:g} s (export-timeout) and {WALL * limit:g} s"
+
+    def _memory_limit(self) -> str:
+        most = self.settings.memory
+        if most is None:
+            return "the machine has no more memory for it"
+        shown = f"{most / 2**20:,.0f} MiB" if most >= 2**20 else f"{most} bytes"
+        return f"it needs more than {shown} of data (export-memory)"
+
+    def _template_died(self, template: TemplateProcess) -> None:
+        """Export again, once, the jobs of a template that died: somebody else may have killed it."""
+        status = template.end(PATIENCE)
+        del self.templates[template.variation]
+        if template.finished:
+            return
+        if not template.ready:
+            # Who kills it before it is ready did not mean what it exports. What it raises, another raises as well.
+            if status >= 0 or template.variation in self.killed:
+                words = last_lines(template.log) if self.standby is None else raised(template.log)
+                raise SweepError(not_started(self.settings.interpreter, status, words))
+            self.killed.add(template.variation)
+        for job in template.running.values():
+            if job.again:
+                answer = {
+                    "id": job.number,
+                    "status": status,
+                    "timed_out": False,
+                    "seconds": 0.0,
+                    "peak_mb": 0.0,
+                }
+                self._deliver(job, {**answer, "with_template": True})
+        self._export_again([job for job in template.running.values() if not job.again])
+
+    def _check_answering(self, selector: selectors.BaseSelector) -> None:
+        now = time.monotonic()
+        for template in list(self.templates.values()):
+            if template.ready and any(self._is_overdue(template, number, now) for number in template.running):
+                selector.unregister(template.answers)
+                self._replace(template)
+            elif not template.ready and _too_long(template, now - template.started):
+                raise SweepError(
+                    f"{self.settings.interpreter} did not get ready within {TEMPLATE_LIMIT:g} s of processor time, "
+                    f"and {WALL * TEMPLATE_LIMIT:g} s of wall time:\n{last_lines(template.log)}"
+                )
+
+    def _is_overdue(self, template: TemplateProcess, number: int, now: float) -> bool:
+        """Return whether a template should have answered for a job, and could have."""
+        if template.expected[number] > now:
+            return False
+        overdue = template.owes(number, now) and not template.is_starved()
+        template.expected[number] = now + ANSWER_LIMIT
+        return overdue
+
+    def _replace(self, template: TemplateProcess) -> None:
+        """End a template that hangs; a fresh one makes its exports, once."""
+        template.end(0)
+        del self.templates[template.variation]
+        for job in template.running.values():
+            if job.again:
+                raise SweepError(
+                    f"{job}: two templates of {self.settings.interpreter} hung: no output for "
+                    f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1"
+                )
+        self._export_again(list(template.running.values()))
+
+    def _export_again(self, jobs: Sequence[Job]) -> None:
+        """Let `jobs`, whose template is gone, come next; their files are deleted."""
+        for job in jobs:
+            for folder in (self._working_directory(job), self._scratch(job)):
+                shutil.rmtree(folder, ignore_errors=True)
+        self.schedule.add(
+            Job(next(self.numbers), job.cell, job.variation, again=True) for job in reversed(jobs)
+        )
+
+
+def worth_warming(cells: Collection[Cell]) -> set[str]:
+    """Return the targets of `cells` that a template exports its small model for before it serves.
+
+    That of a target takes as long as the export of a small cell. What it spares the target's own exports is little once
+    a target of the same group was exported: of few cells it is not worth it. One target of each group always is.
+    """
+    counts = Counter(cell.target for cell in cells)
+    found = {target for target, count in counts.items() if count >= WORTH_WARMING}
+    groups: dict[str, list[str]] = {}
+    for target in sorted(counts):
+        groups.setdefault(group_of(target), []).append(target)
+    return found.union(
+        max(targets, key=counts.__getitem__) for targets in groups.values() if found.isdisjoint(targets)
+    )
+
+
+def _too_long(template: TemplateProcess, seconds: float) -> bool:
+    """Return whether a template has used more wall time than `TEMPLATE_LIMIT` allows."""
+    if seconds <= TEMPLATE_LIMIT:
+        return False
+    return seconds > WALL * TEMPLATE_LIMIT or processor_seconds(template.process.pid) > TEMPLATE_LIMIT
+
+
+def exit_reason(status: int) -> str:
+    """Say how a process ended.
+
+    >>> exit_reason(-11)
+    'killed by SIGSEGV'
+    >>> exit_reason(3), exit_reason(-40)
+    ('exit status 3', 'killed by signal 40')
+    """
+    if status >= 0:
+        return f"exit status {status}"
+    named = {each.value: each.name for each in signal.Signals}
+    return f"killed by {named.get(-status, f'signal {-status}')}"
+
+
+def not_started(interpreter: Path, status: int, lines: str) -> str:
+    r"""Return the message for a template that died before it was ready; `lines` are the last of its log.
+
+    >>> print(not_started(Path("python"), 1, "Traceback:\nModuleNotFoundError: No module named 'torch'"))
+    python lacks something (ModuleNotFoundError: No module named 'torch'): make its environment again, and run again
+    """
+    last = lines.rpartition("\n")[2]
+    if any(name in last.partition(": ")[0] for name in LACKING):
+        return f"{interpreter} lacks something ({last}): make its environment again, and run again"
+    return f"{interpreter} could not start exporting ({exit_reason(status)}):\n{lines}"
+
+
+def last_lines(log: Path) -> str:
+    """Return the end of a log, empty if there is none."""
+    return "\n".join(_lines(log)[-LOG_LINES:])
+
+
+def raised(log: Path) -> str:
+    """Return the exception that a log ends with in one line, with the place that raised it."""
+    lines = _lines(log)
+    places = [found for line in lines if (found := RAISED_IN.match(line))]
+    return f"{places[-1][1]}, line {places[-1][2]}: {lines[-1]}" if places else "".join(lines[-1:])
+
+
+def words_and_place(log: Path) -> str:
+    """Return the last words of an export that was ended at its limit, and the innermost calls that it was in."""
+    lines = _lines(log)
+    place = next((number for number, line in enumerate(lines) if line == PLACE), len(lines))
+    # A call a line follows.
+    return "\n".join([*lines[:place][-LOG_LINES:], *lines[place + 1 :][:LOG_LINES]])
+
+
+def _lines(log: Path) -> list[str]:
+    try:
+        return log.read_text(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _require_room(log: Path) -> None:
+    """Raise OSError where nothing can be written to a log: its child could not say so."""
+    try:
+        with log.open("ab") as file:
+            file.write(bytes(LOG_BYTES))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(log)) from error

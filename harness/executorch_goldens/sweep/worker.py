@@ -1,0 +1,486 @@
+"""The template interpreter: imports once, warms up, forks a child per export.
+
+Run as ``python -m executorch_goldens.sweep.worker`` by `sweep.sweep`, never by hand. Requests arrive on standard
+input, one JSON object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release
+prints cannot disturb them. A request::
+
+    {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
+     "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null, "observer": null, "twins": 0,
+     "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0,
+     "memory": null, "module": "models.cat", "others": ["models.attention"], "record": "<file for the record>"}
+
+An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
+started, and when it has ended::
+
+    {"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "core_seconds": 0.7, "peak_mb": 700.0}
+
+The artifact itself goes through the file, written aside and renamed, so that there is a whole one or none.
+
+The template imports what every export needs. For each group of targets that it serves it forks a template of the
+group's own, which imports and warms up what these need: see `executorch_goldens.exporting.recording`.
+
+With ``--isolation fresh``, by which the lab and tests prove the forks, each request runs in a fresh interpreter
+instead: the same `run_request`, slower, same results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import functools
+import json
+import os
+import pickle
+import resource
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from executorch_goldens import extensions
+from executorch_goldens.artifact import Artifact, Omission
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.exporting.alone import load_all, load_alone
+from executorch_goldens.exporting.blame import OwnError
+from executorch_goldens.exporting.observing import NOBODY
+from executorch_goldens.exporting.recording import Recorder
+from executorch_goldens.files import durable, shortage
+from executorch_goldens.patches.guard import GuardError, resolve
+from executorch_goldens.settings.exports import ROOT
+from executorch_goldens.sweep.serving import WHERE, Groups, Template
+from executorch_goldens.zoo.registry import Case
+from executorch_goldens.zoo.targets import Target, find
+from executorch_goldens.zoo.variations import (
+    Variation,
+    exported_before,
+    perturb_heap,
+    shuffle_listings,
+    take_on,
+)
+
+#: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
+#: its log says which.
+HARNESS_ERROR = 70
+
+#: Exit status of a child in which the harness itself failed: the cell is lost and not the run.
+OWN_ERROR = 72
+
+#: Exit status of a child that memory was not given to: at its limit, or because the machine had no more.
+OUT_OF_MEMORY = 71
+
+
+def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
+    """Return the command that runs `code` in `interpreter` with the harness of `root`; arguments may follow.
+
+    Nothing else of `root` can be imported there: it may be the packages of an environment other than the interpreter's,
+    or a checkout whose ``models`` would be found in the place of the user's own. Plugins that the environment of the
+    process names (`extensions.handed_on`) can.
+    """
+    alone = "import sys; sys.path.insert(0, sys.argv.pop(1)); import executorch_goldens; del sys.path[0]; "
+    alone += "from executorch_goldens import extensions; extensions.receive(); "
+    return [str(interpreter), "-P", "-c", alone + code, str(root)]
+
+
+#: What this process records of what its exports depend on, and where the template of this process has left it; None
+#: where nothing is recorded.
+RECORDER: Recorder | None = None
+BEFORE: str | None = None
+
+#: Objects between the holes that `perturb` left.
+HELD: list[object] = []
+
+#: Code that a template or a fresh child runs.
+MAIN = "from executorch_goldens.sweep.worker import main; main()"
+
+
+def set_kernels(threads: int, onednn: bool) -> None:
+    """Say how many threads torch computes with, and whether oneDNN's kernels may: neither may follow the machine.
+
+    The CPU capability and OpenMP's threads are fixed by the environment that `sweep.sweep` starts templates
+    with.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
+
+
+def load_kernels() -> None:
+    """Load the runtime's kernels once for all exports."""
+    from executorch_goldens.exporting import kernels
+
+    kernels.load()
+
+
+def install_shortcuts(names: Sequence[str], target: Target | None = None) -> None:
+    """Install shortcuts in this process; raises as `executorch_goldens.patches.shortcuts.install`."""
+    from executorch_goldens.exporting import compat
+    from executorch_goldens.patches import shortcuts
+
+    shortcuts.install(names, compat.installed_release(), target)
+
+
+def group_of(target: str) -> str:
+    """Return which targets share a template with this one: those whose exports load the same backend."""
+    try:
+        found = find(target)
+    except HarnessError:
+        # Its exports say what is wrong with it.
+        return target
+    return found.backend if found.is_data else found.name
+
+
+def target_or_none(name: str) -> Target | None:
+    with contextlib.suppress(HarnessError):
+        return find(name)
+    return None
+
+
+def warm_up(targets: Sequence[str]) -> None:
+    """Export one small model for each of `targets`: children find every lazy import done and every cache filled.
+
+    The runtime is not run: it would start threads, and threads do not survive a fork.
+    """
+    import gc
+
+    import torch
+
+    from executorch_goldens.exporting.data import Data, Example, example_of
+    from executorch_goldens.exporting.export import Export
+    from executorch_goldens.exporting.targets import Lowering
+
+    def build(data: Data) -> Example:
+        model = torch.nn.Sequential(torch.nn.Conv2d(2, 2, 3), torch.nn.ReLU())
+        return Example(model, (data.tensor("x", 1, 2, 6, 6),))
+
+    case = Case(name="warm-up", family="worker", guards="warms the template", build=build)
+    # Existing objects stay: with them out of the way, collecting after an export costs little.
+    gc.freeze()
+    for target in targets:
+        # Where the release cannot lower even this, the cells say so.
+        with contextlib.suppress(Exception):
+            lowering = Lowering.named(target)
+            Export(case, lowering).lower(lowering.cast(example_of(case))).to_executorch()
+        gc.collect()
+    # Children share these pages with the template as long as the collector does not touch them.
+    gc.freeze()
+
+
+def run_twins(request: dict[str, Any]) -> None:
+    """Carry out a request in some processes, one after the other, whose memory is the same when they begin.
+
+    What one of them does and another does not follows neither an order by address nor anything else in memory.
+    """
+    results = [f"{request['result']}.{number}" for number in range(request["twins"])]
+    # `os.fork` runs hooks that leave objects in the parent. The C library's does not: each copy is like the one before.
+    fork = ctypes.PyDLL(None).fork
+    for result in results:
+        copy = fork()
+        if copy == 0:
+            process = os.fork()
+            if process == 0:
+                run_request({**request, "result": result, "twins": 0})
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)
+            end_as(process)
+            os._exit(0)
+        end_as(copy)
+    first, *twins = (pickle.loads(Path(result).read_bytes()) for result in results)
+    write_artifact(Path(request["result"]), replace(first, twins=tuple(twins)))
+
+
+def end_as(process: int) -> None:
+    """Wait for a child; where it fails or is killed, this process comes to the same end."""
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    if code != 0:
+        os._exit(code)
+
+
+def run_request(request: dict[str, Any]) -> None:
+    """Carry out one request in this process; leaves the pickled artifact, or raises."""
+    from executorch_goldens import patches
+    from executorch_goldens.exporting import compat
+    from executorch_goldens.exporting.entry import export
+
+    if request["twins"]:
+        return run_twins(request)
+    recorder = RECORDER
+    if recorder is not None and request["record"] is not None:
+        # This run has made everything in these folders.
+        own = (request["cwd"], Path(request["result"]).parent)
+        recorder.begin(Path(request["record"]), map(str, own), BEFORE)
+    os.chdir(request["cwd"])
+    tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
+    case = requested_case(request)
+    named = {*patches.PATCHES, *(point.name for point in extensions.points(extensions.PATCHES))}
+    if request["models"] and not set(request["patches"]) <= named:
+        # A module with cases that are not this one registers it.
+        load_all(request["models"])
+    patches.apply(request["patches"], compat.installed_release(), target_or_none(request["target"]))
+    omission, observer = request["omission"], request["observer"]
+    artifact = export(
+        case,
+        request["target"],
+        request["patches"],
+        request["capture"],
+        request["execute"],
+        request["tolerance"],
+        Omission(**omission) if omission is not None else None,
+        resolve(observer)() if observer is not None else NOBODY,
+    )
+    write_artifact(Path(request["result"]), artifact)
+    if recorder is not None and request["record"] is not None:
+        recorder.end()
+
+
+def write_artifact(result: Path, artifact: Artifact) -> None:
+    """Leave an artifact whole, or nothing."""
+    durable.replace(result, pickle.dumps(artifact), synced=False)
+
+
+def requested_case(request: dict[str, Any]) -> Case:
+    """Return the case that `request` names."""
+    if request["pickled"]:
+        return pickled_case(request)
+    return load_alone(request["models"], request["case"], request["module"], request["others"])
+
+
+def pickled_case(request: dict[str, Any]) -> Case:
+    """Return the case whose module and inputs a test has pickled."""
+    from executorch_goldens.exporting.data import Data, Example
+
+    try:
+        module, inputs = pickle.loads(Path(request["pickled"]).read_bytes())
+    except Exception as error:
+        raise RuntimeError(
+            f"golden_export: a fresh interpreter cannot load the module ({type(error).__name__}: {error}): its class "
+            "must be importable with the path that the test has"
+        ) from error
+
+    def build(data: Data) -> Example:
+        return Example(module, inputs, fill=False)
+
+    return Case(name=request["case"], family="tests", guards="what a test exports", build=build)
+
+
+def fork_child(answers: int, threads: int) -> Callable[[dict[str, Any]], int]:
+    """Return a starter that forks: the child carries out the request with its output in the log, and exits."""
+    import torch
+
+    def start(request: dict[str, Any]) -> int:
+        process = os.fork()
+        if process == 0:
+            # Only the template answers: when it dies, the sweep must see the pipe's end.
+            os.close(answers)
+            torch.set_num_threads(threads)
+            finish_in_child(request)
+        return process
+
+    return start
+
+
+def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambda: None) -> NoReturn:
+    """Prepare, carry out `request` and leave this process without running the template's clean-up."""
+    status = HARNESS_ERROR
+    try:
+        os.setpgid(0, 0)
+        redirect(request["log"])
+        say_where()
+        limit_memory(request["memory"])
+        prepare()
+        run_request(request)
+        status = 0
+    except BaseException as error:
+        if isinstance(error, OwnError):
+            status = OWN_ERROR
+        if shortage.of_memory(error):
+            status = OUT_OF_MEMORY
+        tell(error)
+    finally:
+        # On a full disk the words are lost, and the status is not.
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+def tell(error: BaseException) -> None:
+    """Write the exception to the log, the message in its last line, if memory and disk allow it."""
+    with contextlib.suppress(MemoryError, OSError):
+        import traceback
+
+        traceback.print_exception(error)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+
+
+def say_where() -> None:
+    """Let this process leave in its log where it is when the template asks, before it is ended at its limit."""
+    import faulthandler
+
+    # A handler of C's writes it, whatever Python does meanwhile.
+    faulthandler.register(WHERE, file=2, all_threads=False)
+
+
+def limit_memory(most: int | None) -> None:
+    """Let this process, and each that it starts, have at most so many bytes of data (man 2 getrlimit, RLIMIT_DATA).
+
+    That is what it can write and shares with no other process: the heap, private maps, the stacks of threads. The
+    kernel gives no more, whoever asks. What a fork has from its template counts; the code of libraries does not.
+    """
+    if most is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = min(most, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def redirect(log: str) -> None:
+    """Send output to `log`, and take away the template's requests."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+
+
+def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any]], int]:
+    """Return a starter that runs each request in a fresh interpreter with this one's environment."""
+
+    def start(request: dict[str, Any]) -> int:
+        command = [*with_harness(Path(sys.executable), MAIN), "--once", json.dumps(request), *options]
+        return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
+
+    return start
+
+
+def prepare(options: argparse.Namespace, target: str) -> None:
+    """Make a fresh interpreter ready, as a template is for its forks."""
+    set_kernels(options.threads, options.onednn)
+    load_kernels()
+    install_shortcuts(options.shortcuts, target_or_none(target))
+    perturb(options.heap_seed)
+
+
+def perturb(seed: int) -> None:
+    """Leave holes in the heap for what exports allocate; they last as long as this process and its forks."""
+    HELD.extend(perturb_heap(seed))
+
+
+def serve_group(
+    options: argparse.Namespace,
+    variation: Variation,
+    targets: Sequence[str],
+    requests: int,
+    ready: Callable[[], None],
+) -> NoReturn:
+    """Serve exports for targets of one group in this process."""
+    global BEFORE
+    try:
+        install_shortcuts(options.shortcuts, target_or_none(targets[0]) if targets else None)
+    except GuardError as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(1)
+    warm_up(exported_before(targets, variation.history))
+    # Children find the entry points read.
+    for group in (*extensions.GROUPS, extensions.PLUGINS):
+        extensions.points(group)
+    perturb(options.heap_seed)
+    if RECORDER is not None:
+        BEFORE = str(Path(options.records) / f"{os.getpid()}.json")
+        RECORDER.begin(Path(BEFORE))
+        RECORDER.end()
+    template = Template(requests, options.answers, fork_child(options.answers, options.threads))
+    ready()
+    template.serve()
+    # Without the seconds that an orderly end of torch takes: a template has nothing to save.
+    os._exit(0)
+
+
+def serve(options: argparse.Namespace, variation: Variation) -> NoReturn:
+    """Serve by forking: one group in this process, several in a fork each."""
+    # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
+    set_kernels(1, options.onednn)
+    load_kernels()
+    groups: dict[str, list[str]] = {}
+    for target in options.targets:
+        groups.setdefault(group_of(target), []).append(target)
+    template = Template(0, options.answers, fork_child(options.answers, options.threads))
+    if len(groups) < 2:
+        serve_group(
+            options, variation, options.targets, 0, functools.partial(template.answer, {"ready": True})
+        )
+    # Imports that all of them need.
+    from executorch_goldens.exporting import compat  # noqa: F401
+
+    router = Groups(0, options.answers, lambda request: group_of(request["target"]))
+    for group, targets in groups.items():
+        router.start(group, functools.partial(serve_group, options, variation, targets))
+    template.answer({"ready": True})
+    router.serve()
+    os._exit(0)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of templates and of fresh children."""
+    parser = argparse.ArgumentParser(prog="python -m executorch_goldens.sweep.worker", description=__doc__)
+    parser.add_argument("--answers", type=int, help="file descriptor to answer on")
+    parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
+    parser.add_argument(
+        "--records", help="folder for the records of templates (default: nothing is recorded)"
+    )
+    parser.add_argument(
+        "--paths", nargs="*", default=[], help="where to import them from before anywhere else"
+    )
+    parser.add_argument("--targets", nargs="*", default=[], help="targets to warm up for")
+    parser.add_argument("--shortcuts", nargs="*", default=[], help="shortcuts to install")
+    parser.add_argument("--threads", type=int, default=1, help="threads that torch computes with")
+    parser.add_argument("--onednn", action="store_true", help="let oneDNN replace torch's kernels")
+    parser.add_argument(
+        "--heap-seed", type=int, default=0, help="how to perturb the heap before the first import"
+    )
+    parser.add_argument("--listings-seed", type=int, help="how to shuffle listings (default: as the heap)")
+    parser.add_argument("--history-seed", type=int, help="seed of the exports before (default: the heap's)")
+    parser.add_argument("--surroundings", nargs="*", default=[], help="surroundings to change")
+    parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
+    options = parser.parse_args(arguments)
+    if options.records is not None:
+        global RECORDER
+        RECORDER = Recorder()
+        RECORDER.install([options.records])
+    # The hash seed is the interpreter's, the directory that of each request.
+    variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
+    sys.path[:0] = options.paths
+    take_on(options.surroundings)
+    # Effects of listings on imports stay as well. Children inherit the shuffle, or are given the same seed.
+    shuffle_listings(variation.listings)
+    # Objects that torch and ExecuTorch allocate at import, operators for instance, never move again.
+    _held = perturb_heap(options.heap_seed)
+    if options.once is not None:
+        request = json.loads(options.once)
+        finish_in_child(request, functools.partial(prepare, options, request["target"]))
+    os.set_inheritable(options.answers, False)
+    if options.isolation == "fork":
+        serve(options, variation)
+    like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
+    like_this += ["--listings-seed", str(variation.listings)]
+    like_this += ["--onednn"] if options.onednn else []
+    like_this += ["--records", options.records] if options.records is not None else []
+    like_this += ["--paths", *options.paths, "--shortcuts", *options.shortcuts]
+    like_this += ["--surroundings", *options.surroundings]
+    template = Template(0, options.answers, fresh_child(like_this))
+    template.answer({"ready": True})
+    template.serve()
+    # Without the seconds that an orderly end of torch takes: a template has nothing to save.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

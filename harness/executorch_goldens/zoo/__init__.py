@@ -1,0 +1,1 @@
+"""What is exported: cases, targets and variations. It imports neither torch nor executorch."""

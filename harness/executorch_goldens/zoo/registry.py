@@ -1,0 +1,426 @@
+"""The ``@case`` registry of models. It imports no torch; the functions that build models do.
+
+A zoo is a module, or a package with what is in it, that registers cases; ``--models`` names it. Its cases have a
+namespace of their own: two zoos may both have a case ``linear``, and only a run over both is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import math
+import re
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Never, TypeAlias, TypeVar
+
+from executorch_goldens.errors import UsageError
+from executorch_goldens.zoo import targets
+
+#: Makes an `Example` from a `Data`, or a whole program from a `Build`.
+Builder: TypeAlias = Callable[[Any], Any]
+
+#: The most that a case may accept in place of it: beyond this nothing is checked.
+MOST_IMPRECISE = 0.25
+
+#: Goldens that are a decision: of an artifact that is no program, and of a program that delegates nothing.
+FAILS, UNDELEGATED = "FAILURE", "NO DELEGATE"
+
+#: The kernels of the runtime that a program is for: those of a product, which may be more than the wheel's, or the
+#: wheel's and no others.
+WHEEL, SELECTIVE = KERNELS = ("wheel", "selective")
+
+#: Case names become directory names and parts of pytest ids: no separators, no dots, no upper case, no length at which
+#: a file system or a snapshot library would cut them.
+NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*")
+
+#: The sets of inputs that a lowered program is run on: the example's; zeros; each element the smallest or the largest
+#: of the example's; and values drawn again between these.
+SAMPLES = ("example", "zeros", "extremes", "drawn")
+
+#: Names of samples: these, others of the sizes that dimensions may have, and runs of several steps.
+SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
+
+#: Old and new names of arguments of `case`.
+FORMER = {"report": "issue"}
+
+#: A version of ExecuTorch (PEP 440, public, final or not).
+RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
+
+
+B = TypeVar("B", bound="Builder")
+
+
+class ZooError(UsageError):
+    """A zoo that cannot be loaded, or a case that it cannot have; the message names it and the way out."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model of a zoo.
+
+    Attributes
+    ----------
+    name
+        Name, unique in its zoo, `NAME_PATTERN`.
+    family
+        Last part of the name of the module it is in.
+    guards
+        One line: what this case would show if it broke.
+    build
+        Makes the example; called in the exporting process only.
+    issue
+        Number of the upstream issue this case shows, or None.
+    quantization
+        Name of the quantizer settings (`executorch_goldens.zoo.targets.QUANTIZATIONS`) that the quantized targets use.
+    constant_outputs
+        True where every output is a constant of the model, so that lowering must fold it: the harness then
+        looks for the eager (quantized) output among the decoded constants.
+    run_on
+        The `SAMPLES` that its program runs on; not those that the model has no meaningful result for, for instance
+        zeros where it divides by an input.
+    backends
+        The backends (`targets.Target.backend`) that it is for, or what the names of its targets start with;
+        empty for all. Without one where nothing of the model would be delegated, or where the runtime has no kernel for
+        what is left outside.
+    also
+        Targets it is exported for in addition to those that every case is: some of those that are ``opt_in``.
+    imprecise
+        Target to how far rounding alone may move its outputs there, as a fraction of the largest absolute value, where
+        that is more than `IMPRECISE`, up to `MOST_IMPRECISE`; the case says why.
+    sqnr
+        Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
+        `floor`; the case says why. Minus infinity takes anything. With one that is at least the `floor`, the case is
+        judged by it there, however far rounding may move its outputs.
+    expects
+        Target to release to what its golden is expected to be there, where that is a decision: `artifact.FAILS` or
+        `artifact.UNDELEGATED`.
+    releases
+        The releases that it can be built on; empty for all.
+    unchecked
+        What of its program nothing checks, and is recorded all the same: methods of a build, ``output 0`` of a cell
+        none of whose outputs can show an error; the case says why.
+    kernels
+        `WHEEL`: an operator that the wheel's runtime has no kernel for runs in eager, as a product may have one.
+        `SELECTIVE`: the product has the wheel's kernels and no others, and the program does not run without one.
+    is_build
+        Whether `build` makes a whole program, given an `executorch_goldens.exporting.building.Build`: it is exported
+        for `executorch_goldens.zoo.targets.BUILD` alone.
+    """
+
+    name: str
+    family: str
+    guards: str
+    build: Builder = field(repr=False)
+    issue: int | None = None
+    quantization: str = "symmetric"
+    constant_outputs: bool = False
+    run_on: tuple[str, ...] = SAMPLES
+    backends: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    imprecise: Mapping[str, float] = field(default_factory=dict)
+    sqnr: Mapping[str, float] = field(default_factory=dict)
+    expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    releases: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    kernels: str = WHEEL
+    is_build: bool = False
+
+    @property
+    def module(self) -> str:
+        """Name of the module that it is registered in."""
+        return self.build.__module__
+
+
+class Registry:
+    """The cases of all zoos that this process has imported, in order of registration."""
+
+    def __init__(self) -> None:
+        self._cases: dict[tuple[str, str], Case] = {}
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self._cases.values())
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def add(self, case: Case) -> None:
+        """Register `case`; raise `ZooError` for an invalid field, or a name already used in its module.
+
+        Raises
+        ------
+        executorch_goldens.extensions.ExtensionError
+            For a name that may be one of a distribution's target, where an entry point gives no target.
+        """
+        if not isinstance(case.name, str) or not NAME_PATTERN.fullmatch(case.name):
+            raise ZooError(
+                f"case name {case.name!r} is not of the form 'lower-case-words', 64 characters at most"
+            )
+        if (case.module, case.name) in self._cases:
+            raise ZooError(f"case {case.name!r} is registered twice in {case.module}: rename one")
+        if not isinstance(case.guards, str) or not case.guards.strip() or "\n" in case.guards:
+            raise ZooError(f"case {case.name!r} needs guards=..., one line that names the behaviour it tests")
+        for what in wrongs(case):
+            raise ZooError(f"case {case.name!r} of {case.module}: {what}")
+        self._cases[case.module, case.name] = case
+
+    def within(self, zoos: Sequence[str]) -> dict[str, Case]:
+        """Return the cases of the zoos named, by name, in order of registration; raise `ZooError` if two share one."""
+        found: dict[str, Case] = {}
+        for case in self:
+            zoo = zoo_of(case, zoos)
+            if zoo is None:
+                continue
+            if case.name in found:
+                raise _collision(found[case.name], case, zoos)
+            found[case.name] = case
+        return found
+
+
+def wrongs(case: Case) -> Iterator[str]:
+    """Yield the errors in the fields of `case`, names and their spelling first."""
+    for field_of_names in ("run_on", "backends", "also", "releases", "unchecked"):
+        names = getattr(case, field_of_names)
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            yield f"{field_of_names} is a tuple of names, ('a',) or ('a', 'b'), and not {names!r}"
+            return
+    for field_of_targets in ("imprecise", "sqnr"):
+        if not isinstance(given := getattr(case, field_of_targets), Mapping):
+            yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
+            return
+    if not isinstance(case.expects, Mapping) or not all(
+        isinstance(of, Mapping) for of in case.expects.values()
+    ):
+        yield f'expects is like {{"tosa-int": {{"1.5.1": "{FAILS}"}}}}, and not {case.expects!r}'
+        return
+    yield from _uncallable(case)
+    if case.is_build:
+        yield from _not_of_builds(case)
+    yield from _unknown("quantization", [case.quantization], targets.QUANTIZATIONS)
+    yield from _unknown("kernels", [case.kernels], KERNELS)
+    yield from _unknown("run_on", case.run_on, SAMPLES)
+    yield from _unknown("backends", case.backends, _backends)
+    yield from _unknown("also", case.also, _targets)
+    yield from _unknown("imprecise", case.imprecise, _targets)
+    yield from _unknown("sqnr", case.sqnr, _targets)
+    yield from _unknown("expects", case.expects, _targets)
+    yield from _unusable(case)
+
+
+def _uncallable(case: Case) -> Iterator[str]:
+    """Yield the error of a function that cannot be called with one argument."""
+    try:
+        inspect.signature(case.build, follow_wrapped=False).bind(None)
+    except TypeError as error:
+        name = getattr(case.build, "__name__", "f")
+        yield f"{name}() is called with one argument ({error}): write def {name}(data)"
+
+
+def _not_of_builds(case: Case) -> Iterator[str]:
+    """Yield the fields that say something to targets, and nothing to a function that makes a whole program."""
+    for name, is_set in {
+        "backends": bool(case.backends),
+        "also": bool(case.also),
+        "quantization": case.quantization != "symmetric",
+        "constant_outputs": case.constant_outputs,
+    }.items():
+        if is_set:
+            yield f"{name}: a build lowers by itself, for {targets.BUILD!r} alone; leave it out"
+
+
+def _unusable(case: Case) -> Iterator[str]:
+    """Yield the errors in values that are no names."""
+    if not case.run_on:
+        yield f"run_on is empty; there are {', '.join(SAMPLES)}"
+    for target, limit in case.imprecise.items():
+        # To Python, true is 1.
+        if not isinstance(limit, int | float) or isinstance(limit, bool) or not 0.0 < limit < math.inf:
+            yield f"imprecise: {limit!r} of {target} is no number above 0"
+        elif limit > MOST_IMPRECISE:
+            yield (
+                f"imprecise: {limit!r} of {target} is more than {MOST_IMPRECISE:g}, and would check nothing; "
+                f"{targets.better_conditioned(target)}"
+            )
+    for target, least in case.sqnr.items():
+        if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
+            yield f"sqnr: {least!r} of {target} is no number of dB"
+    for target, of_target in case.expects.items():
+        yield from _unexpectable(target, of_target)
+    if case.issue is not None and (not isinstance(case.issue, int) or isinstance(case.issue, bool)):
+        yield f"issue is the number of an upstream issue, and not {case.issue!r}"
+    if not isinstance(case.constant_outputs, bool):
+        yield f"constant_outputs is True or False, and not {case.constant_outputs!r}"
+    for release in case.releases:
+        if not RELEASE.fullmatch(release):
+            yield f"releases: {release!r} is no version, such as 1.4.1"
+
+
+def _unexpectable(target: str, expected: Mapping[str, str]) -> Iterator[str]:
+    for release, what in expected.items():
+        if not isinstance(release, str) or not RELEASE.fullmatch(release):
+            yield f"expects: {release!r} of {target} is no version, such as 1.4.1"
+        if what not in (FAILS, UNDELEGATED):
+            yield f"expects: {what!r} of {target} on {release} is neither {FAILS!r} nor {UNDELEGATED!r}"
+
+
+def _unknown(
+    field_of_names: str, names: Iterable[object], known: Sequence[str] | Callable[[], Sequence[str]]
+) -> Iterator[str]:
+    """Yield the names that are not `known`, which is asked for where there are any, with the nearest that is."""
+    for name in names:
+        there = known() if callable(known) else known
+        if name in there:
+            continue
+        near = difflib.get_close_matches(str(name).lower(), there, n=1)
+        way_out = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(there)}"
+        yield f"{field_of_names}: {name!r} is unknown; {way_out}"
+
+
+def _targets() -> Sequence[str]:
+    return tuple(targets.available())
+
+
+def _backends() -> Sequence[str]:
+    """Return the words a case may use in `backends`: backends, and prefixes of targets."""
+    known = targets.available().values()
+    names = {name: None for target in known for name in (target.backend, *_beginnings(target.name))}
+    return tuple(names)
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """Yield the prefixes of a name, whole words and numbers.
+
+    >>> list(_beginnings("tosa-bf16"))
+    ['tosa', 'tosa-', 'tosa-bf', 'tosa-bf16']
+    """
+    for end in range(1, len(name) + 1):
+        around = name[end - 1 : end + 1]
+        if end == len(name) or not (around.isalpha() or around.isdigit()):
+            yield name[:end]
+
+
+def zoo_of(case: Case, zoos: Sequence[str]) -> str | None:
+    """Return the zoo out of `zoos` that `case` is of, the innermost of several; None if it is of none."""
+    around = [zoo for zoo in zoos if f"{case.module}.".startswith(f"{zoo}.")]
+    return max(around, key=len, default=None)
+
+
+def _collision(one: Case, other: Case, zoos: Sequence[str]) -> ZooError:
+    first, second = zoo_of(one, zoos), zoo_of(other, zoos)
+    if first == second:
+        return ZooError(
+            f"case {one.name!r} is registered twice in {first}: in {one.module} and in {other.module}; rename one"
+        )
+    return ZooError(
+        f"case {one.name!r} is both in {first} and in {second}: goldens are named by the case, so run each of these "
+        "zoos on its own, with --models and a --goldens root for each"
+    )
+
+
+CASES = Registry()
+
+
+def load(zoos: Sequence[str]) -> dict[str, Case]:
+    """Import the zoos named and return their cases, by name; raise `ZooError`.
+
+    Examples
+    --------
+    >>> load(["json"])
+    Traceback (most recent call last):
+    executorch_goldens.zoo.registry.ZooError: --models json: no case is registered there (see executorch_goldens.case)
+    """
+    for zoo in zoos:
+        try:
+            importlib.import_module(zoo)
+        except ZooError as error:
+            raise ZooError(f"--models {zoo}: {error}") from error
+        except ImportError as error:
+            raise ZooError(
+                f"--models {zoo} cannot be imported from {Path.cwd()}: {error}; name a module that registers cases"
+            ) from error
+        except SyntaxError as error:
+            # The frame that raises it is of the import system.
+            where = f"{error.filename}, line {error.lineno}"
+            raise ZooError(f"--models {zoo} cannot be imported: {where}: SyntaxError: {error.msg}") from error
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            raise ZooError(
+                f"--models {zoo} cannot be imported: {frame.filename}, line {frame.lineno}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+    cases = CASES.within(zoos)
+    if not cases:
+        raise ZooError(
+            f"--models {' '.join(zoos)}: no case is registered there (see executorch_goldens.case)"
+        )
+    return cases
+
+
+def case(
+    *,
+    guards: str,
+    issue: int | None = None,
+    quantization: str = "symmetric",
+    constant_outputs: bool = False,
+    run_on: tuple[str, ...] = SAMPLES,
+    backends: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
+    imprecise: Mapping[str, float] | None = None,
+    sqnr: Mapping[str, float] | None = None,
+    expects: Mapping[str, Mapping[str, str]] | None = None,
+    releases: tuple[str, ...] = (),
+    unchecked: tuple[str, ...] = (),
+    kernels: str = WHEEL,
+    name: str | None = None,
+    **former: Never,
+) -> Callable[[B], B]:
+    """Register the decorated builder; the case's name is `name`, or the function's with dashes.
+
+    It takes a `Data` and returns an `Example`, which is lowered for every target. Or it takes a `Build`, as its
+    annotation says, and returns a whole program, as the repository ships it.
+
+    Raises
+    ------
+    ZooError
+        For an argument of another name, such as `FORMER`.
+    """
+    for given in former:
+        renamed = f"; it is called {FORMER[given]}= now" if given in FORMER else ""
+        raise ZooError(f"case() has no argument {given}={renamed}")
+
+    def register(build: B) -> B:
+        CASES.add(
+            Case(
+                name=name or build.__name__.replace("_", "-"),
+                family=build.__module__.rpartition(".")[2],
+                guards=guards,
+                build=build,
+                issue=issue,
+                quantization=quantization,
+                constant_outputs=constant_outputs,
+                run_on=run_on,
+                backends=backends,
+                also=also,
+                imprecise=imprecise or {},
+                sqnr=sqnr or {},
+                expects=expects or {},
+                releases=releases,
+                unchecked=unchecked,
+                kernels=kernels,
+                is_build=takes_build(build),
+            )
+        )
+        return build
+
+    return register
+
+
+def takes_build(build: Builder) -> bool:
+    """Return whether a builder makes a whole program: its parameter is annotated as a `Build`."""
+    parameter = next(iter(inspect.signature(build).parameters.values()), None)
+    annotation = getattr(parameter, "annotation", None)
+    name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return name.rpartition(".")[2] == "Build"

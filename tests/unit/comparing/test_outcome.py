@@ -1,0 +1,134 @@
+"""Kinds of difference of a cell, from edited goldens of this project."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing import page
+from executorch_goldens.comparing.making import Compared
+from executorch_goldens.comparing.outcome import ALLOWED, KINDS, SAME, Made, kind_of, shown
+from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.golden import MANIFEST, Texts
+from executorch_goldens.judging.verdict import Verdict
+from tests import REPOSITORY
+
+CELL = Cell("tosa-fp", "linear")
+
+
+def recorded(cell: Cell, release: str = "1.5.1") -> Texts:
+    texts = golden.read(golden.directory(REPOSITORY / "goldens" / release, cell))
+    assert texts is not None
+    return texts
+
+
+def edited(file: str, before: str, after: str) -> Texts:
+    """Return the golden with a text in it replaced, wherever it is in a file."""
+    texts = recorded(CELL)
+    assert before in texts[file]
+    return golden.sealed(golden.unsealed({**texts, file: texts[file].replace(before, after)}))
+
+
+def right(texts: Texts, used: float | None = 0.0, sqnr: float | None = None) -> Made:
+    found = None if used is None else Accuracy(used, 1.0, used, sqnr)
+    return Made(Verdict(CELL, "new", "one delegate"), texts, (), found)
+
+
+def wrong(name: str, reason: str = "it is", every: tuple[object, ...] = ("one",)) -> Made:
+    return Made(Verdict(CELL, name, reason), None, every, None)
+
+
+PLAIN = right(recorded(CELL))
+FAILING = right(recorded(Cell("xnnpack-int8", "constant-in-two-partitions")))
+NOT_RUN = replace(PLAIN, not_run="no rule gives the sizes")
+OTHER_FAILURE = right(recorded(Cell("tosa-fp+int", "inverted-residual")))
+OUTSIDE = edited(
+    "graph.txt",
+    "    return ",
+    "    %more : [num_users=0] = call_function[target=executorch.exir.dialects.edge._ops.aten.add.Tensor](args = (), "
+    "kwargs = {})\n    return ",
+)
+MEMORY = edited("pte.txt", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_sizes = [0, 241]")
+BYTES = edited(MANIFEST, "pte: 3940 bytes", "pte: 3941 bytes")
+FEWER_BYTES = edited(MANIFEST, "pte: 3940 bytes", "pte: 3939 bytes")
+ELSEWHERE = edited("pte.txt", "memory_offset = 144", "memory_offset = 160")
+OLDER = golden.sealed(
+    golden.unsealed({**recorded(CELL), MANIFEST: recorded(CELL)[MANIFEST].replace("1.5.1", "1.4.1")})
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "kind"),
+    [
+        (PLAIN, PLAIN, SAME),
+        (PLAIN, right(OLDER), SAME),
+        (PLAIN, wrong("corrupt"), "wrong"),
+        (PLAIN, wrong("imprecise"), "wrong"),
+        (PLAIN, wrong("crashed"), "wrong"),
+        (PLAIN, wrong("undecodable"), "wrong"),
+        (PLAIN, wrong("unstable"), "unstable"),
+        (PLAIN, wrong("order-only"), "unstable"),
+        (wrong("corrupt"), wrong("unstable"), "unstable"),
+        (PLAIN, FAILING, "fails"),
+        (PLAIN, wrong("failed"), "fails"),
+        (FAILING, wrong("corrupt"), "wrong"),
+        (FAILING, FAILING, SAME),
+        (PLAIN, NOT_RUN, "unjudged"),
+        (NOT_RUN, PLAIN, SAME),
+        (NOT_RUN, NOT_RUN, SAME),
+        (NOT_RUN, wrong("corrupt"), "wrong"),
+        (FAILING, OTHER_FAILURE, "differently"),
+        (wrong("corrupt"), wrong("corrupt"), SAME),
+        (wrong("corrupt"), wrong("corrupt", every=("another",)), "as-wrong"),
+        (wrong("corrupt"), wrong("corrupt", "in another way", ("another",)), "differently"),
+        (wrong("corrupt"), wrong("crashed", every=("another",)), "differently"),
+        (wrong("unstable"), wrong("unstable"), SAME),
+        (PLAIN, right(OUTSIDE), "outside"),
+        (PLAIN, right(MEMORY), "memory"),
+        (PLAIN, right(BYTES), "bytes"),
+        (PLAIN, right(ELSEWHERE, used=0.5), "inexact"),
+        (right(recorded(CELL), sqnr=40.0, used=0.5), right(ELSEWHERE, sqnr=39.0, used=0.5), "different"),
+        (PLAIN, right(ELSEWHERE), "different"),
+        (PLAIN, right(FEWER_BYTES), "better"),
+        (right(MEMORY), PLAIN, "better"),
+        (wrong("corrupt"), PLAIN, "better"),
+        (wrong("unstable"), wrong("corrupt"), "better"),
+        (FAILING, PLAIN, "better"),
+        # What is worse in one way and better in another is what it is worst in.
+        (right(MEMORY), right(BYTES), "bytes"),
+        (right(MEMORY), right(OUTSIDE), "outside"),
+    ],
+    ids=itertools.count(),
+)
+def test_a_cell_is_of_the_worst_kind_that_fits(base: Made, head: Made, kind: str) -> None:
+    assert kind_of(base, head) == kind
+
+
+def test_a_line_says_what_it_was_and_what_it_is() -> None:
+    assert shown(PLAIN, wrong("corrupt", "output 0 differs")) == "corrupt: output 0 differs"
+    assert shown(wrong("unstable", "two digests"), PLAIN) == "was unstable: two digests"
+    assert shown(PLAIN, right(MEMORY)) == "240 -> 241 bytes of memory"
+    assert shown(PLAIN, right(ELSEWHERE, used=0.5)) == "error 0 -> 0.5 of the tolerance"
+    assert shown(PLAIN, NOT_RUN) == "not run: no rule gives the sizes"
+    same = shown(wrong("corrupt"), wrong("corrupt", every=("another",)))
+    assert same == "corrupt on both sides: it is"
+
+
+def test_cells_come_by_kind_and_then_by_how_much_there_is_more() -> None:
+    twice = right(edited("pte.txt", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_sizes = [0, 480]"))
+    cells = {"more": right(MEMORY), "twice": twice, "outside": right(OUTSIDE), "wrong": wrong("corrupt")}
+    compared = [
+        Compared(Cell("tosa-fp", name), kind_of(PLAIN, made), PLAIN, made) for name, made in cells.items()
+    ]
+    assert [each.cell.case for each in page.largest_first(compared)] == ["wrong", "outside", "twice", "more"]
+
+
+def test_what_may_be_allowed_is_a_kind() -> None:
+    assert set(ALLOWED.values()) <= set(KINDS)
+    assert page.allowed("renames, order") == ("renamed", "order")
+    with pytest.raises(ValueError, match="'names' is not one of renames, order"):
+        page.allowed("renames,names")
