@@ -75,7 +75,7 @@ def test_a_target_that_does_not_hold_together_is_refused(field: str, value: obje
 
 
 def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Path) -> None:
-    code = "import sys; from executorch_goldens import targets, patches; "
+    code = "import sys; from executorch_goldens import patches; from executorch_goldens.zoo import targets; "
     code += "print(*targets.available(), *patches.available()); "
     code += "assert not {'torch', 'executorch'} & set(sys.modules)"
     made = python(code, installed)
@@ -90,7 +90,7 @@ def test_importing_the_table_imports_neither_torch_nor_executorch(installed: Pat
 
 
 ASK = {
-    "targets": "from executorch_goldens import targets; targets.available()",
+    "targets": "from executorch_goldens.zoo import targets; targets.available()",
     "patches": "from executorch_goldens import patches; patches.select('broken', [])",
     "decoders": "from executorch_goldens.decode import decode; decode(bytes(4) + b'NONE' + bytes(8))",
 }
@@ -157,7 +157,7 @@ def test_a_name_that_two_distributions_give_is_refused_with_both(tmp_path: Path)
 
 def test_what_is_not_asked_for_is_not_imported(tmp_path: Path) -> None:
     place = distribution(tmp_path, "targets", "broken", "broken:THING", "raise SystemError")
-    code = "from executorch_goldens import patches, targets; targets.find('tosa-fp')"
+    code = "from executorch_goldens import patches; from executorch_goldens.zoo import targets; targets.find('tosa-fp')"
     code += "; patches.select('list-qparams', [])"
     assert python(code, place).returncode == 0
 
@@ -249,7 +249,7 @@ def flat_tensors(folder: Path) -> list[Path]:
 
 def test_a_broken_target_is_not_blamed_on_the_matrix_of_releases(tmp_path: Path) -> None:
     place = distribution(tmp_path, "targets", "broken", "broken:THING", "THING = 7")
-    made = python("from executorch_goldens import releases; releases.load()", place)
+    made = python("from executorch_goldens.settings import releases; releases.load()", place)
     last = made.stderr.splitlines()[-1]
     assert last.startswith("executorch_goldens.extensions.ExtensionError: entry point 'broken'"), made.stderr
     assert "releases.toml" not in last
