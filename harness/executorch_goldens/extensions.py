@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from executorch_goldens.errors import UsageError
 
 #: The groups: of `targets.Target`, `patches.Patch` and `decode.Format`.
-TARGETS = "executorch_goldens.zoo.targets"
+TARGETS = "executorch_goldens.targets"
 PATCHES = "executorch_goldens.patches"
 DECODERS = "executorch_goldens.decoders"
 GROUPS = (TARGETS, PATCHES, DECODERS)
