@@ -149,7 +149,7 @@ def test_a_plain_pytest_has_no_new_option_and_no_fixture_but_one(project: Projec
     assert not {name for name in loaded if name.partition(".")[0] in ("torch", "executorch")}
     assert not {name for name in loaded if name.startswith("executorch_goldens.")} - {
         *("executorch_goldens.running", "executorch_goldens.running.fixtures"),
-        *("executorch_goldens.zoo.registry", "executorch_goldens.errors"),
+        *("executorch_goldens.zoo", "executorch_goldens.zoo.registry", "executorch_goldens.errors"),
         # A case is checked where it is registered: its backends are those of targets.
         *("executorch_goldens.zoo.targets", "executorch_goldens.extensions"),
     }
