@@ -181,10 +181,7 @@ def of_plugins(session: nox.Session) -> dict[str, str]:
 
 
 #: What instruments of the lab need beside a release, by lock.
-TOOLS = {
-    **dict.fromkeys(("branches", "fuzz", "mutants"), ("branches",)),
-    **dict.fromkeys(("cluster-soak", "faults", "fuzz-bytes", "soak"), ("tests",)),
-}
+TOOLS = dict.fromkeys(("cluster-soak", "faults", "fuzz-bytes", "soak"), ("tests",))
 
 
 #: ``nox -s lab`` is for the default release: the sessions of the others would only be skipped.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -626,6 +627,8 @@ class Artifact:
         Names of the shortcuts that were installed.
     twins
         Results of further processes for the same request that began with the same memory; see `running.factors`.
+    reach
+        Lines that ran of the files that `Settings.reach` names (`sweep.reaching.taken`).
     """
 
     result: Lowered | Failure
@@ -634,6 +637,7 @@ class Artifact:
     watched: Watched | None = None
     shortcuts: tuple[str, ...] = ()
     twins: tuple[Artifact, ...] = ()
+    reach: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 #: Beginning of the reason of a ``crashed`` cell, its variation aside, by the harness's own fault.

@@ -24,7 +24,6 @@ from lab import REPOSITORY
 #: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
     "bench": "lab.bench.measurement",
-    "branches": "lab.branches.page",
     "commands": "lab.commands",
     "cluster-soak": "lab.faults.cluster_soak",
     "coverage": "lab.coverage.page",
@@ -39,6 +38,7 @@ MAKERS = {
     "history": "lab.mutants.history.__main__",
     "mutants": "lab.mutants.page",
     "narrow": "lab.narrow",
+    "reach": "lab.reach.page",
     "soak": "lab.faults.soak",
 }
 

@@ -1,6 +1,6 @@
 """Conditions of passes that other cases do not meet: parameters that the caller gives, none, or more than a pass folds.
 
-They are from the table of [branches](../../harness/lab/docs/coverage/1.4.1-branches.md) that no cell took.
+They are branches of passes of 1.4.1 that no cell took.
 """
 
 from __future__ import annotations

@@ -53,6 +53,8 @@ class Config:
         Directory of the file, or the working directory where there is none.
     models
         Zoos: modules that register cases.
+    import_from
+        Directories that zoos are imported from beside that of the file.
     goldens
         Root of the goldens: a directory per release.
     targets
@@ -92,6 +94,7 @@ class Config:
     goldens: Path
     sweeps: Path
     models: tuple[str, ...] = ()
+    import_from: tuple[Path, ...] = ()
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
     toolchains: tuple[str, ...] = ()
@@ -117,7 +120,7 @@ class Config:
 
     def import_paths(self) -> tuple[Path, ...]:
         """Return the directories that zoos are imported from before any other: the repository's, the working one."""
-        return tuple(dict.fromkeys((self.root, Path.cwd())))
+        return tuple(dict.fromkeys((self.root, *self.import_from, Path.cwd())))
 
 
 def load(start: Path | None = None) -> Config:
@@ -152,6 +155,7 @@ def _read(file: Path, table: Mapping[str, Any]) -> Config:
         if isinstance(value, Path):
             values[key] = file.parent / value
     values["budgets"] = msgspec.to_builtins(read.budgets)
+    values["import_from"] = tuple(file.parent / folder for folder in read.import_from)
     values["requirements"] = values.pop("environment").requirements
     values["patches"] = read.patches if isinstance(read.patches, str) else ",".join(read.patches)
     values["variations"] = None if read.variations is None else str(read.variations)
@@ -201,6 +205,7 @@ class _Table(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     """The keys of ``[tool.goldens]``, as a person writes them; see `Config`."""
 
     models: _Texts = ()
+    import_from: _Texts = ()
     goldens: Path = Path("goldens")
     targets: _Texts = ()
     releases: _Texts = ()

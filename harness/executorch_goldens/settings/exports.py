@@ -106,6 +106,8 @@ class Settings:
         ``module:name`` of the `exporting.observing.Observer` of each export; nothing that is reused has one.
     twins
         In how many processes that begin with the same memory each export is made; 0 makes it in one, without another.
+    reach
+        Files and folders below site-packages whose lines are recorded as they run: `Artifact.reach`.
     memory
         Bytes of data that an exporting process may have (`sweep.worker.limit_memory`); None is no limit.
     """
@@ -126,6 +128,7 @@ class Settings:
     omission: Omission | None = None
     observer: str | None = None
     twins: int = 0
+    reach: tuple[str, ...] = ()
     memory: int | None = None
 
 

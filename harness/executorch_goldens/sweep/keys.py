@@ -21,7 +21,7 @@ from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.variations import Variation
 
 #: Goes up with every change of what is asked for, of what is recorded, or of how an export is stored.
-FORMAT = 3
+FORMAT = 4
 #: Begins of environment variables that C and C++ code of a release or the loader may read, which no record shows.
 VARIABLES = (
     *(
@@ -43,7 +43,17 @@ VARIABLES = (
 #: Of these what is at the places counts, or they are the harness's own.
 NO_VARIABLES = ("PYTHONPATH", "PYTHONHASHSEED", "EXECUTORCH_GOLDENS_")
 #: Settings that are asked for as they are.
-SETTINGS = ("models", "shortcuts", "isolation", "capture", "execute", "omission", "observer", "twins")
+SETTINGS = (
+    "models",
+    "shortcuts",
+    "isolation",
+    "capture",
+    "execute",
+    "omission",
+    "observer",
+    "twins",
+    "reach",
+)
 
 #: Named values.
 Ingredients = tuple[tuple[str, str], ...]

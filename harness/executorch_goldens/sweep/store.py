@@ -19,7 +19,7 @@ import re
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,12 @@ LARGEST = 2**30
 REMEMBERED = 16
 KEY = re.compile(r"(facts|exports/[0-9a-f]{64})/[0-9a-f]{64}(-[0-9a-f]{64})?")
 
-#: An export as it is encoded: a program or a failure; the other fields of its artifact; its costs.
+#: An export as it is encoded: a program or a failure; the other fields of its artifact; the lines that ran; its costs.
 Encoded = tuple[
     Lowered | None,
     Failure | None,
     tuple[tuple[str, ...], float, Watched | None, tuple[str, ...]],
+    dict[str, tuple[int, ...]],
     tuple[float, float, float],
 ]
 
@@ -122,7 +123,9 @@ class Store:
         made = (found.result, None) if isinstance(found.result, Lowered) else (None, found.result)
         rest = (found.patches, found.seconds, found.watched, found.shortcuts)
         key = f"exports/{request}/{'-'.join(lists)}"
-        self._put(key, (*made, rest, (outcome.seconds, outcome.peak_mb, outcome.core_seconds)))
+        self._put(
+            key, (*made, rest, dict(found.reach), (outcome.seconds, outcome.peak_mb, outcome.core_seconds))
+        )
         return key
 
     def get(self, key: str, cell: Cell, variation: str) -> Outcome | None:
@@ -130,8 +133,8 @@ class Store:
         found = self._get(key, Encoded)
         if found is None or (made := found[0] or found[1]) is None:
             return None
-        seconds, peak_mb, core_seconds = found[3]
-        artifact = Artifact(made, *found[2])
+        seconds, peak_mb, core_seconds = found[4]
+        artifact = replace(Artifact(made, *found[2]), reach=found[3])
         return Outcome(cell, variation, artifact, seconds, peak_mb, core_seconds, reused=True)
 
     def answers(self, request: str) -> list[str]:

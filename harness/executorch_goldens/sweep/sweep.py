@@ -167,6 +167,8 @@ class Sweep:
         self.results: dict[Cell, list[Ended]] = {cell: [] for cell in cells}
         self.error: BaseException | None = None
         self.stopping = False
+        #: One that runs at the same time: while both have exports to make, each has half of the cores.
+        self.partner: Sweep | None = None
         self.changed = threading.Condition()
         self.folder = standby.folder if standby is not None else Folder.make()
         self.directory = self.folder.path
@@ -356,9 +358,15 @@ class Sweep:
     def _wanted(self, job: Job) -> Wanted:
         return (job.cell, job.variation, tuple(self.further_patches.get(job.cell, ())))
 
+    def _slots(self) -> int:
+        """Return how many exports may be made at a time now."""
+        shared = self.partner is not None and (self.partner.schedule or self.partner._taken())
+        return -(-self.settings.jobs // 2) if shared else self.settings.jobs
+
     def _taken(self) -> int:
         """Return how many slots are taken; a template that starts takes one, too."""
-        return sum(len(template.running) + (not template.ready) for template in self.templates.values())
+        templates = list(self.templates.values())
+        return sum(len(template.running) + (not template.ready) for template in templates)
 
     def _fail(self, error: BaseException) -> None:
         with self.changed:
@@ -373,7 +381,7 @@ class Sweep:
 
         Once a template is ready, others start one at a time: what is ready exports meanwhile.
         """
-        while self._taken() < self.settings.jobs:
+        while self._taken() < self._slots():
             # One export at a time in a directory that variations share.
             taken = {job.variation.directory for job in self.running()} - {None}
             ready = [
@@ -425,6 +433,7 @@ class Sweep:
             *("--surroundings", *variation.changed_surroundings),
             *("--threads", str(machine.threads)),
             *("--shortcuts", *self.settings.shortcuts),
+            *("--reach", *self.settings.reach),
             *(["--onednn"] if machine.onednn else []),
         ]
         try:

@@ -34,6 +34,7 @@ import os
 import pickle
 import resource
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -50,6 +51,7 @@ from executorch_goldens.exporting.recording import Recorder
 from executorch_goldens.files import durable, shortage
 from executorch_goldens.patches.guard import GuardError, resolve
 from executorch_goldens.settings.exports import ROOT
+from executorch_goldens.sweep import reaching
 from executorch_goldens.sweep.serving import WHERE, Groups, Template
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.targets import Target, find
@@ -211,6 +213,7 @@ def run_request(request: dict[str, Any]) -> None:
 
     if request["twins"]:
         return run_twins(request)
+    reaching.begin()
     recorder = RECORDER
     if recorder is not None and request["record"] is not None:
         # This run has made everything in these folders.
@@ -235,7 +238,7 @@ def run_request(request: dict[str, Any]) -> None:
         Omission(**omission) if omission is not None else None,
         resolve(observer)() if observer is not None else NOBODY,
     )
-    write_artifact(Path(request["result"]), artifact)
+    write_artifact(Path(request["result"]), replace(artifact, reach=reaching.taken()))
     if recorder is not None and request["record"] is not None:
         recorder.end()
 
@@ -441,6 +444,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--targets", nargs="*", default=[], help="targets to warm up for")
     parser.add_argument("--shortcuts", nargs="*", default=[], help="shortcuts to install")
+    parser.add_argument("--reach", nargs="*", default=[], help="files of packages whose lines are recorded")
     parser.add_argument("--threads", type=int, default=1, help="threads that torch computes with")
     parser.add_argument("--onednn", action="store_true", help="let oneDNN replace torch's kernels")
     parser.add_argument(
@@ -458,6 +462,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # The hash seed is the interpreter's, the directory that of each request.
     variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
     sys.path[:0] = options.paths
+    if options.reach:
+        reaching.install(Path(sysconfig.get_path("purelib")), options.reach)
     take_on(options.surroundings)
     # Effects of listings on imports stay as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)
@@ -474,7 +480,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     like_this += ["--onednn"] if options.onednn else []
     like_this += ["--records", options.records] if options.records is not None else []
     like_this += ["--paths", *options.paths, "--shortcuts", *options.shortcuts]
-    like_this += ["--surroundings", *options.surroundings]
+    like_this += ["--surroundings", *options.surroundings, "--reach", *options.reach]
     template = Template(0, options.answers, fresh_child(like_this))
     template.answer({"ready": True})
     template.serve()

@@ -124,9 +124,9 @@ def _read(sources: Sources) -> dict[str, bytes]:
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
     listed = git.output(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    if listed is not None:
-        names = [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
-    else:
+    names = [name for name in (listed or b"").decode(errors="surrogateescape").split("\0") if name]
+    if not names:
+        # Not under git, or in a folder that a repository around it ignores.
         names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
     for name in names:
         path = folder / name

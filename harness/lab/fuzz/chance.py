@@ -8,20 +8,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-#: Part of the numbers that a change replaces: of the sixty that a model takes, three.
-CHANGED = 0.05
-
 
 class Chance:
-    """Draws that follow from a key alone, and from the keys of changes to it.
+    """Draws that follow from a key alone.
 
     Of Python's generators only ``random.Random.random`` promises the same numbers in every version ("Notes on
     Reproducibility" in the documentation of `random`), so that all draws are made from it.
-
-    Parameters
-    ----------
-    changes
-        Each replaces some of the numbers that the key, and the changes before it, give.
 
     Examples
     --------
@@ -30,17 +22,8 @@ class Chance:
     [5, 2, 6, 1, 3, 4, 1, 3]
     """
 
-    def __init__(self, key: str, changes: Sequence[str] = ()) -> None:
-        self._random = random.Random(key)
-        self._changes = [random.Random(change) for change in changes]
-
-    def _number(self) -> float:
-        """Return a number from 0 up to 1; every draw takes one, so that the draws after a change stay the same."""
-        number = self._random.random()
-        for change in self._changes:
-            replaces, other = change.random() < CHANGED, change.random()
-            number = other if replaces else number
-        return number
+    def __init__(self, key: str) -> None:
+        self._number = random.Random(key).random
 
     def below(self, end: int) -> int:
         """Return an integer from 0 to `end` - 1."""

@@ -24,14 +24,10 @@ from executorch_goldens.sweep.sweep import SweepError
 from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.zoo import variations
 from lab import pages
-from lab.branches import RECORDER
-from lab.branches.page import of_cells
-from lab.branches.sources import require_coverage
 from lab.fuzz import explained, names, page
 from lab.fuzz.explained import Explanation
-from lab.fuzz.guidance import GENERATION, Guide, digest
 from lab.fuzz.kept import Judged, Key, Lines
-from lab.fuzz.search import BATCH, ZOO, Search, results_of
+from lab.fuzz.search import ZOO, Search, results_of
 
 #: Part of ``--minutes`` that is kept for making failures smaller.
 SHRINKING = 0.3
@@ -60,16 +56,6 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--target", action="append", metavar="TARGET", help=f"repeatable (default: {', '.join(TARGETS)})"
     )
-    parser.add_argument(
-        "--branches",
-        action="store_true",
-        help="record which branches of the release's sources exports take",
-    )
-    parser.add_argument(
-        "--guided",
-        action="store_true",
-        help="prefer models that take branches which no cell takes; records them",
-    )
     parser.add_argument("--no-shrinking", action="store_true", help="only export and judge")
     parser.add_argument(
         "--results", type=Path, default=Path("build/fuzz"), metavar="DIR", help="default: %(default)s"
@@ -90,8 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         return SAME
     numbers = chosen(arguments)
     searching = search(arguments)
-    guide = guided(arguments, searching)
-    wanted = guide.names(numbers) if guide else (names.name(arguments.seed, number) for number in numbers)
+    wanted = (names.name(arguments.seed, number) for number in numbers)
     table = explained.load()
     try:
         searching.folder.mkdir(parents=True, exist_ok=True)
@@ -106,11 +91,6 @@ def run(arguments: argparse.Namespace) -> int:
     except SweepError as error:
         raise CommandError(str(error)) from error
     print(*summary(found, table), sep="\n")
-    if searching.settings.observer:
-        taken = searching.taken({row.model for row in found.rows})
-        print(
-            f"branches: {len(taken)}, not taken by any cell: {len(taken - of_cells(searching.release.version))}"
-        )
     if arguments.update:
         page.keep(searching.release.version, found, table)
         pages.update(["fuzz"])
@@ -125,14 +105,6 @@ def chosen(arguments: argparse.Namespace) -> range:
             f"--seed is 0 or more, and the models of a seed have the numbers 0 to {names.END - 1}"
         )
     return range(arguments.first, end)
-
-
-def guided(arguments: argparse.Namespace, searching: Search) -> Guide | None:
-    """Return the chooser of models, if branches guide the search."""
-    if not arguments.guided:
-        return None
-    known = of_cells(searching.release.version)
-    return Guide(arguments.seed, known, lambda model: searching.taken([model]))
 
 
 def carry_out(
@@ -164,12 +136,7 @@ def search(arguments: argparse.Namespace) -> Search:
             f"--target {missing[0]} is not supported on ExecuTorch {release.version}: {release.unsupported[missing[0]]}"
         )
     require_flatc(environment.python)
-    recording = arguments.branches or arguments.guided
-    if recording:
-        require_coverage()
-    settings = environment.settings(
-        (ZOO,), arguments.jobs, arguments.export_timeout, observer=RECORDER if recording else None
-    )
+    settings = environment.settings((ZOO,), arguments.jobs, arguments.export_timeout)
     return Search(
         # Known defects are those of this project's zoo.
         replace(release, known={}),
@@ -177,20 +144,7 @@ def search(arguments: argparse.Namespace) -> Search:
         variations.variations(variations.named("quick")),
         targets,
         arguments.results.absolute() / release.version,
-        batch=GENERATION if arguments.guided else BATCH,
-        guidance=guidance(arguments, targets, release.version) if arguments.guided else {},
     )
-
-
-def guidance(arguments: argparse.Namespace, targets: Sequence[str], release: str) -> dict[str, object]:
-    """Return everything that decides the models of a guided run, besides the exports' branches."""
-    return {
-        "seed": arguments.seed,
-        "first": arguments.first,
-        "targets": list(targets),
-        "changes": names.digest_of_changes(),
-        "taken by cells": digest(of_cells(release)),
-    }
 
 
 def line(row: Judged, finding: str) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
@@ -18,11 +17,7 @@ from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains.handing import MAIN
-from executorch_goldens.toolchains.installed import Installed
 from executorch_goldens.zoo.variations import Variation
-from lab import branches
-from lab.branches.records import Records
-from lab.branches.sources import Branch, Sources
 from lab.fuzz import FOLDER, names
 from lab.fuzz.cause import Cause, judge
 from lab.fuzz.kept import Judged, Lines, Minimal
@@ -49,10 +44,6 @@ class Search:
     ----------
     folder
         For results; see `models`.
-    batch
-        Models of one sweep.
-    guidance
-        The chooser of the models, if any; results of another are not mixed with these.
     """
 
     release: Release
@@ -60,28 +51,11 @@ class Search:
     variations: Sequence[Variation]
     targets: tuple[str, ...]
     folder: Path
-    batch: int = BATCH
-    guidance: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def models(self) -> Path:
         """The folder of the models as they were drawn, each as Python."""
         return self.folder / "models"
-
-    @property
-    def records(self) -> Records:
-        """Branches of the release's sources that exports took."""
-        return Records(self.folder / "branches")
-
-    @functools.cached_property
-    def _sources(self) -> Sources:
-        return Sources(Installed.probe(self.settings.interpreter).site_packages / "executorch")
-
-    def taken(self, models: Iterable[str]) -> set[Branch]:
-        """Return the branches that recorded exports of some models took."""
-        return self._sources.taken(
-            self.records.of(Cell(target, model) for model in models for target in self.targets)
-        )
 
     @property
     def judged(self) -> Lines[Judged]:
@@ -96,7 +70,6 @@ class Search:
             "release": self.release.version,
             "drawing": names.digest(),
             "patches": list(self.settings.patches),
-            **self.guidance,
         }
 
     # Exporting
@@ -112,7 +85,7 @@ class Search:
         kept = self.judged
         done = {row.key for row in kept.open()}
         waiting = iter(wanted)
-        while of_batch := tuple(itertools.islice(waiting, self.batch)):
+        while of_batch := tuple(itertools.islice(waiting, BATCH)):
             cells = [
                 Cell(target, name)
                 for name in of_batch
@@ -127,7 +100,6 @@ class Search:
 
     def _batch(self, cells: Sequence[Cell], deadline: float) -> Iterator[Judged]:
         os.environ[FOLDER] = str(self.models)
-        os.environ[branches.RECORDS] = str(self.records.folder)
         for name in dict.fromkeys(cell.case for cell in cells):
             write(self.models, name, names.drawn(name))
         with Sweep(cells, self.variations, self.settings) as sweep:

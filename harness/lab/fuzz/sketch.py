@@ -211,9 +211,9 @@ def shape(chance: Chance, rank: int) -> tuple[int, ...]:
             return tuple(sizes)
 
 
-def draw(name: str, changes: Sequence[str] = ()) -> Model:
-    """Return the model called `name`, with `changes`: the same on every machine and every Python."""
-    chance = Chance(name, changes)
+def draw(name: str) -> Model:
+    """Return the model called `name`: the same on every machine and every Python."""
+    chance = Chance(name)
     sketch = Sketch(chance, symbolic=chance.happens(0.1))
     for _ in range(1 + chance.below(3)):
         if sketch.sources and chance.happens(0.6):

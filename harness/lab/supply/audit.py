@@ -29,7 +29,7 @@ from lab.toolchains import all_of
 BILLS = REPOSITORY / "build" / "bom"
 
 #: A lock of one distribution: whether anybody answers is found out with one question.
-SMALLEST = "branches"
+SMALLEST = "build"
 #: Characters of a licence that are shown: some give its whole text in place of its name.
 LONGEST = 80
 #: The value of pip-licenses for none.

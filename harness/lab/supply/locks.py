@@ -102,11 +102,10 @@ def wanted() -> dict[str, Wanted]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     lab = tomllib.loads((REPOSITORY / "harness" / "lab" / "pyproject.toml").read_text(encoding="utf-8"))
     own = project["project"]["dependencies"]
-    extras = project["project"]["optional-dependencies"] | lab["project"]["optional-dependencies"]
+    extras = project["project"]["optional-dependencies"]
     groups = project["dependency-groups"] | lab["dependency-groups"]
     default = matrix.release(matrix.default)
     numpy = f"numpy=={default.pins['numpy']}"
-    beside = [each for name in ("cluster", "branches") for each in extras[name]]
     locks = {locking.BUILD: Wanted(tuple(project["build-system"]["requires"]))}
     for release in matrix.releases.values():
         locks[release.version] = Wanted((*release.requirements(), *own), torch=locking.torch_of(release))
@@ -116,9 +115,8 @@ def wanted() -> dict[str, Wanted]:
                 locks[f"{session}-{version}"] = Wanted((*pins, numpy))
     locks |= {
         "audit": Wanted(tuple(groups["audit"])),
-        "tests": Wanted((*groups["tests"], *beside), default),
+        "tests": Wanted((*groups["tests"], *extras["cluster"]), default),
         "lint": Wanted(tuple(groups["lint"]), default),
-        "branches": Wanted(tuple(extras["branches"]), default),
         **{
             layer.lock_of(version): Wanted(tuple(groups[layer.lock_of(version)]), matrix.release(version))
             for version in matrix.releases

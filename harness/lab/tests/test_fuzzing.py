@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import difflib
 import itertools
 import json
 import math
@@ -16,20 +15,17 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
 from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.numerics.samples import STEPS, samples_of
 from executorch_goldens.settings import releases
-from executorch_goldens.zoo.registry import NAME_PATTERN, SAMPLES, Case
+from executorch_goldens.zoo.registry import SAMPLES, Case
 from executorch_goldens_plugins.repro.program import example_in
 from lab import DOCS
 from lab.__main__ import main
-from lab.branches.records import Records
-from lab.branches.sources import Branch
 from lab.fuzz import command as fuzz
-from lab.fuzz import explained, guidance, names, page, search
+from lab.fuzz import explained, names, page, search
 from lab.fuzz.cause import Cause
 from lab.fuzz.chance import Chance
 from lab.fuzz.kept import Judged, Lines
@@ -41,8 +37,6 @@ from lab.fuzz.sketch import OPERATORS, SYMBOLIC_SIZE
 #: Another one means that every name means another model: results so far cannot be gone on with, and the witnesses in
 #: harness/lab/fuzz/explained.toml have to be found again.
 DIGEST = "c63bd19b8113"
-#: The same of changes; names of models that are not changed do not follow it.
-DIGEST_OF_CHANGES = "a7df0f1d68ef"
 
 
 def models(count: int) -> Iterator[Model]:
@@ -60,7 +54,6 @@ def run(model: Model) -> tuple[torch.Tensor, ...]:
 
 def test_a_name_means_the_same_model_on_every_machine() -> None:
     assert names.digest() == DIGEST
-    assert names.digest_of_changes() == DIGEST_OF_CHANGES
 
 
 def example(model: Model, folder: Path) -> Example:
@@ -174,78 +167,6 @@ def test_a_model_is_reduced_to_what_shows_the_same() -> None:
         run(small)
         found += 1
     assert found
-
-
-# What guides
-
-
-def similar(one: Model, other: Model) -> float:
-    """Return how much the operators of two models are the same, from 0 to 1."""
-    return difflib.SequenceMatcher(None, one.operators, other.operators).ratio()
-
-
-def test_a_change_leaves_most_of_a_model_as_it_is_and_is_well_formed() -> None:
-    numbers = range(60)
-    before = [names.name(0, number) for number in numbers]
-    after = [names.drawn(names.changed(model, number)) for model, number in zip(before, numbers, strict=True)]
-    for model in after:
-        run(model)
-    pairs = [(names.drawn(one), other) for one, other in zip(before, after, strict=True)]
-    assert sum(one != other for one, other in pairs) > 30
-    changes = sum(similar(one, other) for one, other in pairs)
-    strangers = sum(similar(one, other) for (one, _), other in zip(pairs, after[1:], strict=False))
-    assert changes > 3 * strangers
-
-
-def test_a_changed_model_may_be_changed_again() -> None:
-    once = names.changed(names.name(0, 3), 8)
-    twice = names.changed(once, 9)
-    assert (names.changes(names.name(0, 3)), names.changes(once), names.changes(twice)) == (0, 1, 2)
-    assert names.drawn(twice) != names.drawn(once) != names.drawn(names.name(0, 3))
-
-
-def branch(name: str) -> Branch:
-    return Branch("a.py", 1, 2, "Pass", name, False)
-
-
-def by_operators(model: str) -> set[Branch]:
-    """Return a branch for each operator, and for each two that follow one another."""
-    operators = names.drawn(model).operators
-    return {branch(each) for each in (*operators, *map(" ".join, itertools.pairwise(operators)))}
-
-
-def guided(count: int, known: frozenset[Branch] = frozenset()) -> list[str]:
-    return list(guidance.Guide(0, known, by_operators).names(range(count)))
-
-
-def test_guided_models_are_the_same_for_the_same_seed_and_the_same_branches() -> None:
-    chosen = guided(80)
-    assert chosen == guided(80)
-    assert chosen[: guidance.GENERATION] == [names.name(0, n) for n in range(guidance.GENERATION)]
-    assert len(set(chosen)) == 80
-    changed = [model for model in chosen if names.changes(model)]
-    assert 15 < len(changed) < 40
-
-
-def test_where_everything_is_known_models_are_drawn_as_without_guidance() -> None:
-    known = frozenset(branch for n in range(60) for branch in by_operators(names.name(0, n)))
-    assert guided(60, known) == [names.name(0, n) for n in range(60)]
-
-
-def test_only_what_takes_a_branch_that_nothing_took_before_is_changed() -> None:
-    guide = guidance.Guide(0, frozenset(), lambda model: {branch("the same")})
-    chosen = list(guide.names(range(100)))
-    assert guide.worthwhile == [names.name(0, 0)]
-    parents = {model.rpartition("-")[0] for model in chosen if names.changes(model)}
-    assert parents == {names.name(0, 0)}
-
-
-def test_a_model_is_changed_only_as_often_as_its_name_has_room_for() -> None:
-    fresh = itertools.count()
-    guide = guidance.Guide(10**6, frozenset(), lambda model: {branch(str(next(fresh)))})
-    chosen = list(guide.names(range(1000)))
-    assert max(map(names.changes, chosen)) == names.MOST_CHANGES
-    assert all(NAME_PATTERN.fullmatch(model) for model in chosen)
 
 
 # What is kept
@@ -398,21 +319,6 @@ def test_a_failure_is_made_smaller_and_gets_a_script_and_a_second_run_makes_noth
     assert "max_pool2d" in (searching.folder / "scripts" / "xnnpack-fp32" / f"{name}.py").read_text()
     assert (searching.folder / "minimal" / "xnnpack-fp32" / f"{name}.py").read_text() == minimal.source
     assert list(searching.shrink([row], math.inf)) == []
-
-
-@pytest.mark.slow
-def test_a_guided_run_keeps_what_each_export_took_apart_from_results_of_other_guidance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["fuzz", "--guided", "--models", "2", "--target", "xnnpack-fp32", "--no-shrinking"]
-    assert main([*words, "--results", str(tmp_path)]) == 0
-    (folder,) = tmp_path.iterdir()
-    records = Records(folder / "branches").cells()
-    assert list(records) == [Cell("xnnpack-fp32", names.name(0, number)) for number in range(2)]
-    # One of each variation.
-    assert {len(files) for files in records.values()} == {2}
-    assert main([*words, "--results", str(tmp_path), "--seed", "1"]) == ERROR
-    assert "give this run another with --results" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """Mutants that are made mechanically, by operators of mutation over a release's own sources, and drawn by a seed.
 
 `sites` finds every edit that an operator can make, `drawing` draws some of them, `installing` makes one in the process
-that exports, `reach` records which lines an export runs, `search` tries each drawn mutant on cells that run its lines,
-`page` counts what came of it.
+that exports, `reach` has the cells that run its lines, `search` tries each drawn mutant on some of these, `page`
+counts what came of it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The command ``lab mutants --mechanical``: draws, records what cells reach, tries, counts."""
+"""The command ``lab mutants --mechanical``: draws, tries over the cells that reach a mutant, counts."""
 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -12,21 +11,21 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.files import durable
+from executorch_goldens.reach import map as maps
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.sweep import seconds
 from executorch_goldens.toolchains.toolchain import here
 from lab import pages
-from lab.branches.records import Records
-from lab.mutants.mechanical import drawing, page, reach
+from lab.mutants.mechanical import drawing, page
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mechanical.search import Found, Kept, Search, with_golden
 
 #: The module that registers drawn mutants in exporting processes.
 INSTALLED = "lab.mutants.mechanical.installed"
-#: Of the repository: what was recorded and found, which a stopped session goes on from.
+#: Of the repository: what was found, which a stopped session goes on from.
 BUILD = Path("build/mutants")
 
 
@@ -43,9 +42,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--count", type=int, default=drawing.COUNT, help="mutants drawn (default: %(default)s)"
     )
-    group.add_argument(
-        "--minutes", type=float, default=math.inf, help="record no further cell after (default: no end)"
-    )
 
 
 def run(planned: Plan, options: argparse.Namespace) -> int:
@@ -54,7 +50,8 @@ def run(planned: Plan, options: argparse.Namespace) -> int:
     every = drawing.every_site(environment.site_packages / "executorch")
     drawn = drawing.draw(every, options.seed, options.count)
     print(f"{len(drawn)} of {len(every)} sites drawn: {drawing.digest(drawn)}", file=sys.stderr)
-    of_core, others = tiers(planned)
+    known = maps.read(planned.root / maps.FILE)
+    of_core, others = (Reach(known, cells) for cells in tiers(planned))
     found = {CORE: over(planned, drawn, of_core, CORE, options)}
     left = [mutant for mutant in drawn if not found[CORE].get(mutant.name, page.UNTRIED).killed]
     found[FULL] = over(planned, left, others, FULL, options) if options.tier == FULL else {}
@@ -64,7 +61,7 @@ def run(planned: Plan, options: argparse.Namespace) -> int:
         durable.replace(page.FOUND, page.text(rows))
         durable.replace(
             page.DRAWING,
-            page.drawing_text(options.seed, len(every), drawn, *counted(planned, of_core, others)),
+            page.drawing_text(options.seed, len(every), drawn, len(of_core.cells), len(others.cells)),
         )
         pages.update(["mutants"])
     return SAME
@@ -89,26 +86,11 @@ def in_turn(cells: Sequence[Cell]) -> list[Cell]:
     return [cell for _, cell in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def recorded(planned: Plan) -> Path:
-    return (BUILD / "reach" / planned.release.version).absolute()
-
-
-def counted(planned: Plan, *groups: Sequence[Cell]) -> list[int]:
-    """Return how many cells of each group have a record."""
-    known = Records(recorded(planned)).cells()
-    return [sum(cell in known for cell in cells) for cells in groups]
-
-
 def over(
-    planned: Plan, drawn: Sequence[Mechanical], cells: Sequence[Cell], tier: str, options: argparse.Namespace
+    planned: Plan, drawn: Sequence[Mechanical], reached: Reach, tier: str, options: argparse.Namespace
 ) -> dict[str, Found]:
     """Return the results of cells for each mutant, by name; print them as they come."""
-    folder = recorded(planned)
-    if not options.so_far:
-        for failed in reach.record_missing(folder, cells, planned.settings, options.minutes * 60):
-            print(failed, file=sys.stderr)
-    reached = Reach(folder, cells)
-    kept = Kept(BUILD / f"mechanical-{tier}.jsonl", list(reached.lines))
+    kept = Kept(BUILD / f"mechanical-{tier}.jsonl", reached.cells)
     if options.so_far:
         return kept.read(drawn)
     searching = Search(planned, drawn, BUILD / "drawn.json")

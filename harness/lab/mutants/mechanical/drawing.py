@@ -52,12 +52,13 @@ def one_line(code: str) -> str:
 
 
 def place_of(file: str) -> str:
-    """Return the name that `PLACES` has for a file relative to the package ``executorch``; raise StopIteration."""
-    return next(
+    """Return the name that `PLACES` has for a file relative to the package ``executorch``; empty for none."""
+    found = (
         place
         for place, within in PLACES.items()
         if any(file == path or file.startswith(f"{path}/") for path in within)
     )
+    return next(found, "")
 
 
 def files(package: Path) -> Iterator[str]:

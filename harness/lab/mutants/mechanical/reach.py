@@ -1,59 +1,41 @@
-"""Lines of the mutated sources that each cell's export runs: recorded once, and kept."""
+"""The cells whose export runs what a mutant edits, from a release's map of reach."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
 
-from executorch_goldens.artifact import Casualty, Cell
-from executorch_goldens.settings.exports import Settings
-from lab.branches.command import record
-from lab.branches.records import Records
-from lab.branches.sources import require_coverage
+from executorch_goldens.artifact import Cell
+from executorch_goldens.reach.map import ReachMap
 from lab.mutants.mechanical.sites import Site
 
-#: The module that writes records, in exporting processes; it needs coverage.py.
-RECORDER = "lab.mutants.mechanical.recorder:Recorder"
+#: The package that names of files are relative to, below site-packages.
+PACKAGE = "executorch"
 
 
 class Reach:
-    """The lines that exports of cells run, from records in a folder.
+    """The statements that exports of cells run.
 
     Parameters
     ----------
     cells
-        Those that count; one without a record reaches nothing.
+        Those that count, in order; one that the map lacks reaches nothing.
     """
 
-    def __init__(self, folder: Path, cells: Sequence[Cell]) -> None:
-        records = Records(folder)
-        recorded = records.cells()
-        self.lines = {
-            cell: {
-                file: {line for jump in jumps for line in jump if line > 0}
-                for file, jumps in records.of([cell]).items()
-            }
-            for cell in cells
-            if cell in recorded
-        }
+    def __init__(self, known: ReachMap, cells: Sequence[Cell]) -> None:
+        self.known = known
+        numbers = {each.cell: number for number, each in enumerate(known.cells)}
+        self.numbers = {cell: numbers[cell] for cell in cells if cell in numbers}
+        self.functions = {(known.files[each.file], each.first): each for each in known.functions}
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells that count and are in the map."""
+        return list(self.numbers)
 
     def of(self, site: Site) -> list[Cell]:
-        """Return the cells whose export runs a line of a site, in the order given."""
-        there = set(range(site.first, site.last + 1))
-        return [cell for cell, lines in self.lines.items() if there & lines.get(site.file, set())]
-
-
-def record_missing(folder: Path, cells: Sequence[Cell], settings: Settings, seconds: float) -> Iterator[str]:
-    """Export cells without a record, as many as begin within `seconds`; yield those that failed to leave one."""
-    require_coverage()
-    folder.mkdir(parents=True, exist_ok=True)
-    recorded = Records(folder).cells()
-    missing = [cell for cell in cells if cell not in recorded]
-    # Programs are run to be judged; that takes no line of these sources.
-    recording = replace(settings, observer=RECORDER, execute=False)
-    outcomes = record(missing, recording, Records(folder), time.monotonic() + seconds) if missing else ()
-    for outcome in outcomes:
-        if isinstance(outcome.result, Casualty):
-            yield f"{outcome.cell}: {outcome.result.verdict}: no record"
+        """Return the cells whose export runs a statement of a site, in the order given."""
+        function = self.functions.get((f"{PACKAGE}/{site.file}", site.line))
+        if function is None:
+            return []
+        found = self.known.cells_at(function, range(site.first, site.last + 1))
+        return [cell for cell, number in self.numbers.items() if number in found]

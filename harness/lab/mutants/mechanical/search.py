@@ -104,7 +104,7 @@ class Search:
     def over(self, reach: Reach, kept: Kept) -> Iterator[Found]:
         """Yield the results of the cells of `reach`, the cheapest first, for each mutant."""
         known = kept.read(self.drawn)
-        targets = sorted({cell.target for cell in reach.lines})
+        targets = sorted({cell.target for cell in reach.cells})
         settings = replace(self.planned.settings, limit=LIMIT)
         with Sweep(
             (),

@@ -5,27 +5,31 @@ from __future__ import annotations
 import ast
 import gc
 import importlib.util
+import math
 import random
 import sys
 import types
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from executorch_goldens import patches
-from executorch_goldens.artifact import Cell
+from executorch_goldens.artifact import Artifact, Cell
+from executorch_goldens.reach import map as maps
+from executorch_goldens.reach.edits import PACKAGES
 from executorch_goldens.settings import releases
 from lab import tables
-from lab.branches.records import Records
 from lab.mutants import EditError
 from lab.mutants.__main__ import prepare
 from lab.mutants.mechanical import OPERATORS, PLACES, command, drawing, page
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.installing import install
-from lab.mutants.mechanical.reach import Reach, record_missing
+from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mechanical.search import NOT_REACHED, Found, Kept, Search
 from lab.mutants.mechanical.sites import Site, sites
+from lab.reach.command import exported
 from tests import REPOSITORY
 
 # Sites
@@ -245,12 +249,18 @@ def test_an_edit_of_what_is_not_there_is_refused(home: types.ModuleType) -> None
 ONE, TWO, NEVER = Cell("tosa-fp", "add"), Cell("tosa-int", "add"), Cell("tosa-int", "mul")
 
 
-def test_a_cell_reaches_a_site_where_it_runs_a_line_of_its_statement(tmp_path: Path) -> None:
+def test_a_cell_reaches_a_site_where_it_runs_its_statement(tmp_path: Path) -> None:
     at = site("A.five", "bound", "3", "4")
-    records = Records(tmp_path)
-    records.write(ONE, "0", {at.file: [(-1, at.first), (at.first, -1)]})
-    records.write(TWO, "0", {at.file: [(-1, at.last + 1)], "exir/other.py": [(-1, at.first)]})
-    assert Reach(tmp_path, [NEVER, TWO, ONE]).of(at) == [ONE]
+    for file in ("made", "other"):
+        path = tmp_path / "executorch" / "exir" / f"{file}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(HOME)
+    ran = {ONE: {f"executorch/{at.file}": (at.first,)}, TWO: {"executorch/exir/other.py": (at.first,)}}
+    record = partial(maps.Record, "models", seconds=1.0, facts="")
+    records = [record(cell=cell, lines=lines) for cell, lines in ran.items()]
+    known = maps.build("1.5.1", "", "2026-01-01", records, tmp_path)
+    assert Reach(known, [NEVER, TWO, ONE]).of(at) == [ONE]
+    assert Reach(known, [NEVER, TWO]).cells == [TWO]
 
 
 def test_what_a_stopped_session_found_is_read_again_where_mutant_and_cells_are_the_same(
@@ -309,14 +319,16 @@ CELL = Cell("tosa-fp", "conv1d")
 
 @pytest.mark.slow
 def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
-    tmp_path: Path, every: list[Site], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, package: Path, every: list[Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOLDENS_DRAWN_MUTANTS", "")
-    monkeypatch.setenv("GOLDENS_BRANCHES", "")
     monkeypatch.setattr(patches, "PATCHES", dict(patches.PATCHES))
     planned = prepare(REPOSITORY / "goldens", "1", jobs=1, edits=command.INSTALLED)
-    assert list(record_missing(tmp_path / "reach", [CELL], planned.settings, 300)) == []
-    reach = Reach(tmp_path / "reach", [CELL])
+    recording = replace(planned.settings, execute=False, reach=PACKAGES)
+    (outcome,) = exported([CELL], recording, math.inf)
+    assert isinstance(outcome.result, Artifact)
+    record = maps.Record("models", CELL, 1.0, "", outcome.result.reach)
+    reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], package.parent), [CELL])
     reached = [
         each for each in every if each.function == "Conv1dUnsqueezePass.call_operator" and reach.of(each)
     ]

@@ -1,0 +1,1 @@
+"""Which code of a toolchain runs while a cell is lowered, and which cells an edit of that code asks for."""

@@ -1,0 +1,118 @@
+"""Which of the edited lines the exports of the head ran."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from executorch_goldens.reach.code import Statement, module
+from executorch_goldens.reach.edits import Edit, Edits
+
+#: Places without a cell that are named.
+SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The edited lines of a comparison: those that ran, and those that did not.
+
+    A line is a statement, however many lines of text it takes. One outside of functions ran where a function did that
+    uses a name of it; an import, and one that no function uses, is none.
+
+    Attributes
+    ----------
+    reached
+        Number of lines that ran.
+    unreached
+        The places of those that did not, as ``file:12-14``.
+    raising
+        Number of lines that only lead to an exception, and did not run.
+    """
+
+    reached: int
+    unreached: tuple[str, ...]
+    raising: int
+
+    @property
+    def asked(self) -> int:
+        """The number of lines that could run."""
+        return self.reached + len(self.unreached)
+
+    @property
+    def is_void(self) -> bool:
+        """True if there are lines that could run, and none did."""
+        return not self.reached and bool(self.unreached)
+
+    def line(self) -> str:
+        """Return it in words; empty where no edited line can run.
+
+        >>> Answer(7, ("executorch/exir/pass_base.py:212-213", "executorch/exir/pass_base.py:215"), 1).line()
+        '7 of 9 edited lines reached; 1 more only raises; not reached: executorch/exir/pass_base.py:212-213, 215'
+        """
+        if not self.asked and not self.raising:
+            return ""
+        raising = {0: "", 1: "1 more only raises"}.get(self.raising, f"{self.raising} more only raise")
+        places = [*_by_file(self.unreached)]
+        more = f" and {len(places) - SHOWN} more files" if len(places) > SHOWN else ""
+        missing = f"not reached: {'; '.join(places[:SHOWN])}{more}" if places else ""
+        reached = f"{self.reached} of {self.asked} edited lines reached"
+        return "; ".join(filter(None, (reached, raising, missing)))
+
+
+def _by_file(places: Collection[str]) -> Iterator[str]:
+    lines: dict[str, list[str]] = {}
+    for place in places:
+        file, _, line = place.rpartition(":")
+        lines.setdefault(file, []).append(line)
+    yield from (f"{file}:{', '.join(of_file)}" for file, of_file in lines.items())
+
+
+def answer(edits: Edits, reached: Mapping[str, Collection[int]], head: Path) -> Answer:
+    """Return which edited lines ran.
+
+    Parameters
+    ----------
+    reached
+        Lines of the head's files that ran, by the path below site-packages.
+    head
+        The head's site-packages.
+    """
+    number, raising = 0, 0
+    unreached: list[str] = []
+    for edit in edits.every:
+        users = edit.function or any(_ran(reached, file, name, head) for file, name in edit.users)
+        for statement in edit.head:
+            if edit.function and _in(reached.get(edit.file, ()), statement):
+                number += 1
+            elif edit.function and statement.raises:
+                raising += 1
+            elif edit.function:
+                unreached.append(_place(edit, statement))
+            elif not edit.users or statement.text.startswith(("import ", "from ")):
+                continue
+            elif users:
+                number += 1
+            else:
+                unreached.append(_place(edit, statement))
+    return Answer(number, tuple(unreached), raising)
+
+
+def _in(lines: Collection[int], statement: Statement) -> bool:
+    return any(statement.first <= line <= statement.last for line in lines)
+
+
+def _ran(reached: Mapping[str, Collection[int]], file: str, name: str, head: Path) -> bool:
+    """Return whether a function of the head ran."""
+    lines = reached.get(file, ())
+    if not lines or not (head / file).is_file():
+        return False
+    function = module((head / file).read_text(encoding="utf-8", errors="replace")).functions.get(name)
+    return function is not None and any(_in(lines, statement) for statement in function.statements)
+
+
+def _place(edit: Edit, statement: Statement) -> str:
+    lines = (
+        f"{statement.first}" if statement.first == statement.last else f"{statement.first}-{statement.last}"
+    )
+    return f"{edit.file}:{lines}"

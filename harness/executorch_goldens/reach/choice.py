@@ -1,0 +1,217 @@
+"""The cells that an edit of a toolchain's Python asks for: those that reach it, unlike ones first.
+
+Each edited line gets several. Two cells are unlike at a line if they are of another source or another target, or reach
+its function in another situation (`executorch_goldens.reach.map`). Of like ones, the cheapest come first.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from executorch_goldens.reach.code import Function, Module, module
+from executorch_goldens.reach.edits import Edit, Edits
+from executorch_goldens.reach.map import Function as Mapped
+from executorch_goldens.reach.map import ReachMap
+
+#: A word of a name: of `snake_case`, or of `CamelCase`.
+_WORD = re.compile(r"[A-Z]?[a-z]+")
+#: Words that say nothing of a model, and how many letters say nothing.
+COMMON = frozenset(
+    ("pass", "node", "self", "args", "call", "default", "exir", "ops", "edge", "aten", "tensor", "graph")
+)
+SHORT = 2
+#: Seconds of wall time that a comparison takes beside its exports: zoos, and the first import of ExecuTorch.
+BEGINNING = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """What a cell has to reach: a line of the base, or any line of a function.
+
+    Attributes
+    ----------
+    cells
+        Numbers, in the map, of the cells that reach it.
+    words
+        Words of the edited statements, and of the names around them.
+    """
+
+    file: str
+    function: Mapped
+    what: str
+    cells: frozenset[int]
+    words: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The cells of a comparison.
+
+    Attributes
+    ----------
+    cells
+        Numbers in the map, in the order in which they are exported.
+    left_out
+        Those that reach the edit too, and are over the budget.
+    unmapped
+        Edited functions that no cell of the map is known to reach, as ``file: function``.
+    """
+
+    cells: tuple[int, ...]
+    left_out: tuple[int, ...]
+    unmapped: tuple[str, ...]
+
+
+def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) -> Choice:
+    """Return the cells to compare.
+
+    Parameters
+    ----------
+    base
+        The base's site-packages.
+    budget
+        Seconds of wall time.
+    jobs
+        Exports at a time.
+    """
+    places: list[Place] = []
+    unmapped: list[str] = []
+    for edit in edits.every:
+        words = words_of(edit)
+        found = [replace(place, words=words) for place in _places(edit, base, known) if place.cells]
+        places += found
+        if not found and (edit.function or edit.users):
+            unmapped.append(f"{edit.file}: {edit.function or 'what is outside of functions'}")
+    seconds = {cell: known.cells[cell].seconds for place in places for cell in place.cells}
+    chosen = _taken(places, seconds, known, max(budget - BEGINNING, 0.0) * jobs)
+    left_out = tuple(sorted(seconds.keys() - set(chosen), key=seconds.__getitem__))
+    return Choice(tuple(chosen), left_out, tuple(unmapped))
+
+
+def _places(edit: Edit, base: Path, known: ReachMap) -> Iterator[Place]:
+    """Yield what a cell has to reach for an edit."""
+    if not edit.function:
+        for file, name in edit.users:
+            yield from _whole(known, file, name)
+        return
+    source = _module(base / edit.file)
+    function = source.functions.get(edit.function)
+    if function is None:
+        # A new one is called where its callers were edited, or by what calls its class.
+        within = edit.function.rpartition(".")[0]
+        if within:
+            for name in source.functions:
+                if name.rpartition(".")[0] == within:
+                    yield from _whole(known, edit.file, name)
+        return
+    mapped = known.function(edit.file, edit.function, function.digest)
+    if mapped is None:
+        return
+    if mapped.digest != function.digest:
+        yield from _whole(known, edit.file, edit.function)
+        return
+    yield from _lines(edit, function, mapped, known)
+
+
+def _lines(edit: Edit, function: Function, mapped: Mapped, known: ReachMap) -> Iterator[Place]:
+    """Yield the edited lines of a function that the map has as it is."""
+    offset = mapped.first - function.first
+    for statement in edit.base:
+        lines = range(statement.first + offset, statement.last + offset + 1)
+        yield Place(edit.file, mapped, f"{statement.first}", known.cells_at(mapped, lines))
+
+
+def _whole(known: ReachMap, file: str, name: str) -> Iterator[Place]:
+    mapped = known.function(file, name)
+    if mapped is not None:
+        yield Place(file, mapped, name, known.cells_in(mapped))
+
+
+def _module(path: Path) -> Module:
+    try:
+        return module(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, SyntaxError):
+        return Module({}, ())
+
+
+def _taken(
+    places: Sequence[Place], seconds: Mapping[int, float], known: ReachMap, capacity: float
+) -> list[int]:
+    """Return the cells to take, for so many seconds of processor time: in each round, one more unlike one per place."""
+    chosen: dict[int, None] = {}
+    waiting = {place: _in_turns(place, seconds, known) for place in places}
+    # Of the places with few cells first: what reaches them may serve others.
+    order = sorted(waiting, key=lambda place: len(place.cells))
+    for number in itertools.count(1):
+        further = False
+        for place in order:
+            if len(chosen.keys() & place.cells) >= number:
+                further = True
+                continue
+            cell = next((each for each in waiting[place] if each not in chosen), None)
+            if cell is None:
+                continue
+            further = True
+            # On both sides.
+            cost = 2 * seconds[cell]
+            if cost <= capacity:
+                chosen[cell] = None
+                capacity -= cost
+        if not further or number > len(seconds):
+            break
+    return list(chosen)
+
+
+def _in_turns(place: Place, seconds: Mapping[int, float], known: ReachMap) -> Iterator[int]:
+    """Yield the cells of a place: sources and targets take turns, and the situations of each; the cheapest first.
+
+    Every second one is of those whose name has a word of the edit, as long as there are any.
+    """
+    named = {cell for cell in place.cells if _is_named(known.cells[cell].case, place.words)}
+    halves = (named, place.cells - named)
+    yield from _turns([list(_unlike(half, place.function, seconds, known)) for half in halves])
+
+
+def _unlike(
+    cells: Collection[int], function: Mapped, seconds: Mapping[int, float], known: ReachMap
+) -> Iterator[int]:
+    groups: dict[Hashable, dict[Hashable, list[int]]] = {}
+    for cell in sorted(cells, key=lambda each: (seconds[each], each)):
+        of_cell = known.cells[cell]
+        kinds = groups.setdefault((of_cell.source, of_cell.target), {})
+        kinds.setdefault(known.situation(cell, function), []).append(cell)
+    yield from _turns([list(_turns(list(kinds.values()))) for kinds in groups.values()])
+
+
+def words_of(edit: Edit) -> frozenset[str]:
+    """Return the words of an edit: those by which its statements differ, and those of its function's class and file.
+
+    >>> words_of(Edit("executorch/backends/arm/_passes/rewrite_pad.py", "RewritePadPass.call")) >= {"pad"}
+    True
+    """
+    texts = [" ".join(each.text for each in side) for side in (edit.base, edit.head)]
+    old, new = ({*_WORD.findall(text)} for text in texts)
+    around = _WORD.findall(f"{Path(edit.file).stem} {edit.function.partition('.')[0]}")
+    return (
+        frozenset(word.lower() for words in ((old ^ new) or (old | new), around) for word in words) - COMMON
+    )
+
+
+def _is_named(case: str, words: Collection[str]) -> bool:
+    """Return whether the name of a case has one of some words, in the singular or the plural."""
+    of_case = {part.removesuffix("s") for part in case.split("-") if len(part) > SHORT}
+    return not of_case.isdisjoint(word.removesuffix("s") for word in words)
+
+
+def _turns(each: Sequence[Sequence[int]]) -> Iterator[int]:
+    """Yield the first of each, then the second of each, and so on.
+
+    >>> list(_turns([[1, 2], [3], [4, 5]]))
+    [1, 3, 4, 2, 5]
+    """
+    for turn in itertools.zip_longest(*each):
+        yield from (cell for cell in turn if cell is not None)

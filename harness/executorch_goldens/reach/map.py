@@ -1,0 +1,281 @@
+"""A map of reach: which statements of a release's Python ran while each of many cells was lowered.
+
+``<goldens>/<release>/reach.xz`` holds it, MessagePack in xz; `python -m lab reach` makes it. Statements belong to the
+function that they are in, and count from its first line: a function that moved is found by the digest of its code.
+
+The situation in which a cell reaches a function is the set of the function's statements that ran, with each ``if`` that
+was false, and the dtypes and ranks of the program's inputs. What a pass decides by (dtype, rank, layout, users,
+constant operands), its own conditions tell apart.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import lzma
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import HarnessError
+from executorch_goldens.files import durable
+from executorch_goldens.reach import code
+from executorch_goldens.settings.exports import ROOT
+
+FILE = "reach.xz"
+FORMAT = 1
+#: The command that makes one.
+UPDATE = "nox -s lab -- reach --update"
+#: What the code of a definition inside of a function begins with (`code.Statement.text`).
+_INNER = ("FunctionDef", "AsyncFunctionDef", "ClassDef")
+#: Bytes that a map may have when it is unpacked.
+LARGEST = 1 << 30
+
+
+class MapError(HarnessError):
+    """A map that cannot be used; the message names the file and the way out."""
+
+
+class Reached(msgspec.Struct, frozen=True, array_like=True):
+    """A cell of the map.
+
+    Attributes
+    ----------
+    source
+        Number of the zoo that registers it, among `ReachMap.sources`.
+    milliseconds
+        Of processor time, of one export.
+    facts
+        Dtypes and ranks of the program's inputs; empty where there is no program.
+    """
+
+    source: int
+    target: str
+    case: str
+    milliseconds: int
+    facts: str
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.target, self.case)
+
+    @property
+    def seconds(self) -> float:
+        return self.milliseconds / 1000
+
+
+class Situation(msgspec.Struct, frozen=True, array_like=True, dict=True):
+    """Statements of a function that ran in some cells, and no others.
+
+    Attributes
+    ----------
+    lines
+        First lines of the statements, from the function's first, which is 0; an ``if`` that was false at line n is
+        -n - 1.
+    cells
+        A bit for each cell of the map, the first the lowest; little endian.
+    """
+
+    lines: tuple[int, ...]
+    cells: bytes
+
+    @functools.cached_property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of the cells."""
+        bits = int.from_bytes(self.cells, "little")
+        return frozenset(number for number in range(bits.bit_length()) if bits >> number & 1)
+
+
+class Function(msgspec.Struct, frozen=True, array_like=True, dict=True):
+    """A function of a file that some cell reaches; see `executorch_goldens.reach.code.Function`.
+
+    Attributes
+    ----------
+    situations
+        Empty for one that no cell reaches.
+    statements
+        Its statements that do not only raise, and each ``if`` that may do nothing, as `Situation.lines` has them.
+    """
+
+    file: int
+    name: str
+    first: int
+    digest: str
+    situations: tuple[Situation, ...]
+    statements: tuple[int, ...] = ()
+
+
+class ReachMap(msgspec.Struct, frozen=True, dict=True):
+    """The reach of many cells on one release.
+
+    Attributes
+    ----------
+    lock
+        Digest of the lock of the release's environment.
+    sources
+        Zoos: modules that register the cases.
+    files
+        Paths below site-packages.
+    """
+
+    format: int
+    release: str
+    lock: str
+    made: str
+    sources: tuple[str, ...]
+    cells: tuple[Reached, ...]
+    files: tuple[str, ...]
+    functions: tuple[Function, ...]
+
+    @functools.cached_property
+    def by_name(self) -> dict[tuple[str, str], Function]:
+        return {(self.files[each.file], each.name): each for each in self.functions}
+
+    @functools.cached_property
+    def by_digest(self) -> dict[str, Function]:
+        return {each.digest: each for each in self.functions}
+
+    def function(self, file: str, name: str, digest: str = "") -> Function | None:
+        """Return a function by its code, wherever it is, else by its name; None where no cell reaches it."""
+        named = self.by_name.get((file, name))
+        if named is not None and named.digest == digest:
+            return named
+        return self.by_digest.get(digest, named)
+
+    def cells_in(self, function: Function) -> frozenset[int]:
+        """Return the numbers of the cells that reach a function."""
+        return frozenset().union(*(each.numbers for each in function.situations))
+
+    def cells_at(self, function: Function, lines: Collection[int]) -> frozenset[int]:
+        """Return the numbers of the cells that run a statement which begins in `lines` of the map's release."""
+        found: set[int] = set()
+        for each in function.situations:
+            if any(line + function.first in lines for line in each.lines if line >= 0):
+                found |= each.numbers
+        return frozenset(found)
+
+    def situation(self, cell: int, function: Function) -> Hashable:
+        """Return in which situation a cell reaches a function."""
+        at = next((n for n, each in enumerate(function.situations) if cell in each.numbers), None)
+        return self.cells[cell].facts, at
+
+
+@dataclass(frozen=True)
+class Record:
+    """The reach of one cell, as it was recorded.
+
+    Attributes
+    ----------
+    source
+        The zoo that registers it.
+    lines
+        See `executorch_goldens.artifact.Artifact.reach`.
+    """
+
+    source: str
+    cell: Cell
+    seconds: float
+    facts: str
+    lines: Mapping[str, tuple[int, ...]]
+
+
+def build(
+    release: str,
+    lock: str,
+    made: str,
+    records: Iterable[Record],
+    packages: Path,
+    further: Iterable[str] = (),
+) -> ReachMap:
+    """Return the map of some records.
+
+    Parameters
+    ----------
+    packages
+        The release's site-packages.
+    further
+        Files in it that the map names although no cell reaches them.
+    """
+    ordered = sorted(records, key=lambda each: (each.source, each.cell.target, each.cell.case))
+    sources = sorted({each.source for each in ordered})
+    numbers = {source: number for number, source in enumerate(sources)}
+    cells = [
+        Reached(
+            numbers[each.source], each.cell.target, each.cell.case, round(each.seconds * 1000), each.facts
+        )
+        for each in ordered
+    ]
+    files = sorted({*further, *(file for each in ordered for file in each.lines)})
+    functions: list[Function] = []
+    for number, file in enumerate(files):
+        source = code.module((packages / file).read_text(encoding="utf-8"))
+        functions += _functions(number, source, [each.lines.get(file, ()) for each in ordered])
+    return ReachMap(FORMAT, release, lock, made, tuple(sources), tuple(cells), tuple(files), tuple(functions))
+
+
+def _functions(file: int, source: code.Module, lines: list[tuple[int, ...]]) -> Iterator[Function]:
+    """Yield the functions of a file, with the cells of each situation; `lines` are those of each cell."""
+    places = sorted(source.functions.values(), key=lambda each: each.first)
+    within = {line: each for each in places for line in range(each.first, each.last + 1)}
+    found: dict[code.Function, dict[tuple[int, ...], int]] = {}
+    for number, of_cell in enumerate(lines):
+        by_function: dict[code.Function, list[int]] = {}
+        for line in of_cell:
+            if (function := within.get(abs(line))) is not None:
+                relative = abs(line) - function.first
+                by_function.setdefault(function, []).append(relative if line > 0 else -relative - 1)
+        for function, ran in by_function.items():
+            situations = found.setdefault(function, {})
+            key = tuple(sorted(ran))
+            situations[key] = situations.get(key, 0) | 1 << number
+    for function in places:
+        situations = found.get(function, {})
+        yield Function(
+            file,
+            function.name,
+            function.first,
+            function.digest,
+            tuple(Situation(key, _bytes(bits)) for key, bits in sorted(situations.items())),
+            tuple(sorted(_counted(function))),
+        )
+
+
+def _counted(function: code.Function) -> set[int]:
+    """Return the statements of a function that a program which lowers may run; definitions in it are none."""
+    may_run = [each for each in function.statements if not each.raises and not each.text.startswith(_INNER)]
+    lines = {each.first - function.first for each in may_run}
+    return lines | {function.first - each.first - 1 for each in may_run if each.skips}
+
+
+def _bytes(bits: int) -> bytes:
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+
+
+def lock_of(release: str) -> str:
+    """Return the digest of the lock of a release's environment; empty for one that has none."""
+    lock = ROOT / "executorch_goldens" / "locks" / f"{release}.txt"
+    return hashlib.sha256(lock.read_bytes()).hexdigest() if lock.is_file() else ""
+
+
+def write(path: Path, made: ReachMap) -> None:
+    """Write a map, whole or not at all."""
+    durable.replace(path, lzma.compress(msgspec.msgpack.encode(made), preset=9))
+
+
+def read(path: Path) -> ReachMap:
+    """Read a map; raise `MapError`."""
+    way_out = f"make it again by: {UPDATE}"
+    try:
+        unpacker = lzma.LZMADecompressor(memlimit=1 << 28)
+        packed = unpacker.decompress(path.read_bytes(), LARGEST)
+        if not unpacker.eof:
+            raise MapError(f"{path}: it is cut off, or larger than {LARGEST:,} bytes unpacked; {way_out}")
+        found = msgspec.msgpack.decode(packed, type=ReachMap)
+    except (OSError, EOFError, lzma.LZMAError, msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise MapError(f"{path}: cannot be read ({error}); {way_out}") from error
+    if found.format != FORMAT:
+        raise MapError(f"{path}: it has format {found.format}, and this version reads {FORMAT}; {way_out}")
+    return found

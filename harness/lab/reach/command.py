@@ -1,0 +1,193 @@
+"""``python -m lab reach``: the map of reach of the installed release.
+
+Each cell is exported once and not run, with the patches that its release declares; what ran is kept below
+``build/reach``, a line a cell, so that a session that was stopped goes on. ``--update`` makes the map of it. Shortcuts
+that replace functions of the recorded packages are left out: what they skip is reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.errors import CommandError
+from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.reach import edits
+from executorch_goldens.reach import map as maps
+from executorch_goldens.running.selection import load_cells, select
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import positive_float, share
+from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.sweep.sweep import Sweep, SweepError
+from executorch_goldens.toolchains.toolchain import Toolchain, here
+from executorch_goldens.zoo.variations import variations
+from lab import pages
+from lab.further import SOURCES as FURTHER
+from lab.guests import ZOOS
+from lab.mutants.mechanical import drawing
+
+#: Zoos by the module that registers their cases, those first whose cells have goldens.
+SOURCES = (
+    *("models", "models.situations", "lab.pairs.zoo"),
+    *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
+    *(source.module for source in FURTHER.values()),
+)
+#: Folders of the package ``executorch`` that only cells of these backends run.
+BACKENDS = ("backends/arm/", "backends/xnnpack/")
+#: Seconds between two looks at the clock while an export is waited for.
+LOOK = 1.0
+#: Where what ran is kept.
+RECORDS = Path("build/reach")
+
+
+def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser(
+        "reach",
+        description="Export cells that have no record yet, each once, and record which statements of ExecuTorch and "
+        "torchao run. A session continues where an earlier one was stopped.",
+    )
+    parser.add_argument(
+        "--source", action="append", metavar="MODULE", help="only cells of this zoo; repeatable"
+    )
+    share(parser.add_argument, "--cell")
+    parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
+    parser.add_argument("--so-far", action="store_true", help="export nothing")
+    parser.add_argument("--update", action="store_true", help="write the map of all records")
+    share(parser.add_argument, "--jobs", default=cores())
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record the chosen cells; write the map, or say what there is."""
+    toolchain = here()
+    folder = RECORDS / toolchain.release.version
+    folder.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + 60 * (options.minutes or math.inf)
+    for source in () if options.so_far else options.source or SOURCES:
+        if source not in SOURCES:
+            raise CommandError(f"--source {source}: there is none; there are {', '.join(SOURCES)}")
+        if time.monotonic() < deadline:
+            number = record(toolchain, source, options, folder / f"{source}.jsonl", deadline)
+            print(f"{source}: {number} cells recorded", file=sys.stderr, flush=True)
+    records = [each for file in sorted(folder.glob("*.jsonl")) for each in read(file)]
+    print(f"{len(records)} records of {toolchain.release.version}")
+    if time.monotonic() > deadline:
+        print(f"stopped after {options.minutes:g} minutes: no map is written, and the same command goes on")
+        return DIFFERENT if options.update else SAME
+    if options.update:
+        update(toolchain, records)
+    return SAME
+
+
+def record(
+    toolchain: Toolchain, source: str, options: argparse.Namespace, file: Path, deadline: float
+) -> int:
+    """Export the cells of a source that have no record; return how many were recorded."""
+    repository = config.load()
+    known = {each.cell for each in read(file)}
+    cells = load_cells((source,), toolchain.release)
+    wanted = [cell for cell in cells if cell in select(cells, options.cell) and cell not in known]
+    settings = toolchain.settings(
+        (source,),
+        options.jobs,
+        tolerances=repository.tolerances,
+        execute=False,
+        reach=edits.PACKAGES,
+        shortcuts=tuple(spared()),
+    )
+    number = 0
+    try:
+        with file.open("a", encoding="utf-8") as lines:
+            for outcome in exported(wanted, settings, deadline):
+                if isinstance(outcome.result, Casualty):
+                    print(f"{outcome.cell}: {outcome.result.verdict}: no record", file=sys.stderr)
+                    continue
+                made = maps.Record(
+                    source, outcome.cell, outcome.core_seconds, facts(outcome.result), outcome.result.reach
+                )
+                lines.write(encoded(made))
+                lines.flush()
+                number += 1
+    except SweepError as error:
+        raise CommandError(str(error)) from error
+    return number
+
+
+def spared() -> Iterator[str]:
+    """Yield the shortcuts that replace no function of a recorded package."""
+    for name, shortcut in SHORTCUTS.items():
+        functions = {function for of_release in shortcut.fits.values() for function in of_release}
+        if not any(function.startswith(edits.PACKAGES) for function in functions):
+            yield name
+
+
+def exported(wanted: Sequence[Cell], settings: Settings, deadline: float) -> Iterator[Outcome]:
+    """Export cells until a time by `time.monotonic`, and yield the result of each."""
+    if not wanted:
+        return
+    with Sweep(wanted, variations((0,)), settings) as sweep:
+        for cell in wanted:
+            while not sweep.ready(cell, LOOK):
+                if time.monotonic() > deadline:
+                    return
+            yield from sweep.outcomes(cell)
+
+
+def facts(artifact: Artifact) -> str:
+    """Return a digest of what a program is made of: its node visitors, and whether a value has several users."""
+    visitors = sorted(set(artifact.watched.visitors)) if artifact.watched is not None else []
+    made = artifact.result
+    several = isinstance(made, Lowered) and any(
+        f"num_users={number}]" in made.graph for number in range(2, 10)
+    )
+    text = " ".join((*visitors, str(several), type(made).__name__))
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def encoded(record: maps.Record) -> str:
+    found = [record.cell.target, record.cell.case, round(record.seconds, 3), record.facts, record.lines]
+    return f"{json.dumps(found, separators=(',', ':'))}\n"
+
+
+def read(file: Path) -> Iterator[maps.Record]:
+    """Yield the records of a source; of one that was cut off while it was written, nothing."""
+    if not file.is_file():
+        return
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            target, case, seconds, facts_of, lines = json.loads(line)
+        except ValueError:
+            continue
+        ran = {name: tuple(found) for name, found in lines.items()}
+        yield maps.Record(file.name.removesuffix(".jsonl"), Cell(target, case), seconds, facts_of, ran)
+
+
+def update(toolchain: Toolchain, records: Sequence[maps.Record]) -> None:
+    """Write the map of some records."""
+    release = toolchain.release.version
+    if not records:
+        raise CommandError(f"no cell of {release} is recorded, so that there is no map: leave out --so-far")
+    packages = toolchain.site_packages
+    today = datetime.date.today().isoformat()
+    made = maps.build(release, maps.lock_of(release), today, records, packages, of_backends(packages))
+    path = config.load().goldens / release / maps.FILE
+    maps.write(path, made)
+    print(f"{path}: {len(made.cells)} cells, {len(made.functions)} functions, {path.stat().st_size:,} bytes")
+    pages.update(["reach"])
+
+
+def of_backends(packages: Path) -> Iterator[str]:
+    """Yield the files of the backends that mutants are drawn from: what no cell reaches of them counts too."""
+    for name in drawing.files(packages / "executorch"):
+        if name.startswith(BACKENDS):
+            yield f"executorch/{name}"

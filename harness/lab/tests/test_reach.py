@@ -1,0 +1,98 @@
+"""The map of reach: records that are gone on with, and the page that counts what nothing reaches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.cli import ERROR
+from executorch_goldens.reach import map as maps
+from lab.__main__ import main
+from lab.reach import command, page
+
+FILE = "executorch/backends/arm/_passes/fold.py"
+FOLD = """\
+class Fold:
+    def call(self, dims):
+        if dims is None:
+            return 1
+        if len(dims) > 4:
+            raise ValueError(dims)
+        return dims
+
+    def unused(self):
+        return 2
+
+
+def check(dim):
+    return 0 if dim < 0 else 1
+"""
+CORE, OTHER = Cell("tosa-fp", "linear"), Cell("tosa-int", "linear")
+
+
+def records() -> list[maps.Record]:
+    ran = {CORE: (3, -3, 5, -5, 7), OTHER: (3, 4, 14)}
+    return [
+        maps.Record("models" if cell == CORE else "further", cell, 1.0, "f", {FILE: lines})
+        for cell, lines in ran.items()
+    ]
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> maps.ReachMap:
+    for name in (FILE, "executorch/exir/tests.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(FOLD)
+    further = ["executorch/exir/tests.py"]
+    return maps.build("9.9.9", "", "2026-01-01", records(), tmp_path, further)
+
+
+def test_the_page_counts_what_the_core_each_source_and_any_cell_reach(known: maps.ReachMap) -> None:
+    lines = list(page.page(known, [CORE]))
+    # Of eight: lines 3, 4, 5, 7, 10 and 14, and two conditions that may be false.
+    assert "| the core | 1 | 5 (62.5%) |" in lines
+    assert "| `models` | 1 | 5 (62.5%) |" in lines
+    assert "| `further` | 1 | 3 (37.5%) |" in lines
+    assert "| any of these, of 8 | 2 | 7 (87.5%) |" in lines
+    assert "| arm | passes | 8 | 5 (62.5%) | 7 (87.5%) |" in lines
+    assert "| Fold | 7 | 5 | 6 | `unused` |" in lines
+    assert "| fold | 1 | 0 | 1 |  |" in lines
+
+
+def test_an_owner_has_its_missing_lines_and_why(
+    known: maps.ReachMap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "why.toml").write_text('Fold = "nobody asks"\n')
+    monkeypatch.setattr(page, "WHY", tmp_path / "why.toml")
+    link = "https://github.com/pytorch/executorch/blob/v9.9.9/backends/arm/_passes/fold.py"
+    assert f"| [Fold]({link}) | 7 | 1 | nobody asks | `unused` |" in list(page.page(known, [CORE]))
+    only = maps.build("9.9.9", "", "2026-01-01", records()[1:], tmp_path)
+    assert f"| [Fold]({link}) | 7 | 5 | nobody asks | `call` 3-, 5, 5-, 7; `unused` |" in list(
+        page.page(only, [])
+    )
+
+
+def test_records_are_read_as_they_were_written_but_for_one_that_was_cut_off(tmp_path: Path) -> None:
+    (one, other) = records()
+    file = tmp_path / f"{one.source}.jsonl"
+    file.write_text(command.encoded(one) + command.encoded(other)[:-5])
+    assert list(command.read(file)) == [one]
+    assert list(command.read(tmp_path / "none.jsonl")) == []
+
+
+def test_without_a_record_there_is_no_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "RECORDS", tmp_path)
+    assert main(["reach", "--so-far", "--update"]) == ERROR
+    assert "there is no map: leave out --so-far" in capsys.readouterr().err
+
+
+def test_a_source_that_there_is_not_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "RECORDS", tmp_path)
+    assert main(["reach", "--source", "nowhere"]) == ERROR
+    assert "--source nowhere: there is none" in capsys.readouterr().err

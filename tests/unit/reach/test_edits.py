@@ -1,0 +1,167 @@
+"""Edits of a toolchain's Python: which functions and tables they are, which cells they ask for, what was reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.reach.answer import Answer, answer
+from executorch_goldens.reach.choice import BEGINNING, choose
+from executorch_goldens.reach.edits import Edit, Edits, between
+from tests.unit.reach.packages import (
+    FILE,
+    FOLD,
+    INT16,
+    LIKE,
+    OTHER,
+    PLAIN,
+    RAN,
+    TORCHAO,
+    USERS,
+    UTILS,
+    known,
+    packages,
+)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return packages(tmp_path / "base")
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> Path:
+    return tmp_path / "head"
+
+
+def chosen(found: Edits, base: Path, budget: float = 1000.0) -> list[Cell]:
+    """Return the cells that are asked for, in order."""
+    made = known(base)
+    return [made.cells[number].cell for number in choose(found, base, made, budget, 1).cells]
+
+
+def one(found: Edits) -> Edit:
+    (edit,) = found.every
+    return edit
+
+
+def test_an_edited_line_asks_for_the_cells_that_run_it(base: Path, head: Path) -> None:
+    found = between(base, packages(head, FOLD.replace("self.half(scale)", "self.half(scale) + 1")))
+    edit = one(found)
+    assert (edit.file, edit.function) == (FILE, "Fold.call")
+    assert [each.first for each in edit.base] == [each.first for each in edit.head] == [15]
+    assert set(chosen(found, base)) == {USERS, INT16}
+
+
+def test_a_new_statement_asks_for_the_cells_that_run_the_one_before_it(base: Path, head: Path) -> None:
+    text = FOLD.replace("self.half(scale)\n", "self.half(scale)\n            scale += 1\n")
+    edit = one(between(base, packages(head, text)))
+    assert ([each.first for each in edit.base], [each.first for each in edit.head]) == ([15], [16])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FOLD.replace("class Fold:", "def first(node):\n    return node.meta\n\n\nclass Fold:"),
+        FOLD.replace('"""A pass."""\n', '"""A pass."""\n# A comment.\n'),
+    ],
+    ids=["only the rest moved", "comment"],
+)
+def test_what_only_moves_is_no_edit(base: Path, head: Path, text: str) -> None:
+    found = between(base, packages(head, text))
+    assert [edit.function for edit in found.every if edit.function != "first"] == []
+
+
+def test_a_function_that_moved_to_another_file_is_no_edit_and_its_cells_are_found(
+    base: Path, head: Path
+) -> None:
+    half = "    def half(self, scale):\n        return scale / 2\n"
+    assert half in FOLD
+    packages(head, FOLD.replace(half, ""))
+    (head / OTHER).write_text(f"class Halves:\n{half}")
+    found = between(base, head)
+    assert [edit.function for edit in found.every if edit.function] == []
+
+
+def test_a_renamed_file_has_no_edited_function(base: Path, head: Path) -> None:
+    found = between(base, packages(head, file=OTHER))
+    assert [edit.function for edit in found.every if edit.function] == []
+    assert set(found.files) == {FILE, OTHER}
+
+
+def test_a_new_function_asks_for_the_cells_of_its_class(base: Path, head: Path) -> None:
+    text = FOLD.replace(
+        "    def half(", "    def third(self, scale):\n        return scale / 3\n\n    def half("
+    )
+    found = between(base, packages(head, text))
+    assert one(found).function == "Fold.third"
+    assert set(chosen(found, base)) == {*RAN}
+
+
+def test_a_new_file_that_nothing_reaches_asks_for_no_cell(base: Path, head: Path) -> None:
+    packages(head)
+    (head / OTHER).write_text("def added(node):\n    return node.meta\n")
+    found = between(base, head)
+    assert one(found).function == "added"
+    assert choose(found, base, known(base), 1000.0, 1).unmapped == (f"{OTHER}: added",)
+
+
+def test_a_deleted_function_asks_for_the_cells_that_ran_it(base: Path, head: Path) -> None:
+    found = between(
+        base, packages(head, FOLD.replace("    def half(self, scale):\n        return scale / 2\n", ""))
+    )
+    assert (one(found).function, one(found).head) == ("Fold.half", ())
+    assert set(chosen(found, base)) == {USERS, INT16}
+
+
+def test_a_table_of_a_module_asks_for_the_cells_of_the_functions_that_use_it(base: Path, head: Path) -> None:
+    found = between(base, packages(head, FOLD.replace("127", "126")))
+    edit = one(found)
+    assert (edit.function, edit.users) == ("", ((FILE, "Fold.call"),))
+    assert set(chosen(found, base)) == {*RAN}
+
+
+def test_an_edit_of_torchao_asks_for_the_cells_that_run_it(base: Path, head: Path) -> None:
+    found = between(base, packages(head, utils=UTILS.replace("round(value)", "int(value)")))
+    assert one(found).file == TORCHAO
+    assert set(chosen(found, base)) == {USERS, INT16}
+
+
+def test_what_is_no_python_is_named(base: Path, head: Path) -> None:
+    packages(head)
+    (head / "executorch" / "schema.fbs").write_text("table T {}")
+    found = between(base, head)
+    assert (found.every, found.others) == ((), ("executorch/schema.fbs",))
+
+
+def test_within_a_budget_unlike_cells_come_first_and_the_cheapest_of_them(base: Path, head: Path) -> None:
+    found = between(base, packages(head, FOLD.replace("* node.scale", "/ node.scale")))
+    # Each is exported on both sides.
+    budget = BEGINNING + 2 * (1 + 3)
+    assert chosen(found, base, budget) == [PLAIN, USERS]
+    made = known(base)
+    left = choose(found, base, made, budget, 1).left_out
+    assert [made.cells[number].cell for number in left] == [LIKE, INT16]
+    assert chosen(found, base)[-1] == LIKE
+
+
+# What an answer speaks for
+
+
+def test_an_answer_counts_what_ran_and_names_what_did_not(base: Path, head: Path) -> None:
+    text = FOLD.replace("rank > 4", "rank > 5").replace("ValueError(node)", "TypeError(node)")
+    text = text.replace("scale / 2", "scale / 3").replace("127", "126")
+    found = answer(between(base, packages(head, text)), {FILE: {11, 13}}, head)
+    assert found == Answer(reached=2, unreached=(f"{FILE}:19",), raising=1)
+    assert not found.is_void
+    assert found.line() == f"2 of 3 edited lines reached; 1 more only raises; not reached: {FILE}:19"
+
+
+def test_an_answer_is_void_where_lines_could_run_and_none_did(base: Path, head: Path) -> None:
+    found = between(base, packages(head, FOLD.replace("scale / 2", "scale / 3").replace("127", "126")))
+    assert answer(found, {}, head).is_void
+    raising = between(base, packages(head, FOLD.replace("ValueError(node)", "TypeError(node)")))
+    assert answer(raising, {}, head) == Answer(0, (), 1)
+    assert not answer(raising, {}, head).is_void
