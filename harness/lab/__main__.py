@@ -17,8 +17,8 @@ from executorch_goldens import cli
 INSTRUMENTS = {
     "audit": "lab.supply.audit",
     "bench": "lab.bench.__main__",
-    "branches": "lab.branches.command",
     "cluster-soak": "lab.faults.cluster_soak",
+    "commits": "lab.mutants.commits",
     "core": "lab.core.command",
     "coverage": "lab.coverage.command",
     "failures": "lab.failures.command",
@@ -36,6 +36,8 @@ INSTRUMENTS = {
     "pages": "lab.pages",
     "pairs": "lab.pairs.command",
     "portable": "lab.portable.command",
+    "reach": "lab.reach.command",
+    "recall": "lab.mutants.recall",
     "seconds": "lab.seconds.command",
     "shortcuts": "lab.shortcuts.command",
     "soak": "lab.faults.soak",

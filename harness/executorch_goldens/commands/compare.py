@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +29,7 @@ from executorch_goldens.zoo import variations
 EXAMPLES = """\
 examples:
   goldens compare 1.4.1 1.5.1
-  goldens compare 1.4.1 1.5.1
+  goldens compare 1.5.1 "1.5.1 + ../executorch"
   goldens compare 1.5.1 "1.5.1 + ../executorch" --pass RewriteConvPass
   goldens compare "1.5.1 + ../executorch@main" "1.5.1 + ../executorch" --markdown
   goldens compare 1.5.1 "1.5.1 + torch==2.15.0" --cell 'xnnpack-*/*'
@@ -37,6 +39,8 @@ exit code: 0 identical, 1 different, 2 error
 """
 #: Cells of a pass by their traces that are compared though they are not in the core.
 FEW = 40
+#: Default of ``--budget``, in minutes.
+BUDGET = 5.0
 #: Default folder of artifacts.
 FOLDER = Path("build/compare")
 
@@ -60,8 +64,8 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument(
         "--tier",
         choices=("core", "full"),
-        help="the core of the base's release, or all cells (default: core where one is committed and no cell is "
-        "chosen)",
+        help="the core of the base's release, or all cells (default: cells that reach the edit; core where there is "
+        "none and one is committed)",
     )
     parser.add_argument(
         "--pass",
@@ -76,7 +80,17 @@ def add_to(subparsers: Any) -> None:
         help="on both sides; auto: those that both releases declare (default: of [tool.goldens], else none)",
     )
     parser.add_argument(
-        "--allow", default="", metavar="renames,order", help="differences that do not make the exit code 1"
+        "--budget",
+        type=_minutes,
+        default=BUDGET,
+        metavar="MINUTES",
+        help="of cells that reach the edit, compare what so many minutes are enough for (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--allow",
+        default="",
+        metavar="renames,order,unreached",
+        help="what does not make the exit code 1: differences, or that no edited line was reached",
     )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -121,37 +135,41 @@ def compare(
     kinds: Sequence[str],
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
+    from executorch_goldens.comparing.asked import Asked
     from executorch_goldens.comparing.making import RESULTS, Comparison, changed_by
     from executorch_goldens.comparing.page import Page
     from executorch_goldens.comparing.sides import Sides
-    from executorch_goldens.sweep.reuse import Reuse
     from executorch_goldens.sweep.store import Store, default_root
 
     repository = config.load()
+    with saying("reading what was edited"):
+        asked = Asked.of(base, head, arguments, repository)
     how = Settings(
         interpreter=base.python,
-        models=repository.zoos(arguments.models),
+        models=asked.zoos,
         patches=(),
         jobs=arguments.jobs,
         limit=arguments.export_timeout,
         tolerances=repository.tolerances,
+        reach=asked.files,
     )
     with saying("reading the zoo with both toolchains"):
         sides = Sides.of(base, head, how, repository.targets, arguments.patches or repository.patches)
     folder = arguments.sweeps or FOLDER / slug(arguments.base, arguments.head)
-    store = Store(repository.cache_dir or default_root())
     comparison = Comparison(
         sides,
-        chosen(sides, arguments),
+        chosen(sides, arguments, asked),
         tuple(varied),
         folder.resolve(),
-        Reuse(store) if arguments.cache == "on" else None,
+        Store(repository.cache_dir or default_root()) if arguments.cache == "on" else None,
+        beside=asked.edits is not None,
+        seconds=60 * arguments.budget if asked.choice is not None else math.inf,
     )
-    comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True)
+    comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True, asked.search)
     if arguments.of_pass and not comparison.found:
         raise changes_nothing(arguments.of_pass, passes(sides.cells, _root(sides)))
     columns = [column(comparison) for column, _, _ in plugins.asked("compare", arguments)]
-    page = Page(comparison, kinds, columns)
+    page = Page(comparison, kinds, columns, asked)
     with saying("grouping by cause"):
         lines = (
             [json.dumps(page.as_json(), indent=1)]
@@ -161,14 +179,26 @@ def compare(
     print("\n".join(lines))
     report = ("goldens", "report", comparison.folder / RESULTS, "--goldens", comparison.artifacts)
     say(f"report: {shlex.join([*map(str, report), '--html', 'report.html'])}")
-    return SAME if not page.differs and all(column.is_right for column in columns) else DIFFERENT
+    return SAME if not page.is_red and all(column.is_right for column in columns) else DIFFERENT
 
 
-def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:
+def _minutes(word: str) -> float:
+    """Read a positive number; raise ArgumentTypeError."""
+    with contextlib.suppress(ValueError):
+        if 0 < float(word) < math.inf:
+            return float(word)
+    raise argparse.ArgumentTypeError(f"{word!r} is no number of minutes")
+
+
+def chosen(sides: Any, arguments: argparse.Namespace, asked: Any) -> tuple[Any, ...]:
     """Return the cells to compare, of those that both sides have; raise UsageError."""
     from executorch_goldens.running import core
     from executorch_goldens.running.selection import select
+    from executorch_goldens.sweep import seconds
 
+    if asked.choice is not None:
+        there = frozenset(sides.cells)
+        return tuple(cell for cell in asked.cells if cell in there)
     selected = select(sides.cells, arguments.cell)
     root = _root(sides)
     by_trace = frozenset[Any]()
@@ -185,7 +215,8 @@ def chosen(sides: Any, arguments: argparse.Namespace) -> tuple[Any, ...]:
         named = len(selected & by_trace)
         others = f", and {len(selected) - named} without a trace" if named < len(selected) else ""
         say(f"--pass {arguments.of_pass}: {count(named, 'cell')} by the traces of {root}{others}")
-    return tuple(cell for cell in sides.cells if cell in selected)
+    known = seconds.committed(root)
+    return tuple(known.longest_first(cell for cell in sides.cells if cell in selected))
 
 
 def _root(sides: Any) -> Path:

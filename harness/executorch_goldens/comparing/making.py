@@ -1,24 +1,28 @@
 """Exports both sides of a comparison, judges them, and keeps their results: ``build/compare``.
 
-Results of the base are stored like goldens, and those of the head like a run that was compared with
-them: causes, evidence and reports are those of runs.
+Both sides export at the same time, so that the first difference is said early. Results of the base are stored like
+goldens, and those of the head like a run that was compared with them: causes, evidence and reports are those of runs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import math
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import filelock
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
-from executorch_goldens.comparing.outcome import KINDS, SAME, Made, kind_of, shown
-from executorch_goldens.comparing.sides import Side, Sides
+from executorch_goldens.comparing.outcome import KINDS, RIGHT, SAME, Made, kind_of, shown
+from executorch_goldens.comparing.searching import Search
+from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.files.wording import count
@@ -32,6 +36,7 @@ from executorch_goldens.running.progress import MOST_LINES, Progress
 from executorch_goldens.settings import config
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.store import Store
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import Variation
 
@@ -51,35 +56,75 @@ class Compared:
     head: Made
 
 
+#: Exports of a cell on one side; with True, there is one for each variation.
+Outcomes = Callable[[bool], Sequence[Outcome]]
+
+
 @dataclass
 class Comparison:
     """Two sides over some cells.
 
     Attributes
     ----------
+    cells
+        In the order in which they are exported.
+    beside
+        Whether one export on each side is enough for a cell that is identical: the base's is made under the first
+        variation, the head's under the last. Others are exported under every variation on both sides.
     folder
         Where what they made is kept.
-    reuse
+    store
         The store that exports are taken from and put into; None for none.
+    seconds
+        Of wall time after which no further cell is compared.
     found
-        Every cell, in the order of the zoo, once it was made.
+        The cells that were compared, in the order of the zoo.
+    reached
+        Lines that exports of the head ran, by the file's path below site-packages: of the files that
+        `Settings.reach` names.
+    tried
+        Number of models that a search has tried.
+    keeping
+        Of a cell that a search found, the line that keeps its model as a case.
     """
 
     sides: Sides
     cells: tuple[Cell, ...]
     variations: tuple[Variation, ...]
     folder: Path
-    reuse: Reuse | None = None
+    store: Store | None = None
+    beside: bool = False
+    seconds: float = math.inf
     found: list[Compared] = field(default_factory=list)
+    reached: dict[str, set[int]] = field(default_factory=dict)
+    tried: int = field(default=0, init=False)
+    keeping: dict[Cell, str] = field(default_factory=dict, init=False)
     said: int = field(default=0, init=False)
+    _begun: int = field(default=0, init=False)
 
-    def run(self, wanted: Callable[[Made, Sequence[Outcome]], bool]) -> None:
-        """Export and judge both sides.
+    @functools.cached_property
+    def reuses(self) -> tuple[Reuse, ...]:
+        """The use of the store by the base, and by the head; none without a store."""
+        return () if self.store is None else (Reuse(self.store), Reuse(self.store))
+
+    @functools.cached_property
+    def came(self) -> Provenance:
+        """The origin of the head's results."""
+        return self._provenance(self.cells)
+
+    def run(
+        self,
+        wanted: Callable[[Made, Sequence[Outcome]], bool],
+        further: Callable[[Comparison], Search | None] = lambda _: None,
+    ) -> None:
+        """Export and judge both sides, a cell on both before the next.
 
         Parameters
         ----------
         wanted
             Whether what the base made of a cell makes it one to compare.
+        further
+            Returns what to search in the time that is left, until a model differs.
 
         Raises
         ------
@@ -90,19 +135,28 @@ class Comparison:
             clear(self.folder)
             results = Results(self.folder / RESULTS, self.sides.head.release)
             results.open()
-            if self.reuse is not None:
-                self.reuse.open()
+            for reuse in self.reuses:
+                reuse.open()
             try:
                 with as_user_error():
-                    base = dict(self._base(wanted))
-                    self._provenance(list(base)).write(results.root)
-                    of_head = self._head(base, results)
+                    self.came.write(results.root)
+                    started = time.monotonic()
+                    for cell, base, head in self._exported(self.sides, self.cells, self.seconds):
+                        self._begun += 1
+                        self._compare(cell, base, head, results, wanted)
+                    if (search := further(self)) is not None:
+                        self._search(search, self.seconds - (time.monotonic() - started), results)
             finally:
-                results.close(self.cells)
-                if self.reuse is not None:
-                    self.reuse.close()
-        both = ((cell, base[cell], of_head[cell]) for cell in self.cells if cell in base)
-        self.found = [Compared(cell, kind_of(one, other), one, other) for cell, one, other in both]
+                results.close([*self.cells, *(each.cell for each in self.found)])
+                for reuse in self.reuses:
+                    reuse.close()
+        places = {cell: place for place, cell in enumerate(self.sides.cells)}
+        self.found.sort(key=lambda each: places.get(each.cell, len(places)))
+
+    @property
+    def late(self) -> list[Cell]:
+        """The cells that were not compared because the time was over."""
+        return list(self.cells[self._begun :])
 
     @property
     def artifacts(self) -> Path:
@@ -117,35 +171,53 @@ class Comparison:
         """Return the causes of the differences."""
         return grouped(proposals.find(self.folder / RESULTS), self.artifacts, labels=OF_TOOLCHAINS)
 
-    def _base(self, wanted: Callable[[Made, Sequence[Outcome]], bool]) -> Iterator[tuple[Cell, Made]]:
-        side = self.sides.base
-        # The head is compared with it as with goldens of its own release.
-        root = self.artifacts / self.sides.head.release.version
-        root.mkdir(parents=True)
-        for cell, outcomes in self._exported(side, self.cells):
-            made = Made.of(outcomes, side.release)
-            if not wanted(made, outcomes):
-                continue
-            if made.texts is not None:
-                golden.write(golden.directory(root, cell), made.texts)
-            yield cell, made
+    def _search(self, search: Search, seconds: float, results: Results) -> None:
+        """Compare models with something changed until one differs that is right on the base, or the time is over."""
+        known = len(self.found)
+        for cell, base, head in self._exported(search.sides, search.cells, seconds):
+            self.tried += 1
+            self._compare(cell, base, head, results, lambda made, _: made.state == RIGHT)
+            if self.found[known:] and self.found[-1].kind != SAME:
+                break
+        # Only what differs is somebody's to look at.
+        self.found[known:] = [each for each in self.found[known:] if each.kind != SAME]
+        self.keeping = {each.cell: search.lines[each.cell.case] for each in self.found[known:]}
 
-    def _head(self, base: dict[Cell, Made], results: Results) -> dict[Cell, Made]:
-        side = self.sides.head
+    def _compare(
+        self,
+        cell: Cell,
+        base: Outcomes,
+        head: Outcomes,
+        results: Results,
+        wanted: Callable[[Made, Sequence[Outcome]], bool],
+    ) -> None:
+        """Judge a cell on both sides, and keep what differs."""
         # Its texts name the versions of the base: that these differ is no difference of a cell.
-        release = dataclasses.replace(side.release, pins=self.sides.base.release.pins)
-        found = {}
-        came = self._provenance(list(base))
-        for cell, outcomes in self._exported(side, list(base)):
-            reviewed = base[cell].texts
-            made = found[cell] = Made.of(outcomes, release, reviewed)
-            judged = made.verdict
-            if (kind := kind_of(base[cell], made)) != SAME:
-                self._say_at_once(f"{KINDS[kind]}: {cell}: {shown(base[cell], made)}".rstrip(": "))
-                results.keep(cell, outcomes)
-                results.propose(judged, made.texts, reviewed, came, made.accuracy)
-            results.note(judged, outcomes, made.accuracy)
-        return found
+        release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
+        of_base, of_head = base(False), head(False)
+        old = Made.of(of_base, self.sides.base.release)
+        if not wanted(old, of_base):
+            return
+        new = Made.of(of_head, release, old.texts)
+        if self.beside and kind_of(old, new) != SAME:
+            of_base, of_head = base(True), head(True)
+            old = Made.of(of_base, self.sides.base.release)
+            new = Made.of(of_head, release, old.texts)
+        compared = Compared(cell, kind_of(old, new), old, new)
+        self.found.append(compared)
+        for outcome in of_head:
+            for file, lines in lines_run(outcome).items():
+                self.reached.setdefault(file, set()).update(lines)
+        if old.texts is not None:
+            # The head is compared with it as with goldens of its own release.
+            golden.write(golden.directory(self.artifacts / release.version, cell), old.texts)
+        if compared.kind != SAME:
+            self._say_at_once(f"{KINDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
+            results.keep(cell, of_head)
+            results.propose(new.verdict, new.texts, old.texts, self.came, new.accuracy)
+        if compared.kind != SAME or cell in self.cells:
+            # Of a model that a search tried in vain, nobody wants a line.
+            results.note(new.verdict, of_head, new.accuracy)
 
     def _say_at_once(self, line: str) -> None:
         """Say what is known of a cell that differs, while others are exported; of many, of the first alone."""
@@ -155,31 +227,58 @@ class Comparison:
                 _Screen().rewrite("")
             _Screen().write_line(line)
 
-    def _exported(self, side: Side, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Sequence[Outcome]]]:
-        """Export cells on a side, and yield them as they come."""
+    def _exported(
+        self, sides: Sides, cells: Sequence[Cell], most: float
+    ) -> Iterator[tuple[Cell, Outcomes, Outcomes]]:
+        """Export cells on both sides, and yield them as they come, until so many seconds are over."""
         if not cells:
             return
-        known = seconds.committed(config.load().goldens / side.release.version)
-        ordered = known.longest_first(cells)
+        started = time.monotonic()
+        exports = 1 if self.beside else len(self.variations)
         screen = _Screen()
-        screen.write_line(
-            f"{side.word}: {count(len(ordered), 'cell')}, {len(self.variations)} variations each"
+        how = "under another variation on each side" if self.beside else f"{exports} variations each"
+        screen.write_line(f"comparing {count(len(cells), 'cell')}, {how}")
+        base, head = (
+            Sweep(cells, varied, side.settings, beside=cells if self.beside else (), reuse=reuse)
+            for side, varied, reuse in zip(
+                (sides.base, sides.head),
+                (self.variations[::-1], self.variations),
+                self.reuses or (None, None),
+                strict=True,
+            )
         )
-        progress = Progress(
-            ordered, known, len(self.variations), side.settings.jobs, screen, sys.stderr.isatty()
-        )
-        with Sweep(ordered, self.variations, side.settings, reuse=self.reuse) as sweep:
-            for cell in ordered:
-                progress.wait(sweep, cell)
-                yield cell, sweep.outcomes(cell)
-                progress.passed(sweep, cell)
+        base.partner, head.partner = head, base
+        known = seconds.committed(config.load().goldens / sides.base.release.version)
+        progress = Progress(cells, known, 2 * exports, sides.head.settings.jobs, screen, sys.stderr.isatty())
+        with base, head:
+            for number, cell in enumerate(cells):
+                if number and time.monotonic() - started > most:
+                    break
+                for sweep in (base, head):
+                    progress.wait(sweep, cell)
+                yield cell, self._outcomes(base, cell), self._outcomes(head, cell)
+                progress.passed(head, cell)
         progress.erase()
+
+    def _outcomes(self, sweep: Sweep, cell: Cell) -> Outcomes:
+        """Return what gives the outcomes of a cell in the order of the variations."""
+        made = list(sweep.outcomes(cell))
+
+        def outcomes(widened: bool) -> Sequence[Outcome]:
+            names = {each.variation for each in made}
+            further = [each for each in self.variations if each.name not in names]
+            if widened and further:
+                made.extend(sweep.again(cell, further))
+            places = {each.name: place for place, each in enumerate(self.variations)}
+            return sorted(made, key=lambda each: places[each.variation])
+
+        return outcomes
 
     def _provenance(self, cells: Sequence[Cell]) -> Provenance:
         """Return the origin of the head's results."""
         side = self.sides.head
         repository = config.load().root
-        names = tuple(str(cell) for cell in self.cells if cell in set(cells))
+        names = tuple(map(str, cells))
         return Provenance(
             release=side.release.version,
             stack=side.release.stack(),
@@ -237,6 +336,11 @@ class _Screen:
 
     def write(self, content: str, **markup: bool) -> None:
         sys.stderr.write(content)
+
+
+def lines_run(outcome: Outcome) -> Mapping[str, Sequence[int]]:
+    """Return the lines that an export ran, by file; none where it came to no end."""
+    return outcome.result.reach if isinstance(outcome.result, Artifact) else {}
 
 
 def changed_by(name: str) -> Callable[[Made, Sequence[Outcome]], bool]:

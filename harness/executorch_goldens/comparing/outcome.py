@@ -36,8 +36,10 @@ KINDS: Mapping[str, str] = {
     "better": "better",
 }
 SAME = "identical"
+#: Allows that no edited line was reached.
+UNREACHED = "unreached"
 #: Names in ``--allow``, and the kinds that they allow.
-ALLOWED = {"renames": "renamed", "order": "order"}
+ALLOWED = {"renames": "renamed", "order": "order", UNREACHED: UNREACHED}
 
 #: States of a side of a cell, each worse than those before.
 RIGHT, FAILING, WRONG, UNSTABLE = range(4)

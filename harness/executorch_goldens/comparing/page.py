@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison
-from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, extent, shown
+from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import NOT_JUDGED
+from executorch_goldens.reach.answer import Answer
 from executorch_goldens.review.groups import Group
 from executorch_goldens.running.counting import not_judged
 from executorch_goldens.settings.config import QUANTITIES
@@ -70,11 +73,25 @@ class Page:
         Kinds that are no difference: see `outcome.ALLOWED`.
     columns
         Those of plugins; with one, there is a table.
+    asked
+        What was edited, and which cells reach it; None where that is not known.
     """
 
     comparison: Comparison
     allowed: Collection[str] = ()
     columns: Sequence[Column] = ()
+    asked: Asked | None = None
+
+    @functools.cached_property
+    def answer(self) -> Answer | None:
+        """Which of the edited lines ran; None where nothing was edited."""
+        return self.asked.answer(self.comparison.reached) if self.asked is not None else None
+
+    @property
+    def is_red(self) -> bool:
+        """True if there is a difference, or no edited line ran, and that is not allowed."""
+        void = self.answer is not None and self.answer.is_void
+        return self.differs or (void and UNREACHED not in self.allowed)
 
     @property
     def differs(self) -> bool:
@@ -86,14 +103,26 @@ class Page:
         found = self.comparison.found
         number = Counter(each.kind for each in found)
         same = number.pop(SAME, 0)
+        edited = self.answer.line() if self.answer is not None else ""
+        if not found and self.is_same_code:
+            return "identical: no code differs"
         if not found:
-            return "nothing was compared: no cell that was chosen is in both"
+            why = "no cell is known that reaches the edit" if edited else "no cell that was chosen is in both"
+            return "; ".join(filter(None, (f"nothing was compared: {why}", edited)))
         ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
         part = f"{same} of" if number else "all"
         bad = f"{len(self.bad_on_both())} {BAD_ON_BOTH}" if self.bad_on_both() else ""
         unjudged = f"of these, {len(self.unjudged())} {NOT_JUDGED}" if self.unjudged() else ""
         same_cells = f"identical: {part} {count(len(found), 'cell')}"
-        return "; ".join(filter(None, (same_cells, ways, bad, unjudged)))
+        if edited and not number:
+            same_cells = f"identical where reached: {count(len(found), 'cell')}"
+        return "; ".join(filter(None, (same_cells, ways, edited, bad, unjudged)))
+
+    @property
+    def is_same_code(self) -> bool:
+        """True if both sides are one release with the same code."""
+        edits = self.asked.edits if self.asked is not None else None
+        return edits is not None and not edits.every and not edits.others
 
     def bad_on_both(self) -> list[Compared]:
         """Return the cells that are not right on either side, whichever class they are in."""
@@ -112,6 +141,15 @@ class Page:
         yield f"variations: {' '.join(each.name for each in self.comparison.variations)}, on both sides"
         yield f"patches: {', '.join(sides.base.settings.patches) or 'none'}, on both sides"
         yield from sides.left_out
+        if self.asked is not None:
+            yield from self.asked.facts()
+        if tried := self.comparison.tried:
+            yield f"searched: {count(tried, 'model')} with something changed, seed 0"
+        yield from (
+            f"keep {cell} in a module of a zoo: {line}" for cell, line in self.comparison.keeping.items()
+        )
+        if late := self.comparison.late:
+            yield f"not compared: {count(len(late), 'cell')}, because the time of --budget was over"
         for word, number in sides.alone.items():
             if number:
                 yield f"not compared: {count(number, 'cell')} that the {word} alone has"
@@ -119,8 +157,9 @@ class Page:
             words = ", ".join(KINDS[kind] for kind in KINDS if kind in self.allowed)
             yield f"allowed: {words}"
         yield from not_judged(self.unjudged())
-        if (reuse := self.comparison.reuse) is not None and reuse.wanted:
-            yield f"exports: {reuse.wanted}, {reuse.reused} of them from the cache"
+        if wanted := sum(reuse.wanted for reuse in self.comparison.reuses):
+            reused = sum(reuse.reused for reuse in self.comparison.reuses)
+            yield f"exports: {wanted}, {reused} of them from the cache"
 
     def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
         """Yield the kinds of difference that there are, worst first: a heading, and what is under it.
@@ -223,6 +262,7 @@ class Page:
             for member in group.members
         }
         return {
+            "head": self.head(),
             "same": not self.differs,
             "sides": {
                 side.word: {
@@ -250,12 +290,26 @@ class Page:
                 }
                 for each in self.comparison.found
             },
+            "reach": self._reach(),
             "not_judged": {str(cell): why for cell, why in self.unjudged().items()},
             "bad_on_both": [str(each.cell) for each in self.bad_on_both()],
             **{
                 column.key: {str(cell): word for cell, word in column.words.items()}
                 for column in self.columns
             },
+        }
+
+    def _reach(self) -> dict[str, Any] | None:
+        """Return what of the edit was reached, and the cells that were left out, as JSON values."""
+        if self.answer is None or self.asked is None:
+            return None
+        late = dict.fromkeys(map(str, self.comparison.late), "the time was over")
+        return {
+            "reached": self.answer.reached,
+            "unreached": list(self.answer.unreached),
+            "raising": self.answer.raising,
+            "unmapped": list(self.asked.choice.unmapped) if self.asked.choice is not None else [],
+            "left_out": {**dict.fromkeys(map(str, self.asked.left_out), "over the budget"), **late},
         }
 
 

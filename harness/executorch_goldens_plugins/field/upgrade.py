@@ -32,7 +32,8 @@ def ran(comparison: Comparison) -> Column:
     words: dict[Cell, str] = {}
     lines, number = [], Counter[str]()
     with Runtime(base.toolchain.python, engines) as old, Runtime(head.toolchain.python, engines) as new:
-        for cell, exports in freezing.exported(cells, comparison.variations, base.settings, comparison.reuse):
+        reuse = comparison.reuses[0] if comparison.reuses else None
+        for cell, exports in freezing.exported(cells, comparison.variations, base.settings, reuse):
             try:
                 programs = freezing.programs(cell, exports, old)
             except freezing.RefusedError as error:

@@ -11,6 +11,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Failure
+from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison
 from executorch_goldens.comparing.outcome import SAME, Made, kind_of
 from executorch_goldens.comparing.page import BAD_ON_BOTH, Page
@@ -19,6 +20,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.golden import MANIFEST, Texts
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.reach.code import Statement
+from executorch_goldens.reach.edits import Edit, Edits
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review.edits import edits, quantities
 from executorch_goldens.review.groups import Group, Member
@@ -141,3 +144,36 @@ def test_cells_that_are_right_on_neither_side_are_counted_and_named_in_every_cla
     *_, heading, line = sections(found)
     assert heading == f"{BAD_ON_BOTH}: 1 cell"
     assert line.startswith("  tosa-int/cell-0: corrupt")
+
+
+EDITED = Statement("stride = tuple(reversed(stride))", 12, 13)
+PASSES = "executorch/backends/arm/_passes/conv.py"
+
+
+@pytest.mark.parametrize(
+    ("ran", "allowed", "head", "is_red"),
+    [
+        ([12], (), "identical where reached: 1 cell; 1 of 1 edited lines reached", False),
+        (
+            [11],
+            (),
+            f"identical where reached: 1 cell; 0 of 1 edited lines reached; not reached: {PASSES}:12-13",
+            True,
+        ),
+        (
+            [11],
+            ("unreached",),
+            f"identical where reached: 1 cell; 0 of 1 edited lines reached; not reached: {PASSES}:12-13",
+            False,
+        ),
+    ],
+)
+def test_an_answer_says_which_edited_lines_it_speaks_for_and_is_red_where_none_ran(
+    ran: list[int], allowed: Sequence[str], head: str, is_red: bool
+) -> None:
+    made = right(44.3)
+    edits = Edits((Edit(PASSES, "Conv.call", (EDITED,), (EDITED,)),), (PASSES,), ())
+    found = replace(page([(made, made)]), allowed=allowed, asked=Asked((), Path(), edits))
+    found.comparison.reached[PASSES] = set(ran)
+    assert found.head() == head
+    assert found.is_red == is_red

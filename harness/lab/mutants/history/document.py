@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab import markdown
+from lab.mutants import recall as compared
 from lab.mutants.history import AREAS, KINDS, SINCE
 from lab.mutants.history.fix import Fix
 from lab.mutants.history.measure import ENOUGH, ENOUGH_FURTHER, ENOUGH_SHEETS, Met, Result
@@ -194,6 +195,8 @@ def document(
         Lines about cells that do not count.
     """
     yield from introduction(recall(found, efforts), frozen)
+    yield ""
+    yield from compared.lines()
     for area, fixes in AREAS.items():
         yield ""
         yield f"## {area}"

@@ -1,0 +1,143 @@
+"""What a comparison is asked for: the edits between two toolchains, and the cells that reach them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing.making import Comparison
+from executorch_goldens.comparing.searching import Search, search
+from executorch_goldens.files.wording import count
+from executorch_goldens.reach import map as maps
+from executorch_goldens.reach.answer import Answer, answer
+from executorch_goldens.reach.choice import Choice, choose
+from executorch_goldens.reach.edits import Edits, between
+from executorch_goldens.reach.map import ReachMap
+from executorch_goldens.settings.config import Config
+from executorch_goldens.toolchains.toolchain import Toolchain
+
+#: Part of the budget for cells that are known to reach the edit; what is left is for a search.
+SHARE = 0.75
+#: What is compared where there is no map.
+UNMAPPED = "the core is compared, or all cells where none is committed"
+#: Files that are not Python and are named.
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The cells that a comparison is to have, and why.
+
+    Attributes
+    ----------
+    zoos
+        Modules that register them.
+    edits
+        The edits that lead from the base to the head; None where these are not one release.
+    choice
+        The cells that reach the edits; None where they are chosen in another way.
+    known
+        The map that the choice is from.
+    why
+        Why they are chosen in another way, though nobody asked for it; empty otherwise.
+    head
+        The head's site-packages.
+    """
+
+    zoos: tuple[str, ...]
+    head: Path
+    edits: Edits | None = None
+    choice: Choice | None = None
+    known: ReachMap | None = None
+    why: str = ""
+
+    @classmethod
+    def of(cls, base: Toolchain, head: Toolchain, arguments: argparse.Namespace, repository: Config) -> Asked:
+        """Return what was asked for; raise `executorch_goldens.reach.map.MapError` for a damaged map."""
+        edits = between(base.site_packages, head.site_packages) if is_edit(base, head) else None
+        by_hand = arguments.cell or arguments.tier or arguments.of_pass or arguments.models
+        if edits is None or by_hand:
+            return cls(repository.zoos(arguments.models), head.site_packages, edits)
+        zoos, place = repository.zoos(None), repository.goldens / base.release.version / maps.FILE
+        if edits.others:
+            first = ", ".join(edits.others[:SHOWN])
+            why = f"nothing says which cells reach what is not Python ({first}); the core is compared"
+            return cls(zoos, head.site_packages, edits, why=why)
+        if not place.is_file():
+            return cls(
+                zoos, head.site_packages, edits, why=f"no map of reach for {base.release.version}: {UNMAPPED}"
+            )
+        known = maps.read(place)
+        choice = choose(edits, base.site_packages, known, 60 * arguments.budget * SHARE, arguments.jobs)
+        sources = dict.fromkeys(known.cells[cell].source for cell in choice.cells)
+        named = tuple(known.sources[number] for number in sources)
+        return cls(named or zoos, head.site_packages, edits, choice, known)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells that were chosen, in the order in which they are exported."""
+        return self._named(self.choice.cells) if self.choice is not None else ()
+
+    @property
+    def left_out(self) -> tuple[Cell, ...]:
+        """The cells that reach the edits and are over the budget."""
+        return self._named(self.choice.left_out) if self.choice is not None else ()
+
+    def search(self, comparison: Comparison) -> Search | None:
+        """Return what to search where nothing differs yet, or an edited line was not reached."""
+        if self.known is None or self.edits is None or not self.edits.every or comparison.differing():
+            return None
+        return search(comparison.sides, self.known, self._near())
+
+    def _near(self) -> list[int]:
+        """Return the numbers of the cells that a search begins with: those chosen, else those that reach the files."""
+        assert self.known is not None
+        assert self.edits is not None
+        assert self.choice is not None
+        if self.choice.cells:
+            return sorted(self.choice.cells, key=lambda number: self.known.cells[number].seconds)  # type: ignore[union-attr]
+        files = {self.known.files.index(each) for each in self.edits.files if each in self.known.files}
+        within = [each for each in self.known.functions if each.file in files]
+        found = {number for each in within for number in self.known.cells_in(each)}
+        return sorted(found, key=lambda number: self.known.cells[number].seconds)  # type: ignore[union-attr]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files whose lines are recorded on the head, by their paths below site-packages."""
+        if self.edits is None:
+            return ()
+        users = (file for edit in self.edits.every for file, _ in edit.users)
+        named = dict.fromkeys((*self.edits.files, *users))
+        return tuple(file for file in named if file.endswith(".py") and (self.head / file).is_file())
+
+    def facts(self) -> Iterator[str]:
+        """Yield how the cells were chosen."""
+        if self.choice is not None and self.known is not None:
+            several = len({self.known.cells[cell].source for cell in self.choice.cells})
+            rest = f"; {count(len(self.left_out), 'more cell')} over the budget" if self.left_out else ""
+            yield f"cells: {len(self.cells)} that reach the edit, from {count(several, 'source')}{rest}"
+            if self.known.lock != maps.lock_of(self.known.release):
+                old = f"the map of {self.known.made} is older than the lock of {self.known.release}"
+                yield f"cells: {old}; make it again by: {maps.UPDATE}"
+        if self.why:
+            yield f"cells: {self.why}"
+
+    def answer(self, reached: dict[str, set[int]]) -> Answer | None:
+        """Return which edited lines the head's exports ran; None where nothing was edited."""
+        if self.edits is None or not self.edits.every:
+            return None
+        return answer(self.edits, reached, self.head)
+
+    def _named(self, numbers: tuple[int, ...]) -> tuple[Cell, ...]:
+        assert self.known is not None
+        return tuple(self.known.cells[number].cell for number in numbers)
+
+
+def is_edit(base: Toolchain, head: Toolchain) -> bool:
+    """Return whether two toolchains have the same distributions, so that only sources laid over them may differ."""
+    sides = [each.site_packages for each in (base, head)]
+    installed = [sorted(path.name for path in side.glob("*.dist-info")) for side in sides]
+    return installed[0] == installed[1] and all((side / "executorch").is_dir() for side in sides)

@@ -1,0 +1,116 @@
+"""``python -m lab commits REPOSITORY SINCE``: what `goldens compare` says of commits in a row, by two names each.
+
+The release's own sources are put under git, and each commit after ``SINCE`` that edits Python of backends or of exir
+is applied to them in turn; one that does not fit is left out and said. Then each is compared with the one before:
+``goldens compare "1.4.1 + DIR@A" "1.4.1 + DIR@B"``. Results are kept in ``build/commits``, a line a commit, so that a
+session that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import shutil
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import UsageError
+from executorch_goldens.settings.arguments import positive_float
+from executorch_goldens.settings.config import load
+from executorch_goldens.toolchains.toolchain import Toolchain
+from lab.mutants.recall import compared, results
+
+#: Paths of upstream's repository whose Python lowers programs.
+PATHS = (
+    *("backends/arm/*.py", "backends/xnnpack/*.py", "backends/transforms/*.py", "exir/*.py"),
+    *(":!*/test/*", ":!*/tests/*", ":!*/scripts/*", ":!*/runtime/*", ":!*/third-party/*"),
+)
+KEPT = Path("build/commits")
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("commits", description=__doc__)
+    parser.add_argument("repository", type=Path, help="a clone of pytorch/executorch, bare or not")
+    parser.add_argument("since", help="the commit after which they are taken, in the repository's order")
+    parser.add_argument("--until", default="HEAD", help="the last one (default: %(default)s)")
+    parser.add_argument("--release", default="1.4.1", help="default: %(default)s")
+    parser.add_argument(
+        "--budget", type=positive_float, help="minutes of each comparison (default: the command's)"
+    )
+    parser.add_argument("--minutes", type=positive_float, help="begin no comparison after (default: none)")
+    parser.add_argument("--so-far", action="store_true", help="only report")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare each commit that has no result yet with the one before; print what became of all."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept = KEPT / f"{options.release}.jsonl"
+    folder = (KEPT / options.release).absolute()
+    applied = (
+        json.loads((folder / ".git" / "applied.json").read_text())
+        if (folder / ".git" / "applied.json").is_file()
+        else lay(options, folder)
+    )
+    started = time.monotonic()
+    for before, (upstream, title, own) in itertools.pairwise(applied):
+        late = options.minutes is not None and time.monotonic() - started > 60 * options.minutes
+        if options.so_far or late or upstream in {each["name"] for each in results(kept)}:
+            continue
+        names = (f"{options.release} + {folder}@{before[2]}", f"{options.release} + {folder}@{own}")
+        result = {"name": upstream, "title": title, **compared(*names, options.budget)}
+        with kept.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(result)}\n")
+        print(f"{upstream} {title}: {result['head']} ({result['seconds']} s)", flush=True)
+    number = Counter(each["result"] for each in results(kept))
+    print(", ".join(f"{count} {name}" for name, count in number.items()), f"of {len(applied) - 1}")
+    return SAME
+
+
+def git(folder: Path, *words: str, given: str | None = None) -> str:
+    """Run git; raise UsageError where it fails."""
+    command = ["git", "-C", str(folder), *words]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UsageError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def lay(options: argparse.Namespace, folder: Path) -> list[tuple[str, str, str]]:
+    """Put the sources of a release and the commits that fit under git; return each with its own commit, in order."""
+    packages = Toolchain.of(options.release, load()).site_packages / "executorch"
+    shutil.rmtree(folder, ignore_errors=True)
+    for name in ("backends", "exir"):
+        shutil.copytree(packages / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    git(folder, "init", "-q")
+    git(folder, "config", "user.name", "lab")
+    git(folder, "config", "user.email", "lab@localhost")
+
+    def commit(title: str) -> str:
+        git(folder, "add", "-A")
+        git(folder, "commit", "-q", "--allow-empty", "-m", title)
+        return git(folder, "rev-parse", "--short=12", "HEAD").strip()
+
+    applied = [("", options.release, commit(options.release))]
+    listed = git(
+        options.repository,
+        *("log", "--reverse", "--format=%h%x09%s", f"{options.since}..{options.until}", "--", *PATHS),
+    )
+    for line in listed.splitlines():
+        upstream, _, title = line.partition("\t")
+        change = git(options.repository, "diff", f"{upstream}^", upstream, "--", *PATHS)
+        try:
+            git(folder, "apply", "--whitespace=nowarn", "--recount", given=change)
+        except UsageError as error:
+            print(f"left out: {upstream} {title}: {str(error).splitlines()[0][-120:]}")
+            continue
+        applied.append((upstream, title, commit(title)))
+    (folder / ".git" / "applied.json").write_text(json.dumps(applied))
+    print(f"{len(applied) - 1} of {len(listed.splitlines())} commits fit {options.release}")
+    return applied

@@ -1,0 +1,170 @@
+"""``python -m lab recall``: what `goldens compare` says of upstream's fixes taken back, by two names and nothing else.
+
+Each fix is taken back in a copy of the files that it edits, laid over its release: ``goldens compare 1.5.1 "1.5.1 +
+DIR"``. It is seen if a cell differs, reached if edited lines ran and no cell differs, and else not reached. Results are
+kept in ``build/recall``, a line a fix, so that a session that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files import durable
+from executorch_goldens.reach import code
+from executorch_goldens.settings.arguments import positive_float
+from executorch_goldens.settings.config import load
+from executorch_goldens.toolchains.toolchain import Toolchain
+from lab import markdown, pages
+from lab.mutants.history import FIXES, SINCE
+from lab.mutants.mutant import Edit
+
+#: What a comparison says of a fix.
+SEEN, REACHED, UNREACHED = "seen", "reached and not seen", "not reached"
+KEPT = Path("build/recall")
+#: Committed results, of which a part of docs/history.md is made.
+COMMITTED = Path(__file__).parent / "history" / "kept" / "compared"
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("recall", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these fixes; wildcards")
+    parser.add_argument("--release", choices=tuple(SINCE), default="1.5.1", help="default: %(default)s")
+    parser.add_argument(
+        "--budget", type=positive_float, help="minutes of each comparison (default: the command's)"
+    )
+    parser.add_argument("--minutes", type=positive_float, help="begin no comparison after (default: none)")
+    parser.add_argument("--so-far", action="store_true", help="only report")
+    parser.add_argument("--update", action="store_true", help="write the results, and docs/history.md")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare each fix that has no result yet; print what became of all."""
+    names = options.names or ["*"]
+    fixes = [each for each in FIXES if each.release == options.release]
+    wanted = [each for each in fixes if any(fnmatch.fnmatch(each.name, name) for name in names)]
+    if not wanted:
+        raise UsageError(f"no fix of {options.release} is named {' or '.join(names)}")
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept = KEPT / f"{options.release}.jsonl"
+    packages = Toolchain.of(options.release, load()).site_packages
+    started = time.monotonic()
+    for fix in wanted:
+        late = options.minutes is not None and time.monotonic() - started > 60 * options.minutes
+        if options.so_far or late or fix.name in {each["name"] for each in results(kept)}:
+            continue
+        folder = (KEPT / options.release / fix.name).absolute()
+        lay(fix.edits, packages, folder)
+        result = {
+            "name": fix.name,
+            **compared(options.release, f"{options.release} + {folder}", options.budget),
+        }
+        with kept.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(result)}\n")
+        print(f"{result['result']}: {fix.name}: {result['head']} ({result['seconds']} s)", flush=True)
+    number = Counter(each["result"] for each in results(kept))
+    print(", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED)), f"of {len(fixes)}")
+    if options.update:
+        COMMITTED.mkdir(parents=True, exist_ok=True)
+        durable.replace(COMMITTED / kept.name, kept.read_text())
+        pages.update(["history"])
+    return SAME
+
+
+def lines() -> Iterator[str]:
+    """Yield the part of docs/history.md about comparisons by two names."""
+    yield "## By command"
+    yield ""
+    yield "Each fix taken back in a copy of the files that it edits, laid over its release, and compared by two names:"
+    yield '`goldens compare 1.5.1 "1.5.1 + DIR"`. Written by `nox -s lab -- recall --update`.'
+    yield ""
+    yield from markdown.head(("fix", "said", "edited lines reached", "cells", "seconds", "seen by"))
+    for file in sorted(COMMITTED.glob("*.jsonl")):
+        for each in results(file):
+            reach = each.get("reach") or {}
+            asked = (reach.get("reached") or 0) + len(reach.get("unreached") or ())
+            yield markdown.row(
+                (
+                    f"{each['name']} ({file.stem})",
+                    each["result"],
+                    f"{reach.get('reached') or 0} of {asked}",
+                    each.get("cells", 0),
+                    each["seconds"],
+                    ", ".join(each.get("seen_by", ())[:2]) or "-",
+                )
+            )
+
+
+def results(kept: Path) -> list[dict[str, Any]]:
+    """Return the results so far."""
+    return [json.loads(line) for line in kept.read_text().splitlines()] if kept.is_file() else []
+
+
+def lay(edits: Iterable[Edit], packages: Path, folder: Path) -> None:
+    """Write the files that some edits are of, with the edits made, as they are in a checkout of ExecuTorch.
+
+    Raises
+    ------
+    UsageError
+        For an edit whose text is not once in its function.
+    """
+    files: dict[Path, str] = {}
+    for edit in edits:
+        module, _, name = edit.function.partition(":")
+        place = packages.joinpath(*module.split("."))
+        file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        text = files.get(file) or file.read_text(encoding="utf-8")
+        functions = code.module(text).functions
+        while name and name not in functions:
+            name = name.rpartition(".")[0]
+        if not name:
+            raise UsageError(f"{edit.function} is no function of {file}")
+        lines = text.splitlines(keepends=True)
+        first, last = functions[name].first - 1, functions[name].last
+        source = "".join(lines[first:last])
+        if source.count(edit.old) != 1:
+            raise UsageError(f"{edit.function} has {source.count(edit.old)} times, not once: {edit.old!r}")
+        files[file] = "".join((*lines[:first], source.replace(edit.old, edit.new), *lines[last:]))
+    for file, text in files.items():
+        path = folder / file.relative_to(packages / "executorch")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
+    """Return what a comparison of two toolchains says, and the seconds that it took."""
+    options = ["--budget", str(budget)] if budget is not None else []
+    command = ["compare", base, head, "--json", *options]
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "executorch_goldens", *command], capture_output=True, text=True, check=False
+    )
+    seconds = round(time.monotonic() - started)
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return {"result": UNREACHED, "head": f"error: {lines[-1]}", "seconds": seconds}
+    differing = [cell for cell, each in found["cells"].items() if each["kind"] != "identical"]
+    reach = found["reach"] or {}
+    result = SEEN if differing else REACHED if reach.get("reached") else UNREACHED
+    return {
+        "result": result,
+        "head": found["head"],
+        "seconds": seconds,
+        "cells": len(found["cells"]),
+        "seen_by": differing[:5],
+        "reach": {name: reach.get(name) for name in ("reached", "unreached", "raising")},
+    }
