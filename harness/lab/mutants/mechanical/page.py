@@ -177,6 +177,7 @@ def section(release: str) -> Iterator[str]:
     yield "cheapest cells of the core that run its line, one export each, until one differs from its golden; what is"
     yield "left, on six cells outside the core. `reached` counts mutants whose line any of"
     yield f"{drawn['core']} cells of the core, or of {drawn['others']} others in the map, runs."
+    yield "The figures are of a session before there was a map, with one record of each cell by coverage.py."
     yield "Written by `nox -s lab -- mutants --mechanical --update`."
     yield ""
     yield from (f"- {name}: {does}" for name, does in OPERATORS.items())
