@@ -56,8 +56,29 @@ class Compared:
     head: Made
 
 
-#: Exports of a cell on one side; with True, there is one for each variation.
-Outcomes = Callable[[bool], Sequence[Outcome]]
+class _Exports:
+    """The exports of a cell on one side: those that the sweep makes by itself, until all are asked for."""
+
+    def __init__(self, sweep: Sweep, cell: Cell, variations: Sequence[Variation]) -> None:
+        self.sweep = sweep
+        self.cell = cell
+        self.variations = variations
+        self.made = list(sweep.outcomes(cell))
+        self.asked: list[Variation] = []
+
+    def ask(self) -> None:
+        """Let the variations that are missing be exported; this waits for none."""
+        names = {each.variation for each in self.made}
+        self.asked = [each for each in self.variations if each.name not in names]
+        self.sweep.add(self.cell, self.asked, awaited=True)
+
+    def outcomes(self) -> Sequence[Outcome]:
+        """Return the outcomes in the order of the variations, once those that were asked for have come."""
+        if self.asked:
+            self.made.extend(self.sweep.outcomes(self.cell, self.asked))
+            self.asked = []
+        places = {each.name: place for place, each in enumerate(self.variations)}
+        return sorted(self.made, key=lambda each: places[each.variation])
 
 
 @dataclass
@@ -186,21 +207,24 @@ class Comparison:
     def _compare(
         self,
         cell: Cell,
-        base: Outcomes,
-        head: Outcomes,
+        base: _Exports,
+        head: _Exports,
         results: Results,
         wanted: Callable[[Made, Sequence[Outcome]], bool],
     ) -> None:
         """Judge a cell on both sides, and keep what differs."""
         # Its texts name the versions of the base: that these differ is no difference of a cell.
         release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
-        of_base, of_head = base(False), head(False)
+        of_base, of_head = base.outcomes(), head.outcomes()
         old = Made.of(of_base, self.sides.base.release)
         if not wanted(old, of_base):
             return
         new = Made.of(of_head, release, old.texts)
         if self.beside and kind_of(old, new) != SAME:
-            of_base, of_head = base(True), head(True)
+            # Both sides export at the same time.
+            base.ask()
+            head.ask()
+            of_base, of_head = base.outcomes(), head.outcomes()
             old = Made.of(of_base, self.sides.base.release)
             new = Made.of(of_head, release, old.texts)
         compared = Compared(cell, kind_of(old, new), old, new)
@@ -229,7 +253,7 @@ class Comparison:
 
     def _exported(
         self, sides: Sides, cells: Sequence[Cell], most: float
-    ) -> Iterator[tuple[Cell, Outcomes, Outcomes]]:
+    ) -> Iterator[tuple[Cell, _Exports, _Exports]]:
         """Export cells on both sides, and yield them as they come, until so many seconds are over."""
         if not cells:
             return
@@ -256,23 +280,9 @@ class Comparison:
                     break
                 for sweep in (base, head):
                     progress.wait(sweep, cell)
-                yield cell, self._outcomes(base, cell), self._outcomes(head, cell)
+                yield cell, _Exports(base, cell, self.variations), _Exports(head, cell, self.variations)
                 progress.passed(head, cell)
         progress.erase()
-
-    def _outcomes(self, sweep: Sweep, cell: Cell) -> Outcomes:
-        """Return what gives the outcomes of a cell in the order of the variations."""
-        made = list(sweep.outcomes(cell))
-
-        def outcomes(widened: bool) -> Sequence[Outcome]:
-            names = {each.variation for each in made}
-            further = [each for each in self.variations if each.name not in names]
-            if widened and further:
-                made.extend(sweep.again(cell, further))
-            places = {each.name: place for place, each in enumerate(self.variations)}
-            return sorted(made, key=lambda each: places[each.variation])
-
-        return outcomes
 
     def _provenance(self, cells: Sequence[Cell]) -> Provenance:
         """Return the origin of the head's results."""
