@@ -100,8 +100,8 @@ def lines() -> Iterator[str]:
                     f"{each['name']} ({file.stem})",
                     each["result"],
                     f"{reach.get('reached') or 0} of {asked}",
-                    each.get("cells", 0),
-                    each["seconds"],
+                    str(each.get("cells", 0)),
+                    str(each["seconds"]),
                     ", ".join(each.get("seen_by", ())[:2]) or "-",
                 )
             )
