@@ -1,7 +1,7 @@
 """What is printed, without what differs from one run or machine to the next, for snapshots.
 
 A test compares a whole screen with syrupy's snapshot of it: ``assert screen(out) == snapshot``. Where a word changed on
-purpose, ``python -m pytest FILE --snapshot-update`` writes the snapshots anew, for a review.
+purpose, ``python -m pytest FILE --snapshot-update`` writes the snapshots again, for a review.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from executorch_goldens.judging.verdict import Verdict
 
-#: What stands for what differs: seconds, digests and their beginnings.
+#: What replaces text that differs each time: seconds, digests and their beginnings.
 VARIES = (
     (re.compile(r"\b[\d,.]+ (s|core seconds)\b"), r"SECONDS \1"),
     (re.compile(r"\b[0-9a-f]{8}([0-9a-f]{4,})?\b"), "DIGEST"),

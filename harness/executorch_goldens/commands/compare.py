@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import difflib
 import json
 import math
@@ -19,7 +18,7 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.files.waits import saying
 from executorch_goldens.files.wording import count
 from executorch_goldens.settings import config
-from executorch_goldens.settings.arguments import share
+from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.environments import say
@@ -81,7 +80,7 @@ def add_to(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--budget",
-        type=_minutes,
+        type=positive_float,
         default=BUDGET,
         metavar="MINUTES",
         help="of cells that reach the edit, compare what so many minutes are enough for (default: %(default)g)",
@@ -180,14 +179,6 @@ def compare(
     report = ("goldens", "report", comparison.folder / RESULTS, "--goldens", comparison.artifacts)
     say(f"report: {shlex.join([*map(str, report), '--html', 'report.html'])}")
     return SAME if not page.is_red and all(column.is_right for column in columns) else DIFFERENT
-
-
-def _minutes(word: str) -> float:
-    """Read a positive number; raise ArgumentTypeError."""
-    with contextlib.suppress(ValueError):
-        if 0 < float(word) < math.inf:
-            return float(word)
-    raise argparse.ArgumentTypeError(f"{word!r} is no number of minutes")
 
 
 def chosen(sides: Any, arguments: argparse.Namespace, asked: Any) -> tuple[Any, ...]:

@@ -94,15 +94,13 @@ class Asked:
 
     def _near(self) -> list[int]:
         """Return the numbers of the cells that a search begins with: those chosen, else those that reach the files."""
-        assert self.known is not None
+        known = self.known
+        assert known is not None
         assert self.edits is not None
         assert self.choice is not None
-        if self.choice.cells:
-            return sorted(self.choice.cells, key=lambda number: self.known.cells[number].seconds)  # type: ignore[union-attr]
-        files = {self.known.files.index(each) for each in self.edits.files if each in self.known.files}
-        within = [each for each in self.known.functions if each.file in files]
-        found = {number for each in within for number in self.known.cells_in(each)}
-        return sorted(found, key=lambda number: self.known.cells[number].seconds)  # type: ignore[union-attr]
+        of_files = (each for each in known.functions if known.files[each.file] in self.edits.files)
+        near = self.choice.cells or {number for each in of_files for number in known.cells_in(each)}
+        return sorted(near, key=lambda number: known.cells[number].seconds)
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -131,7 +131,23 @@ class Comparison:
     @functools.cached_property
     def came(self) -> Provenance:
         """The origin of the head's results."""
-        return self._provenance(self.cells)
+        side = self.sides.head
+        repository = config.load().root
+        names = tuple(map(str, self.cells))
+        return Provenance(
+            release=side.release.version,
+            stack=side.release.stack(),
+            models=side.settings.models,
+            commit=provenance.commit(repository),
+            changes=provenance.changes(repository, self.folder),
+            settings=provenance.facts(side.settings) | {provenance.BASE: self.sides.base.toolchain.name},
+            variations=tuple(variation.name for variation in self.variations),
+            shard=None,
+            selected=names,
+            whole=False,
+            cells=names,
+            machines=(provenance.machine(),),
+        )
 
     def run(
         self,
@@ -283,26 +299,6 @@ class Comparison:
                 yield cell, _Exports(base, cell, self.variations), _Exports(head, cell, self.variations)
                 progress.passed(head, cell)
         progress.erase()
-
-    def _provenance(self, cells: Sequence[Cell]) -> Provenance:
-        """Return the origin of the head's results."""
-        side = self.sides.head
-        repository = config.load().root
-        names = tuple(map(str, cells))
-        return Provenance(
-            release=side.release.version,
-            stack=side.release.stack(),
-            models=side.settings.models,
-            commit=provenance.commit(repository),
-            changes=provenance.changes(repository, self.folder),
-            settings=provenance.facts(side.settings) | {provenance.BASE: self.sides.base.toolchain.name},
-            variations=tuple(variation.name for variation in self.variations),
-            shard=None,
-            selected=names,
-            whole=False,
-            cells=names,
-            machines=(provenance.machine(),),
-        )
 
 
 @contextlib.contextmanager

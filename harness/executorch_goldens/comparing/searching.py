@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.comparing.sides import Sides
+from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.zoo.registry import CASES, Case
 
@@ -65,29 +65,29 @@ def search(sides: Sides, known: ReachMap, near: Sequence[int], seed: int = 0) ->
     tries = list(_tries(bases[:NEAR], list(changing.CHANGES), seed))
     if not tries:
         return None
-    wanted = [[case.module, case.name, changes] for case, changes, _ in tries]
-    unique = json.dumps([json.loads(each) for each in dict.fromkeys(map(json.dumps, wanted))])
+    unique = json.dumps(list(dict.fromkeys((case.module, case.name, changes) for case, changes, _ in tries)))
     os.environ[changing.VARIABLE] = unique
     changing.register(unique)
-    both = {}
-    for side in (sides.base, sides.head):
-        machine = replace(
-            side.settings.machine,
-            environment={**side.settings.machine.environment, changing.VARIABLE: unique},
-        )
-        both[side.word] = replace(
-            side, settings=replace(side.settings, models=(*side.settings.models, ZOO), machine=machine)
-        )
+    base, head = (_with_changed(side, unique) for side in (sides.base, sides.head))
+    names = [changing.name_of(case.name, changes) for case, changes, _ in tries]
     cells = tuple(
-        dict.fromkeys(Cell(target, changing.name_of(case.name, changes)) for case, changes, target in tries)
+        dict.fromkeys(Cell(target, name) for name, (_, _, target) in zip(names, tries, strict=True))
     )
     lines = {
-        changing.name_of(
-            case.name, changes
-        ): f"{KEEP}{', '.join(map(repr, (case.module, case.name, *changes)))})"
-        for case, changes, _ in tries
+        name: f"{KEEP}{', '.join(map(repr, (case.module, case.name, *changes)))})"
+        for name, (case, changes, _) in zip(names, tries, strict=True)
     }
-    return Search(replace(sides, base=both["base"], head=both["head"], cells=cells), cells, lines)
+    return Search(replace(sides, base=base, head=head, cells=cells), cells, lines)
+
+
+def _with_changed(side: Side, wanted: str) -> Side:
+    """Return a side that has the zoo of changed cases as well; `wanted` is the value of its variable."""
+    from executorch_goldens.exporting import changing
+
+    machine = side.settings.machine
+    machine = replace(machine, environment={**machine.environment, changing.VARIABLE: wanted})
+    settings = replace(side.settings, models=(*side.settings.models, ZOO), machine=machine)
+    return replace(side, settings=settings)
 
 
 def _tries(

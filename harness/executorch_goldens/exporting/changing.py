@@ -21,8 +21,6 @@ from executorch_goldens.zoo.registry import CASES, Case, ZooError
 
 #: The environment variable with the cases to register: a list of [module, case, changes].
 VARIABLE = "EXECUTORCH_GOLDENS_CHANGED"
-#: Size of what was one, and is repeated.
-REPEATED = 3
 
 Change = Callable[[Example], Example]
 
@@ -257,7 +255,7 @@ def keep(to: str, module: str, name: str, *changes: str) -> None:
     Parameters
     ----------
     to
-        ``__name__`` of the module that this stands in.
+        ``__name__`` of the module that this is in.
     changes
         Names of `CHANGES`.
 

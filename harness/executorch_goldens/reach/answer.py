@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.reach.code import Statement, module
+from executorch_goldens.reach.code import Statement, module_of
 from executorch_goldens.reach.edits import Edit, Edits
 
 #: Places without a cell that are named.
@@ -81,18 +81,14 @@ def answer(edits: Edits, reached: Mapping[str, Collection[int]], head: Path) -> 
     number, raising = 0, 0
     unreached: list[str] = []
     for edit in edits.every:
-        users = edit.function or any(_ran(reached, file, name, head) for file, name in edit.users)
-        for statement in edit.head:
-            if edit.function and _in(reached.get(edit.file, ()), statement):
+        # Of an import, and of what no function uses, nothing runs that could be asked about.
+        outside = [each for each in edit.head if edit.users and not each.is_import]
+        ran = not edit.function and any(_ran(reached, file, name, head) for file, name in edit.users)
+        for statement in edit.head if edit.function else outside:
+            if ran or (edit.function and _in(reached.get(edit.file, ()), statement)):
                 number += 1
             elif edit.function and statement.raises:
                 raising += 1
-            elif edit.function:
-                unreached.append(_place(edit, statement))
-            elif not edit.users or statement.text.startswith(("import ", "from ")):
-                continue
-            elif users:
-                number += 1
             else:
                 unreached.append(_place(edit, statement))
     return Answer(number, tuple(unreached), raising)
@@ -105,9 +101,7 @@ def _in(lines: Collection[int], statement: Statement) -> bool:
 def _ran(reached: Mapping[str, Collection[int]], file: str, name: str, head: Path) -> bool:
     """Return whether a function of the head ran."""
     lines = reached.get(file, ())
-    if not lines or not (head / file).is_file():
-        return False
-    function = module((head / file).read_text(encoding="utf-8", errors="replace")).functions.get(name)
+    function = module_of(head / file).functions.get(name) if lines else None
     return function is not None and any(_in(lines, statement) for statement in function.statements)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from executorch_goldens.reach.code import Function, Module, module
+from executorch_goldens.reach.code import Function, module_of
 from executorch_goldens.reach.edits import Edit, Edits
 from executorch_goldens.reach.map import Function as Mapped
 from executorch_goldens.reach.map import ReachMap
@@ -34,15 +34,15 @@ class Place:
 
     Attributes
     ----------
+    function
+        The one that it is in.
     cells
         Numbers, in the map, of the cells that reach it.
     words
         Words of the edited statements, and of the names around them.
     """
 
-    file: str
     function: Mapped
-    what: str
     cells: frozenset[int]
     words: frozenset[str] = frozenset()
 
@@ -98,7 +98,7 @@ def _places(edit: Edit, base: Path, known: ReachMap) -> Iterator[Place]:
         for file, name in edit.users:
             yield from _whole(known, file, name)
         return
-    source = _module(base / edit.file)
+    source = module_of(base / edit.file)
     function = source.functions.get(edit.function)
     if function is None:
         # A new one is called where its callers were edited, or by what calls its class.
@@ -122,20 +122,13 @@ def _lines(edit: Edit, function: Function, mapped: Mapped, known: ReachMap) -> I
     offset = mapped.first - function.first
     for statement in edit.base:
         lines = range(statement.first + offset, statement.last + offset + 1)
-        yield Place(edit.file, mapped, f"{statement.first}", known.cells_at(mapped, lines))
+        yield Place(mapped, known.cells_at(mapped, lines))
 
 
 def _whole(known: ReachMap, file: str, name: str) -> Iterator[Place]:
     mapped = known.function(file, name)
     if mapped is not None:
-        yield Place(file, mapped, name, known.cells_in(mapped))
-
-
-def _module(path: Path) -> Module:
-    try:
-        return module(path.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, SyntaxError):
-        return Module({}, ())
+        yield Place(mapped, known.cells_in(mapped))
 
 
 def _taken(
@@ -161,7 +154,7 @@ def _taken(
             if cost <= capacity:
                 chosen[cell] = None
                 capacity -= cost
-        if not further or number > len(seconds):
+        if not further:
             break
     return list(chosen)
 

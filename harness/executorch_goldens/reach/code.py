@@ -11,6 +11,7 @@ import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 #: Hexadecimal digits of a digest.
 DIGITS = 16
@@ -44,6 +45,11 @@ class Statement:
     raises: bool = False
     names: tuple[str, ...] = ()
     skips: bool = False
+
+    @property
+    def is_import(self) -> bool:
+        """True for an import."""
+        return self.text.startswith(("import ", "from "))
 
 
 @dataclass(frozen=True)
@@ -109,6 +115,14 @@ def module(source: str) -> Module:
 
     walk(ast.parse(source).body, "")
     return Module(functions, tuple(outside))
+
+
+def module_of(path: Path) -> Module:
+    """Return what a file defines; nothing for one that is not there, or is no Python: exports say so."""
+    try:
+        return module(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, SyntaxError):
+        return Module({}, ())
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Function:

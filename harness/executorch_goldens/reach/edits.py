@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.reach.code import Function, Module, Statement, module
+from executorch_goldens.reach.code import Function, Module, Statement, module_of
 
 #: Packages whose Python lowers programs.
 PACKAGES = ("executorch", "torchao")
@@ -72,26 +72,25 @@ def between(base: Path, head: Path) -> Edits:
 
     What is moved without a change, within a file or to another, is none.
     """
-    changed = sorted(_differing(base, head))
-    sources = {name: (_text(base / name), _text(head / name)) for name in changed if name.endswith(".py")}
+    before, after = (dict(_files(folder)) for folder in (base, head))
+    changed = sorted(_differing(before, after))
     modules = {
-        name: (_parsed(name, before), _parsed(name, after)) for name, (before, after) in sources.items()
+        name: (module_of(base / name), module_of(head / name)) for name in changed if name.endswith(".py")
     }
     found: list[Edit] = []
     was, there = set[str](), set[str]()
-    for before, after in modules.values():
-        was.update(each.digest for each in before.functions.values())
-        there.update(each.digest for each in after.functions.values())
-    for name, (before, after) in modules.items():
-        found += _of_functions(name, before, after, was, there)
-        found += _outside(name, before, after, base)
+    for old, new in modules.values():
+        was.update(each.digest for each in old.functions.values())
+        there.update(each.digest for each in new.functions.values())
+    for name, (old, new) in modules.items():
+        found += _of_functions(name, old, new, was, there)
+        found += _outside(name, old, new, before)
     others = tuple(name for name in changed if not name.endswith(".py"))
-    return Edits(tuple(found), tuple(sources), others)
+    return Edits(tuple(found), tuple(modules), others)
 
 
-def _differing(base: Path, head: Path) -> Iterator[str]:
-    """Yield the paths of files of `PACKAGES` that are not the same in both folders."""
-    before, after = (dict(_files(folder)) for folder in (base, head))
+def _differing(before: Mapping[str, Path], after: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the paths of files that are not the same in both folders, of which `_files` gave these."""
     for name in before.keys() | after.keys():
         one, other = before.get(name), after.get(name)
         if (
@@ -110,18 +109,6 @@ def _files(site_packages: Path) -> Iterator[tuple[str, Path]]:
                 inside = path.relative_to(site_packages).as_posix()
                 if not name.endswith(_NOT_READ) and not _NO_CODE.search(f"/{inside}"):
                     yield inside, path
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-
-
-def _parsed(name: str, source: str) -> Module:
-    """Return what a source defines; of one that is no Python, nothing: exports say so."""
-    try:
-        return module(source)
-    except SyntaxError:
-        return Module({}, ())
 
 
 def _of_functions(
@@ -148,14 +135,17 @@ def _edit(file: str, name: str, old: Function | None, new: Function) -> Edit:
         base.update(dict.fromkeys(old.statements[:1]))
         head.update(dict.fromkeys(new.statements[:1]))
     texts = [[each.text for each in function.statements] for function in (old, new)]
-    for kind, start, end, first, last in difflib.SequenceMatcher(
-        None, texts[0], texts[1], False
-    ).get_opcodes():
-        if kind == "equal":
-            continue
-        base.update(dict.fromkeys(old.statements[start:end] or _around(old.statements, start)))
-        head.update(dict.fromkeys(new.statements[first:last] or _around(new.statements, first)))
+    for lost, come in _differences(*texts):
+        base.update(dict.fromkeys(old.statements[lost] or _around(old.statements, lost.start)))
+        head.update(dict.fromkeys(new.statements[come] or _around(new.statements, come.start)))
     return Edit(file, name, tuple(head), tuple(base))
+
+
+def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[slice, slice]]:
+    """Yield the parts of both in which they differ, of which one may be empty."""
+    for kind, start, end, first, last in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
+        if kind != "equal":
+            yield slice(start, end), slice(first, last)
 
 
 def _around(statements: Sequence[Statement], place: int) -> Sequence[Statement]:
@@ -163,18 +153,12 @@ def _around(statements: Sequence[Statement], place: int) -> Sequence[Statement]:
     return statements[max(place - 1, 0) : max(place, 1)]
 
 
-def _outside(file: str, before: Module, after: Module, base: Path) -> Iterator[Edit]:
+def _outside(file: str, before: Module, after: Module, files: Mapping[str, Path]) -> Iterator[Edit]:
     """Yield an edit for what differs outside of functions, with the functions that use what it names."""
     texts = [[f"{within}:{each.text}" for within, each in found.outside] for found in (before, after)]
-    had, has = before.outside, after.outside
-    old: list[tuple[str, Statement]] = []
-    new: list[tuple[str, Statement]] = []
-    for kind, start, end, first, last in difflib.SequenceMatcher(
-        None, texts[0], texts[1], False
-    ).get_opcodes():
-        if kind != "equal":
-            old += had[start:end]
-            new += has[first:last]
+    parts = list(_differences(*texts))
+    old = [each for lost, _ in parts for each in before.outside[lost]]
+    new = [each for _, come in parts for each in after.outside[come]]
     if not old and not new:
         return
     every = [each for _, each in (*old, *new)]
@@ -187,7 +171,7 @@ def _outside(file: str, before: Module, after: Module, base: Path) -> Iterator[E
         if function.uses & names or name.rpartition(".")[0] in classes
     }
     users.update(
-        _elsewhere({name for each in every for name in each.names if not _imports(each)}, file, base)
+        _elsewhere({name for each in every for name in each.names if not each.is_import}, file, files)
     )
     if not users and any(not each.names for each in every):
         # Such as a call that registers something: nothing says who needs it.
@@ -196,24 +180,25 @@ def _outside(file: str, before: Module, after: Module, base: Path) -> Iterator[E
     yield Edit(file, "", head, lost, tuple(sorted(users)))
 
 
-def _imports(statement: Statement) -> bool:
-    """Return whether a statement is an import."""
-    return statement.text.startswith(("import ", "from "))
+def _elsewhere(names: Iterable[str], file: str, files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield the functions of other files that use a module's name.
 
-
-def _elsewhere(names: Iterable[str], file: str, base: Path) -> Iterator[tuple[str, str]]:
-    """Yield the functions of other files that use a module's name."""
+    Parameters
+    ----------
+    files
+        All files of the base, by their paths below site-packages.
+    """
     wanted = {name: name.encode() for name in names if not name.startswith("__")}
     stem = Path(file).stem.encode()
     if not wanted:
         return
-    for inside, path in _files(base):
+    for inside, path in files.items():
         if inside == file or not inside.endswith(".py"):
             continue
         content = path.read_bytes()
         # A name is someone else's where its module is not mentioned.
         if stem not in content or not any(name in content for name in wanted.values()):
             continue
-        for name, function in _parsed(inside, content.decode(errors="replace")).functions.items():
+        for name, function in module_of(path).functions.items():
             if function.uses & wanted.keys():
                 yield inside, name

@@ -4,8 +4,8 @@
 function that they are in, and count from its first line: a function that moved is found by the digest of its code.
 
 The situation in which a cell reaches a function is the set of the function's statements that ran, with each ``if`` that
-was false, and the dtypes and ranks of the program's inputs. What a pass decides by (dtype, rank, layout, users,
-constant operands), its own conditions tell apart.
+was false, and what the program is made of. What a pass decides by (dtype, rank, layout, users, constant operands), its
+own conditions tell apart.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Reached(msgspec.Struct, frozen=True, array_like=True):
     milliseconds
         Of processor time, of one export.
     facts
-        Dtypes and ranks of the program's inputs; empty where there is no program.
+        A digest of what the program is made of: its node visitors, and whether a value has several users.
     """
 
     source: int

@@ -23,13 +23,13 @@ def positive_int(text: str) -> int:
 
 
 def positive_float(text: str) -> float:
-    """Read a number of seconds above 0; raise ArgumentTypeError."""
+    """Read a number above 0, of seconds or minutes; raise ArgumentTypeError."""
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
 
 

@@ -13,7 +13,6 @@ import itertools
 import json
 import shutil
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.settings.arguments import positive_float
 from executorch_goldens.settings.config import load
 from executorch_goldens.toolchains.toolchain import Toolchain
-from lab.mutants.recall import compared, results
+from lab.mutants.recall import compared, keep, results, unfinished
 
 #: Paths of upstream's repository whose Python lowers programs.
 PATHS = (
@@ -58,16 +57,10 @@ def run(options: argparse.Namespace) -> int:
         if (folder / ".git" / "applied.json").is_file()
         else lay(options, folder)
     )
-    started = time.monotonic()
-    for before, (upstream, title, own) in itertools.pairwise(applied):
-        late = options.minutes is not None and time.monotonic() - started > 60 * options.minutes
-        if options.so_far or late or upstream in {each["name"] for each in results(kept)}:
-            continue
-        names = (f"{options.release} + {folder}@{before[2]}", f"{options.release} + {folder}@{own}")
-        result = {"name": upstream, "title": title, **compared(*names, options.budget)}
-        with kept.open("a", encoding="utf-8") as file:
-            file.write(f"{json.dumps(result)}\n")
-        print(f"{upstream} {title}: {result['head']} ({result['seconds']} s)", flush=True)
+    pairs = itertools.pairwise(applied)
+    for (_, _, before), (upstream, title, own) in unfinished(pairs, lambda each: each[1][0], kept, options):
+        names = (f"{options.release} + {folder}@{before}", f"{options.release} + {folder}@{own}")
+        keep(kept, {"name": upstream, "title": title, **compared(*names, options.budget)})
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{count} {name}" for name, count in number.items()), f"of {len(applied) - 1}")
     return SAME

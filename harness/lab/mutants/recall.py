@@ -14,9 +14,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
@@ -28,6 +28,8 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 from lab import markdown, pages
 from lab.mutants.history import FIXES, SINCE
 from lab.mutants.mutant import Edit
+
+T = TypeVar("T")
 
 #: What a comparison says of a fix.
 SEEN, REACHED, UNREACHED = "seen", "reached and not seen", "not reached"
@@ -60,20 +62,11 @@ def run(options: argparse.Namespace) -> int:
     KEPT.mkdir(parents=True, exist_ok=True)
     kept = KEPT / f"{options.release}.jsonl"
     packages = Toolchain.of(options.release, load()).site_packages
-    started = time.monotonic()
-    for fix in wanted:
-        late = options.minutes is not None and time.monotonic() - started > 60 * options.minutes
-        if options.so_far or late or fix.name in {each["name"] for each in results(kept)}:
-            continue
+    for fix in unfinished(wanted, lambda each: each.name, kept, options):
         folder = (KEPT / options.release / fix.name).absolute()
         lay(fix.edits, packages, folder)
-        result = {
-            "name": fix.name,
-            **compared(options.release, f"{options.release} + {folder}", options.budget),
-        }
-        with kept.open("a", encoding="utf-8") as file:
-            file.write(f"{json.dumps(result)}\n")
-        print(f"{result['result']}: {fix.name}: {result['head']} ({result['seconds']} s)", flush=True)
+        made = compared(options.release, f"{options.release} + {folder}", options.budget)
+        keep(kept, {"name": fix.name, **made})
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED)), f"of {len(fixes)}")
     if options.update:
@@ -105,6 +98,25 @@ def lines() -> Iterator[str]:
                     ", ".join(each.get("seen_by", ())[:2]) or "-",
                 )
             )
+
+
+def unfinished(
+    every: Iterable[T], name: Callable[[T], str], kept: Path, options: argparse.Namespace
+) -> Iterator[T]:
+    """Yield those that have no result yet, until ``--minutes`` have passed; none with ``--so-far``."""
+    started, done = time.monotonic(), {each["name"] for each in results(kept)}
+    for each in () if options.so_far else every:
+        if options.minutes is not None and time.monotonic() - started > 60 * options.minutes:
+            return
+        if name(each) not in done:
+            yield each
+
+
+def keep(kept: Path, result: dict[str, Any]) -> None:
+    """Append a result, and print it."""
+    with kept.open("a", encoding="utf-8") as file:
+        file.write(f"{json.dumps(result)}\n")
+    print(f"{result['result']}: {result['name']}: {result['head']} ({result['seconds']} s)", flush=True)
 
 
 def results(kept: Path) -> list[dict[str, Any]]:

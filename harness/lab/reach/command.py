@@ -96,7 +96,8 @@ def record(
     repository = config.load()
     known = {each.cell for each in read(file)}
     cells = load_cells((source,), toolchain.release)
-    wanted = [cell for cell in cells if cell in select(cells, options.cell) and cell not in known]
+    selected = select(cells, options.cell)
+    wanted = [cell for cell in cells if cell in selected and cell not in known]
     settings = toolchain.settings(
         (source,),
         options.jobs,

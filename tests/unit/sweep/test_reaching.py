@@ -1,4 +1,4 @@
-"""Statements of named files are recorded as they run, in each process anew."""
+"""Statements of named files are recorded as they run, in each process from nothing."""
 
 from __future__ import annotations
 
