@@ -28,6 +28,7 @@ from models import (
     shapes,
     shipped,
     single_steps,
+    situations,
     windows,
 )
 
@@ -59,5 +60,6 @@ __all__ = [
     "shapes",
     "shipped",
     "single_steps",
+    "situations",
     "windows",
 ]

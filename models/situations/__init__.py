@@ -1,7 +1,6 @@
 """Situations in which passes of upstream's went wrong, a family of small models each; ``guards`` has the pull requests.
 
-A zoo of its own, with goldens in ``goldens/situations`` for the releases that the fixes are taken back in
-(harness/lab/docs/history.md).
+The fixes were taken back, each on the cases that name it: harness/lab/docs/history.md.
 """
 
 from models.situations import (

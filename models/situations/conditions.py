@@ -10,8 +10,9 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional
 
-from executorch_goldens import Data, Example, case
+from executorch_goldens import Data, Example
 from models.shapes import distinct
+from models.situations.recorded import case
 
 U55 = ("tosa-u55",)
 

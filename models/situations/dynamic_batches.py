@@ -9,7 +9,8 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional
 
-from executorch_goldens import Data, Example, case
+from executorch_goldens import Data, Example
+from models.situations.recorded import case
 
 
 class Of(nn.Module):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from executorch_goldens import Data, Example, case
+from executorch_goldens import Data, Example
+from models.situations.recorded import case
 
 INT16 = ("tosa-int16",)
 

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from executorch_goldens import Data, Example, case
+from executorch_goldens import Data, Example
+from models.situations.recorded import case
 
 
 class PoolsWithDefaults(nn.Module):

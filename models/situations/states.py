@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from executorch_goldens import Data, Example, case
+from executorch_goldens import Data, Example
+from models.situations.recorded import case
 
 
 class Recorded(nn.Module):

@@ -15,7 +15,8 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional
 
-from executorch_goldens import Data, Example, case
+from executorch_goldens import Data, Example
+from models.situations.recorded import case
 
 FLOAT, INTEGER = "tosa-fp+shape", "tosa-int+shape"
 #: The releases whose tosa-tools gives the sizes that a payload leaves open: 1.3.1 lowers these, and cannot run them.
