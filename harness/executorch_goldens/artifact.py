@@ -420,8 +420,6 @@ class Lowered:
         A line for each parameter and buffer of the modules that such a case names, with a digest.
     unchecked
         The methods of such a program that the case gives no reference for.
-    accepted
-        See `executorch_goldens.zoo.registry.Case.unchecked`.
     metric
         None where the case has none, or the program was not run.
     """
@@ -451,7 +449,6 @@ class Lowered:
     recipe: str = ""
     model: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
-    accepted: tuple[str, ...] = ()
 
     def by_method(self) -> tuple[Lowered, ...]:
         """Return it once for each of its methods, with that method's facts: outputs are numbered by method."""

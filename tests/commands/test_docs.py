@@ -400,7 +400,7 @@ def test_commands_that_are_not_run_are_ones_that_would_be_taken(
         "nox -s tests -- --no-such-option",
         "nox -s lint -- words",
         "nox -s lab -- mutants --no-such-option",
-        "nox -s lab -- coverage --no-such-option",
+        "nox -s lab -- reach --no-such-option",
         "goldens run --no-such-option",
         "goldens repro 1.4.1",
         "goldens compare 1.4.1",

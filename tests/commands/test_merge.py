@@ -19,8 +19,7 @@ import pytest
 from executorch_goldens.artifact import Casualty
 from executorch_goldens.cli import main
 from executorch_goldens.commands.merge import STEP_SUMMARY
-from executorch_goldens.judging import expectations
-from executorch_goldens.judging.expectations import Expected
+from executorch_goldens.goldens.decisions import FAILURE, KNOWN, Decision, write
 from executorch_goldens.results import evidence, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.zoo.variations import variations
@@ -91,7 +90,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory, release: str) -> Shards:
         (root / release).mkdir(parents=True)
         (root / "zoo.txt").write_text("format: 2\nmodels: zoo_shards\n")
         causes = [f"lower, SomePass: ValueError: {message}" for message in ("one", "four")]
-        expectations.write(root, [Expected("FAILURE", (release,), ("*",), cause) for cause in causes])
+        write(root, [Decision(FAILURE, cause=each, releases=(release,), cells=("*",)) for each in causes])
         (root / release / "seconds.txt").write_text("".join(f"tosa-fp/{case} 3.0\n" for case in CASES))
     whole = run("whole", goldens[0])
     parts = [run(f"part-{number}", goldens[1], f"--shard={number}/{COUNT}") for number in range(1, COUNT + 1)]
@@ -153,9 +152,8 @@ def test_known_defects_are_counted_apart_with_their_reason(
     release = shards.runner.release
     goldens = tmp_path / "goldens"
     shutil.copytree(shards.goldens[1], goldens)
-    (goldens / "known.toml").write_text(
-        f'[releases."{release}".known]\n"tosa-fp/gamma" = "crashed: it jumps to nowhere (#21480)"\n'
-    )
+    why = "it jumps to nowhere (#21480)"
+    write(goldens, [Decision(KNOWN, "crashed", why=why, releases=(release,), cells=("tosa-fp/gamma",))])
     whole = tmp_path / "whole"
     shutil.copytree(shards.whole, whole)
     rows = results.read(whole / results.FILE)

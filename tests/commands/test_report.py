@@ -22,11 +22,11 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
-from executorch_goldens.judging import known
+from executorch_goldens.goldens.decisions import Decisions
+from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.judging.rightness import wrong_outputs
 from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
 from executorch_goldens.review.groups import DECIDED
-from executorch_goldens.settings.config import QUANTITIES
 from tests import DATA, GOLDENS, REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.browsing import Reader
@@ -235,8 +235,8 @@ def declared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 def threaded() -> tuple[str, str]:
     """Return a cell of 1.2.0 whose declared reason names a thread of upstream's, and the reason."""
-    declared = known.read(GOLDENS)["1.2.0"]
-    return next((cell, defect.reason) for cell, defect in declared.items() if "#" in defect.reason)
+    declared = Decisions.of_root(GOLDENS, "1.2.0").defects
+    return next((cell, defect.why) for cell, defect in sorted(declared.items()) if "#" in defect.why)
 
 
 def test_known_defects_have_their_reason_and_link_and_are_not_counted_as_corrupt(

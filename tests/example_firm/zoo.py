@@ -95,8 +95,7 @@ def ranker(build: Build) -> ExecutorchProgramManager:
 
 
 @case(
-    guards="the wake word for a chip that has its weights in a file of their own, and runs all of it itself",
-    expects={"built": {"1.4.1": "NO DELEGATE", "1.5.1": "NO DELEGATE"}},
+    guards="the wake word for a chip that has its weights in a file of their own, and runs all of it itself"
 )
 def wake_word_apart(build: Build) -> ExecutorchProgramManager:
     from executorch.exir import ExecutorchBackendConfig, to_edge

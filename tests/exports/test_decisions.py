@@ -11,7 +11,8 @@ import torch
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Artifact, Cell, Failure
-from executorch_goldens.judging.expectations import Expectations, Expected
+from executorch_goldens.goldens import decisions
+from executorch_goldens.goldens.decisions import FAILURE, Decision, Decisions
 from executorch_goldens.judging.judge import Judge, Judged
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import Updating
@@ -20,7 +21,7 @@ from executorch_goldens.zoo import targets
 from tests import REPOSITORY
 from tests.exports.conftest import exported
 from tests.support import partitioners
-from tests.support.making import outcomes
+from tests.support.making import golden_of, outcomes
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
@@ -38,11 +39,11 @@ def made_by(function: str, monkeypatch: pytest.MonkeyPatch) -> Artifact:
 
 
 def judged(
-    root: Path, release: str, made: Artifact, snapshot: SnapshotAssertion, *stated: Expected
+    root: Path, release: str, made: Artifact, snapshot: SnapshotAssertion, *stated: Decision
 ) -> Judged:
     """Judge two equal exports, asked to record them."""
-    expected = Expectations(root, release, stated)
-    judge = Judge(root / release, expected, OwnFiles.of(REPOSITORY), Updating(new=True, changed=True))
+    decided = Decisions(root, release, stated)
+    judge = Judge(root / release, decided, OwnFiles.of(REPOSITORY), Updating(new=True, changed=True))
     return judge.judge(CELL, outcomes(made, made, cell=CELL), releases.load().release(release), snapshot)
 
 
@@ -50,7 +51,8 @@ def test_an_error_of_an_own_file_is_no_golden_whatever_is_expected(
     tmp_path: Path, release: str, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     made = made_by("raising", monkeypatch)
-    expected = Expected("FAILURE", (release,), (str(CELL),))
+    cause = decisions.cause_of(golden_of(made.result))
+    expected = Decision(FAILURE, cause=cause, releases=(release,), cells=(str(CELL),))
     found = judged(tmp_path, release, made, snapshot, expected).verdict
     assert (found.name, found.recorded, found.recordable) == ("failed", False, False)
     line = inspect.getsourcelines(partitioners.raising)[1] + 2
@@ -73,7 +75,8 @@ def test_an_error_that_executorch_raises_for_an_own_mistake_is_a_decision(
     found = judged(tmp_path, release, made, snapshot).verdict
     assert (found.name, found.recorded) == ("new", False)
     assert found.reason.startswith("FAILURE: lower: AttributeError: 'NoneType' object has no attribute")
-    assert f'expects={{"firm-fp32": {{"{release}": "FAILURE"}}}}' in found.refusal
-    expected = Expected("FAILURE", (release,), (str(CELL),))
+    cause = decisions.cause_of(golden_of(made.result))
+    assert cause in found.refusal
+    expected = Decision(FAILURE, cause=cause, releases=(release,), cells=(str(CELL),))
     found = judged(tmp_path, release, made, snapshot, expected).verdict
     assert (found.name, found.recordable, found.refusal) == ("new", True, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from executorch_goldens.artifact import Cell, Lowered, Tensor
 from executorch_goldens.exporting.data import Data
 from executorch_goldens.exporting.numerics.programs import without_meaning
 from executorch_goldens.exporting.targets import Lowering
+from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
 from executorch_goldens.judging.comparison import compare, numerics_line
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import SAMPLES
@@ -118,9 +120,11 @@ def test_a_program_that_no_sample_can_be_judged_on_is_not_run_and_says_why() -> 
     outcomes = [outcome(artifact, cell)]
     assert compare(cell, outcomes, None, RELEASE).verdict.reason.endswith(f"; not judged, {not_run}")
     # Nor is what is known to be wrong said to be right.
-    release = replace(RELEASE, known={str(cell): releases.KnownDefect("corrupt", "wrong where it is run")})
-    judged = compare(cell, outcomes, None, release).verdict
-    assert (judged.name, judged.reason, judged.known) == ("corrupt", "wrong where it is run", True)
+    defect = Decision(
+        KNOWN, "corrupt", why="wrong where it is run", cells=(str(cell),), releases=(RELEASE.version,)
+    )
+    judged = compare(cell, outcomes, None, RELEASE, Decisions(Path(), RELEASE.version, (defect,))).verdict
+    assert (judged.name, judged.reason, judged.known) == ("corrupt", defect.why, defect.why)
     assert judged.detail == (not_run,)
 
 

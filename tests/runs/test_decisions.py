@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from executorch_goldens.artifact import Artifact, Lowered
-from executorch_goldens.judging import expectations
-from executorch_goldens.review import expecting
+from executorch_goldens.goldens import decisions
 from tests.conftest import Artifacts
 from tests.runs.conftest import SEEDS, TARGETS, UPDATE, WHOLE
-from tests.support.runner import Runner
+from tests.support.runner import OPAQUE, Runner
 
 BETA = "xnnpack-fp32/beta"
 ONE = ("--cell", BETA)
@@ -34,34 +33,20 @@ def test_new_cells_that_fail_or_delegate_nothing_are_refused_with_the_line_to_wr
     for asked in ((), (UPDATE,)):
         finished = runner(*words, *asked)
         assert finished.code == pytest.ExitCode.TESTS_FAILED
-        for case, what in (("beta", "FAILURE"), ("gamma", "NO DELEGATE")):
-            line = f'expects={{"xnnpack-fp32": {{"{runner.release}": "{what}"}}}}'
+        for case, what, kind in (("beta", "FAILURE", "failure"), ("gamma", "NO DELEGATE", "undelegated")):
             assert f"new: xnnpack-fp32/{case} on ExecuTorch {runner.release}: {what}: " in finished.output
-            refusal = (
-                f"not recorded: a {what} is recorded only if it is expected: in its @case, {line}; or in "
+            table = (
+                f'what = "{kind}", releases = ["{runner.release}"], cells = ["xnnpack-fp32/{case}"], cause = '
             )
+            where = f"in {runner.goldens / decisions.FILE}, a table [[decision]] with {table}"
+            refusal = f"not recorded: a {what} is recorded only if it is expected: {where}"
             assert refusal in finished.output
-            table = f'what = "{what}", releases = ["{runner.release}"], cells = ["xnnpack-fp32/{case}"]'
-            assert (
-                f"{runner.goldens / expectations.FILE}, a table [[expected]] with {table}" in finished.output
-            )
     assert runner.recorded() == {"xnnpack-fp32/alpha"}
     runner.expect(BETA)
-    runner.expect("xnnpack-fp32/gamma", what="NO DELEGATE")
+    runner.expect("xnnpack-fp32/gamma", cause="")
     recorded = runner(*words, UPDATE)
     assert recorded.code == 0, recorded.output
     assert runner.recorded() == {"xnnpack-fp32/alpha", BETA, "xnnpack-fp32/gamma"}
-
-
-def test_a_case_may_expect_it_of_itself(runner: Runner, artifacts: Artifacts) -> None:
-    runner.zoo("zoo_own", "alpha")
-    path = runner.folder / "zoo_own.py"
-    expected = {target: {runner.release: "FAILURE"} for target in ("tosa-fp", "xnnpack-fp32")}
-    path.write_text(path.read_text().replace('guards="nothing"', f'guards="nothing", expects={expected}'))
-    runner.answers({"*": artifacts["does-not-lower"]})
-    finished = runner(*SEEDS, "--models", "zoo_own", UPDATE)
-    assert finished.code == pytest.ExitCode.TESTS_FAILED
-    assert runner.recorded() == {"tosa-fp/alpha", "xnnpack-fp32/alpha"}
 
 
 def test_a_golden_that_begins_to_fail_is_no_golden_before_that_is_expected(
@@ -81,7 +66,7 @@ def test_a_golden_that_begins_to_fail_is_no_golden_before_that_is_expected(
 
 @pytest.mark.slow
 def test_a_golden_that_nothing_expects_is_red_until_a_review_writes_its_expectation(recorded: Runner) -> None:
-    (recorded.goldens / expectations.FILE).unlink()
+    (recorded.goldens / decisions.FILE).unlink()
     for asked in ((), (UPDATE,)):
         finished = recorded(*WHOLE, *asked)
         assert finished.code == pytest.ExitCode.TESTS_FAILED
@@ -93,37 +78,45 @@ def test_a_golden_that_nothing_expects_is_red_until_a_review_writes_its_expectat
         command = f"goldens review --expect --goldens={recorded.goldens} writes"
         assert f" ({command} it)" in finished.output
         assert f"\nunexpected: {command} the expectations for existing goldens" in finished.output
-    assert expecting.update(recorded.goldens).written == len(TARGETS)
+    assert decisions.update(recorded.goldens).written == len(TARGETS)
     finished = recorded(*WHOLE)
     assert finished.code == 0, finished.output
     assert set(finished.verdicts().values()) == {"stable"}
 
 
 @pytest.mark.slow
-def test_a_failure_that_lowers_now_is_changed_and_says_that_its_expectation_can_go(
+def test_a_failure_that_lowers_now_is_changed_and_a_review_deletes_its_expectation(
     recorded: Runner, artifacts: Artifacts
 ) -> None:
     recorded.answers({"*": artifacts["steady"]})
     finished = recorded(*WHOLE, *ONE)
     assert finished.verdicts() == {BETA: "changed"}
     assert "now lowers; the golden is a failure" in finished.output
-    stale = f"{recorded.goldens / expectations.FILE} expects FAILURE of it on {recorded.release}: delete that"
-    assert f"\n  {stale}\n" in finished.output
     assert recorded(*WHOLE, *ONE, UPDATE).code == 0
-    finished = recorded(*WHOLE, *ONE)
-    assert finished.code == 0
-    assert f"\nstale expectation: {BETA}: {stale}\n" in finished.output
-    assert (BETA, recorded.release) in expecting.update(recorded.goldens).gone
-    assert "stale expectation" not in recorded(*WHOLE, *ONE).output
-
-
-def test_an_expectation_of_no_cell_is_reported(recorded: Runner) -> None:
-    recorded.expect("xnnpack-fp32/gone")
-    finished = recorded(*WHOLE, *ONE)
-    assert finished.code == 0
-    assert "\nstale expectation: xnnpack-fp32/gone: " in finished.output
+    assert recorded(*WHOLE, *ONE).code == 0
+    assert (BETA, recorded.release) in decisions.update(recorded.goldens).gone
 
 
 def test_a_file_that_cannot_be_read_ends_the_run(recorded: Runner) -> None:
-    (recorded.goldens / expectations.FILE).write_text('[[expected]]\nwhat = "fails"\n')
-    recorded(*WHOLE).refused(str(recorded.goldens / expectations.FILE), "expected tables [[expected]]")
+    file = recorded.goldens / decisions.FILE
+    file.write_text('\n[[decision]]\nwhat = "fails"\n')
+    recorded(*WHOLE).refused(
+        f"{file}: line 2: [[decision]] 1: ", "'fails' is none of failure, undelegated, known"
+    )
+
+
+def test_a_failure_of_another_cause_is_not_expected(recorded: Runner, artifacts: Artifacts) -> None:
+    recorded.answers({"*": artifacts["does-not-lower"]})
+    decisions.write(recorded.goldens, [])
+    recorded.expect("tosa-fp/alpha", cause="lower: ValueError: of another kind")
+    finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE)
+    assert "not recorded: a FAILURE is recorded only if it is expected" in finished.output
+    assert f'cause = "{OPAQUE}"' in finished.output
+
+
+def test_an_older_root_ends_the_run_with_the_command_that_converts_it(recorded: Runner) -> None:
+    (recorded.goldens / decisions.FILE).rename(recorded.goldens / "expected.toml")
+    before = recorded.files()
+    command = f"'goldens convert --goldens={recorded.goldens}'"
+    recorded(*WHOLE, UPDATE).refused(f"expected.toml: decisions are in {decisions.FILE} now", command)
+    assert recorded.files() == before

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from executorch_goldens.goldens.decisions import KNOWN, Decision, read, write
 from tests.conftest import Artifacts
 from tests.runs.conftest import UPDATE, WHOLE
 from tests.support.runner import Runner
@@ -14,9 +15,11 @@ from tests.support.runner import Runner
 def test_a_known_defect_is_shown_and_fails_as_soon_as_it_is_another(
     recorded: Runner, artifacts: Artifacts
 ) -> None:
-    known = {"tosa-fp/alpha": "corrupt: upstream issue 1", "tosa-int/alpha": "order-only: upstream issue 2"}
+    recorded.know(
+        {"tosa-fp/alpha": "corrupt: upstream issue 1", "tosa-int/alpha": "order-only: upstream issue 2"}
+    )
     wrong_cells = {"tosa-fp/alpha": artifacts["wrong"], "tosa-int/alpha": artifacts["wrong"]}
-    recorded.answers({"known": known, "*": artifacts["steady"], **wrong_cells})
+    recorded.answers({"*": artifacts["steady"], **wrong_cells})
     finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha", "-v")
     assert finished.code == 0, finished.output
     assert "known defect: tosa-fp/alpha is corrupt: upstream issue 1" in finished.output
@@ -25,12 +28,38 @@ def test_a_known_defect_is_shown_and_fails_as_soon_as_it_is_another(
     assert finished.verdicts() == {"tosa-int/alpha": "corrupt"}
 
 
+def test_a_known_defect_that_names_its_cause_covers_no_other_fault_of_the_cell(
+    recorded: Runner, artifacts: Artifacts
+) -> None:
+    recorded.answers({"*": artifacts["wrong"]})
+    words = (*WHOLE, "--cell", "tosa-fp/alpha")
+    (row,) = recorded(*words).rows.values()
+    before = read(recorded.goldens)
+    head, output, begins = row["cause"].split("; ")
+    assert (output, begins) == ("output 0", "begins before the delegates")
+    for cause, accepted in (
+        (head, True),
+        (f"{head}; output 1", False),
+    ):
+        write(recorded.goldens, before)
+        defect = Decision(
+            KNOWN, "corrupt", cause, None, (), "issue 1", (recorded.release,), ("tosa-fp/alpha",)
+        )
+        recorded.decide(defect)
+        finished = recorded(*words)
+        assert (finished.code == 0) is accepted, finished.output
+        assert ("knows something else of it" in finished.output) is not accepted
+    assert f"this is {row['cause']}" in finished.output
+
+
 def test_a_known_defect_that_is_gone_fails_and_is_not_recorded_before_its_entry_is_deleted(
     recorded: Runner, artifacts: Artifacts
 ) -> None:
     shutil.rmtree(recorded.root / "tosa-fp" / "alpha")
+    recorded.know({"tosa-fp/alpha": "corrupt: upstream issue 1"})
     before = recorded.files()
-    known = {"tosa-fp/alpha": "corrupt: upstream issue 1"}
-    recorded.answers({"known": known, "*": artifacts["steady"]})
-    recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE).refused("upstream issue 1", "known.toml", "delete")
+    recorded.answers({"*": artifacts["steady"]})
+    recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE).refused(
+        "upstream issue 1", "decisions.toml", "delete"
+    )
     assert recorded.files() == before

@@ -34,7 +34,7 @@ def golden(runner: Runner) -> Runner:
     """A golden of `SOUND` for alpha and for beta."""
     runner.answers({"*": SOUND})
     # It is made up, and delegates nothing.
-    runner.expect("tosa-fp/*", what="NO DELEGATE")
+    runner.expect("tosa-fp/*", cause="")
     finished = runner("--models", runner.zoo("zoo", "alpha", "beta"), *SEEDS, "--snapshot-update")
     assert set(finished.verdicts().values()) == {"new"}, finished.output
     return runner

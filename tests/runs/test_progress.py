@@ -122,7 +122,7 @@ def test_a_cell_that_is_not_as_it_should_be_has_a_line_of_its_own(live: bool) ->
     verdicts = {
         A: Verdict(A, "stable", ""),
         B: Verdict(B, "corrupt", "one\ntwo"),
-        C: Verdict(C, "corrupt", "three", known=True),
+        C: Verdict(C, "corrupt", "three", known="why"),
     }
     lines = [line for line in shown(live, [], verdicts) if " of 3 cells" not in line]
     assert lines == (["> "] if live else []) + ["corrupt: tosa-fp/b: one"]
@@ -250,7 +250,8 @@ def test_no_line_is_there_with_q_twice(crashing: Runner) -> None:
 
 
 def test_a_live_line_leaves_nothing_in_a_terminal(crashing: Runner) -> None:
-    crashing.answers({"*": CRASH, "known": {"tosa-fp/beta": "crashed: it always does"}})
+    crashing.know({"tosa-fp/beta": "crashed: it always does"})
+    crashing.answers({"*": CRASH})
     main, side = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
     environment |= crashing.environment | {"PY_COLORS": "0", "TERM": "xterm", "COLUMNS": "100"}

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from executorch_goldens.artifact import Cell, Outcome
-from executorch_goldens.goldens.quantities import measured
+from executorch_goldens.goldens.decisions import BUDGET, FILE, Decision, Decisions, write
+from executorch_goldens.goldens.quantities import Limits, measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import Verdict
@@ -30,18 +31,17 @@ def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, art
     own.zoo("own_zoo", "alpha")
     own.answers({"alpha": artifacts["steady"][0]})
 
-    def budget(text: str) -> None:
-        table = f'[tool.goldens]\nmodels = ["own_zoo"]\ntargets = ["xnnpack-fp32"]\n{text}'
-        (own.folder / "pyproject.toml").write_text(table)
-
-    budget('budgets = { "*/alpha" = { program = 10 } }')
+    table = '[tool.goldens]\nmodels = ["own_zoo"]\ntargets = ["xnnpack-fp32"]\n'
+    (own.folder / "pyproject.toml").write_text(table)
+    own.goldens.mkdir()
+    write(own.goldens, [Decision(BUDGET, limits=Limits(program=10), cells=("*/alpha",))])
     for words in ((), (UPDATE,)):
         finished = own(*words)
         assert finished.code == 1, finished.output
         assert set(finished.verdicts().values()) == {"over-budget"}
         assert "bytes of the program, and 10 are in the budget (*/alpha: program)" in finished.output
     assert not list(own.root.glob("*/*"))
-    budget('budgets = { "*/alpha" = { program = 1000000 } }')
+    write(own.goldens, [Decision(BUDGET, limits=Limits(program=1000000), cells=("*/alpha",))])
     assert set(own(UPDATE).verdicts().values()) == {"new"}
     assert set(own().verdicts().values()) == {"stable"}
 
@@ -49,10 +49,9 @@ def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, art
 def test_a_budget_of_no_cell_is_refused(runner: Runner) -> None:
     own = replace(runner, directory=runner.folder)
     own.zoo("own_zoo", "alpha")
-    (own.folder / "pyproject.toml").write_text(
-        '[tool.goldens]\nmodels = ["own_zoo"]\nbudgets = { "*/alhpa" = { memory = 1 } }\n'
-    )
-    own().refused("[tool.goldens] budgets: '*/alhpa' is the pattern of no cell")
+    (own.folder / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["own_zoo"]\n')
+    own.decide(Decision(BUDGET, limits=Limits(memory=1), cells=("*/alhpa",)))
+    own().refused(f"{own.goldens / FILE}: the budget of '*/alhpa' is of no cell")
 
 
 @pytest.mark.slow
@@ -70,7 +69,8 @@ def test_a_fix_taken_back_that_costs_memory_and_makes_nothing_wrong_is_over_budg
     memory = measured(reading(recorded))["memory"]
 
     def judge(outcomes: Sequence[Outcome], most: int) -> Verdict:
-        return compare(masks, outcomes, recorded, matrix, budgets={"*/masks": {"memory": most}}).verdict
+        budget = Decision(BUDGET, limits=Limits(memory=most), cells=("*/masks",))
+        return compare(masks, outcomes, recorded, matrix, Decisions(stated=(budget,))).verdict
 
     assert judge(sound, memory).name == "stable"
     over = judge(worse, memory)

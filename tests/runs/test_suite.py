@@ -12,13 +12,12 @@ import filelock
 import pytest
 
 from executorch_goldens.artifact import Artifact
-from executorch_goldens.judging import expectations
-from executorch_goldens.judging.expectations import Expected
-from executorch_goldens.review import expecting
+from executorch_goldens.goldens import decisions
+from executorch_goldens.goldens.decisions import FAILURE, Decision
 from tests import REPOSITORY
 from tests.support.making import GRAPH, RENUMBERED, artifact, lowered, renamed
 from tests.support.replay import VARIABLE
-from tests.support.runner import DROPPED, Runner
+from tests.support.runner import DROPPED, OPAQUE, Runner
 
 UPDATE = "--snapshot-update"
 
@@ -129,18 +128,19 @@ def test_a_failure_of_a_test_is_recorded_only_where_the_file_expects_it(
         red = suite(*words)
         assert red.returncode == pytest.ExitCode.TESTS_FAILED
         assert "new: xnnpack-fp32/spotter" in red.stdout
-        table = f'what = "FAILURE", releases = ["{runner.release}"], cells = ["xnnpack-fp32/spotter"]'
-        file = runner.goldens / "tests" / expectations.FILE
+        where = f'releases = ["{runner.release}"], cells = ["xnnpack-fp32/spotter"], cause = "{OPAQUE}"'
+        table = f'what = "failure", {where}'
+        file = runner.goldens / "tests" / decisions.FILE
         refusal = "not recorded: a FAILURE is recorded only if it is expected"
-        assert f"{refusal}: in {file}, a table [[expected]] with {table}\n" in red.stdout
+        assert f"{refusal}: in {file}, a table [[decision]] with {table}\n" in red.stdout
         assert not place(runner).exists()
-    expected = Expected("FAILURE", (runner.release,), ("xnnpack-fp32/spotter",))
-    expectations.write(runner.goldens / "tests", [expected])
+    expected = Decision(FAILURE, cause=OPAQUE, releases=(runner.release,), cells=("xnnpack-fp32/spotter",))
+    decisions.write(runner.goldens / "tests", [expected])
     assert suite(UPDATE).returncode == 0
     assert suite().returncode == 0
     file.unlink()
     assert "unexpected: xnnpack-fp32/spotter" in suite().stdout
-    assert expecting.update(runner.goldens / "tests").written == 1
+    assert decisions.update(runner.goldens / "tests").written == 1
     assert suite().returncode == 0
 
 

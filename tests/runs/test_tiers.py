@@ -86,8 +86,8 @@ def test_a_cell_that_is_not_its_golden_is_exported_under_every_variation(
 ) -> None:
     golden, *_ = artifacts["steady"]
     other = with_graph(golden, "another graph\n")
-    known = {SIX[2]: "corrupt: nothing"}
-    answers = {"alpha": golden, "beta": artifacts["does-not-lower"], "declared": True, "known": known}
+    core_of_six.know({SIX[2]: "corrupt: nothing"})
+    answers = {"alpha": golden, "beta": artifacts["does-not-lower"], "declared": True}
     core_of_six.answers({**answers, SIX[0]: (golden, other), SIX[1]: other})
     finished = core_of_six(*NAMED)
     assert finished.verdicts()[SIX[0]] == "unstable"

@@ -2,9 +2,8 @@
 
 The file named by `VARIABLE` holds a pickled mapping from a cell (``tosa-fp/alpha``), a case (``alpha``) or ``*`` to
 what its exports made: one artifact, or one per variation, or the exception that `Sweep.outcomes` raises. Under
-``known`` it may hold the release's known defects, as a file of them states them; under ``declared`` whether the
-installed packages are taken for the release's own; under ``again`` a mapping like itself,
-of what further sweeps of the run make; under ``without`` one of what exports without a pass make.
+``declared`` it may hold whether the installed packages are taken for the release's own; under ``again`` a mapping like
+itself, of what further sweeps of the run make; under ``without`` one of what exports without a pass make.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import executorch_goldens.judging.known
 import executorch_goldens.running.explaining
 import executorch_goldens.running.factors
 import executorch_goldens.running.plan
@@ -24,7 +22,6 @@ import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.settings.exports import Settings
-from executorch_goldens.settings.releases import KnownDefect
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo.variations import Variation
 
@@ -112,14 +109,9 @@ def recorded() -> dict[str, Any]:
 
 
 def pytest_configure() -> None:
-    """Replace the sweep of this process, and the known defects of its release."""
+    """Replace the sweep of this process."""
     executorch_goldens.running.run.Sweep = executorch_goldens.running.explaining.Sweep = Replay
     executorch_goldens.running.suite.Sweep = executorch_goldens.running.factors.Sweep = Replay
-    known = {cell: KnownDefect(*text.split(": ", 1)) for cell, text in recorded().get("known", {}).items()}
-    if known:
-        executorch_goldens.judging.known.in_root = lambda release, goldens: replace(
-            release, known=known, known_in=str(goldens / executorch_goldens.judging.known.FILE)
-        )
     chosen = executorch_goldens.running.plan.chosen_toolchain
 
     def declared(word: str | None) -> Toolchain:

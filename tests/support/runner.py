@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,16 +18,18 @@ from typing import Any, TypeVar
 import filelock
 import pytest
 
-from executorch_goldens.judging import expectations
-from executorch_goldens.judging.expectations import Expected
+from executorch_goldens.goldens import decisions
+from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.running import options
-from executorch_goldens.zoo.registry import FAILS
 from lab import clusters
 from tests import REPOSITORY
 from tests.support import replay
 
 #: Seconds after which a run is taken to hang. The longest takes 40 s on two idle cores.
 RUN_LIMIT = 400.0
+
+#: Why the model of `tests.support.zoo` that does not lower fails.
+OPAQUE = "emit, ToOutVarPass: RuntimeError: Missing out variants: {'zoo::opaque'}"
 
 #: Variables of the person's, or of the outer pytest's, that would change what a run does.
 DROPPED = (*clusters.DROPPED, replay.VARIABLE)
@@ -124,11 +126,21 @@ class Runner:
         (self.folder / f"{module}.py").write_text(text)
         return module
 
-    def expect(self, *cells: str, what: str = FAILS, releases: Sequence[str] = ()) -> None:
-        """Let goldens of cells be a failure, or of a program that delegates nothing."""
+    def decide(self, *decided: Decision) -> None:
+        """Add decisions to those of the goldens."""
         self.goldens.mkdir(parents=True, exist_ok=True)
-        expected = Expected(what, tuple(releases) or (self.release,), cells)
-        expectations.write(self.goldens, [*expectations.read(self.goldens), expected])
+        decisions.write(self.goldens, [*decisions.read(self.goldens), *decided])
+
+    def expect(self, *cells: str, cause: str = OPAQUE) -> None:
+        """Let goldens of cells be a failure, by default `OPAQUE`; without a cause, let them delegate nothing."""
+        what = decisions.FAILURE if cause else decisions.NO_DELEGATE
+        self.decide(Decision(what, cause=cause, releases=(self.release,), cells=cells))
+
+    def know(self, cells: Mapping[str, str]) -> None:
+        """Let cells have known defects: each a verdict and why, ``corrupt: an issue``."""
+        for cell, text in cells.items():
+            verdict, why = text.split(": ", 1)
+            self.decide(Decision(decisions.KNOWN, verdict, why=why, releases=(self.release,), cells=(cell,)))
 
     def answers(self, results: Mapping[str, Any]) -> None:
         """Let runs take `results` (see `replay`) for the sweep's, instead of exporting."""

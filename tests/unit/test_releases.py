@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from executorch_goldens.judging import known
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.settings import releases
-from executorch_goldens.settings.releases import KnownDefect, MatrixError, UnknownReleaseError
+from executorch_goldens.settings.releases import MatrixError, UnknownReleaseError
 from executorch_goldens.zoo.registry import load
 from executorch_goldens.zoo.targets import BUILD, TARGETS
 from tests import GOLDENS
@@ -125,22 +125,13 @@ def test_a_table_that_does_not_hold_together_is_refused(
         assert fact in str(raised.value)
 
 
-def test_a_known_defect_is_a_verdict_and_a_reason(tmp_path: Path) -> None:
-    path = tmp_path / "known.toml"
-    path.write_text('[releases."1.1.0".known]\n"tosa-fp/lstm" = "corrupt: gates: #7"\n')
-    assert releases.known_defects(path) == {"1.1.0": {"tosa-fp/lstm": KnownDefect("corrupt", "gates: #7")}}
-    path.write_text('[releases."1.1.0".known]\n"tosa-fp/lstm" = "corrupt"\n')
-    with pytest.raises(MatrixError, match=r'lines "target/case" = "verdict: reason"'):
-        releases.known_defects(path)
-
-
 #: Those that a release's cell may be known for.
 VERDICTS = ("order-only", "unstable", "corrupt", "imprecise", "failed", "crashed", "timed-out")
 
 
 @each_release
 def test_known_defects_name_cells_of_the_zoo_and_verdicts_of_the_harness(release: releases.Release) -> None:
-    for cell, defect in known.read(GOLDENS)[release.version].items():
+    for cell, defect in Decisions.of_root(GOLDENS, release.version).defects.items():
         target, _, case = cell.partition("/")
         assert target in release.targets
         assert case in ZOO

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from executorch_goldens import plugins
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files.waits import saying
-from executorch_goldens.files.wording import count
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
@@ -36,8 +34,6 @@ examples:
 
 exit code: 0 identical, 1 different, 2 error
 """
-#: Cells of a pass by their traces that are compared though they are not in the core.
-FEW = 40
 #: Default of ``--budget``, in minutes.
 BUDGET = 5.0
 #: Default folder of artifacts.
@@ -70,7 +66,8 @@ def add_to(subparsers: Any) -> None:
         "--pass",
         dest="of_pass",
         metavar="NAME",
-        help="only cells whose graph a pass of this name changed on the base, or that fail in it there",
+        help="cells that reach a pass of this name: of these, those whose graph it changes on the base, or that fail "
+        "in it",
     )
     share(parser.add_argument, "--variations", default="quick", help="on both sides (default: %(default)s)")
     parser.add_argument(
@@ -166,8 +163,9 @@ def compare(
     )
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True, asked.search)
     if arguments.of_pass and not comparison.found:
-        raise changes_nothing(arguments.of_pass, passes(sides.cells, _root(sides)))
-    columns = [column(comparison) for column, _, _ in plugins.asked("compare", arguments)]
+        raise CommandError(f"--pass {arguments.of_pass}: it changes the graph of no cell that was chosen")
+    made = [column(comparison) for column, _, _ in plugins.asked("compare", arguments)]
+    columns = [column for column in made if column is not None]
     page = Page(comparison, kinds, columns, asked)
     with saying("grouping by cause"):
         lines = (
@@ -191,64 +189,15 @@ def chosen(sides: Any, arguments: argparse.Namespace, asked: Any) -> tuple[Any, 
         there = frozenset(sides.cells)
         return tuple(cell for cell in asked.cells if cell in there)
     selected = select(sides.cells, arguments.cell)
-    root = _root(sides)
-    by_trace = frozenset[Any]()
-    if arguments.of_pass and not arguments.models:
-        selected, by_trace = traced(arguments.of_pass, selected, root)
+    root = config.load().goldens / str(sides.base.release.version)
     file = root / core.FILE
     narrowed = arguments.tier is None and not arguments.cell and not arguments.models and file.is_file()
     if arguments.tier == "core" or narrowed:
-        few = by_trace if len(by_trace) <= FEW and narrowed else frozenset()
-        selected = (selected & frozenset(core.read(file))) | few
+        selected &= frozenset(core.read(file))
     if not selected:
         raise CommandError("none of the cells chosen is in the core that both have: pass --tier full")
-    if by_trace:
-        named = len(selected & by_trace)
-        others = f", and {len(selected) - named} without a trace" if named < len(selected) else ""
-        say(f"--pass {arguments.of_pass}: {count(named, 'cell')} by the traces of {root}{others}")
     known = seconds.committed(root)
     return tuple(known.longest_first(cell for cell in sides.cells if cell in selected))
-
-
-def _root(sides: Any) -> Path:
-    """Return the goldens of the base's release."""
-    return config.load().goldens / str(sides.base.release.version)
-
-
-def traced(name: str, cells: frozenset[Any], root: Path) -> tuple[frozenset[Any], frozenset[Any]]:
-    """Return the cells whose graph a pass may change, and those of them whose golden's trace says that it does.
-
-    Those whose golden has a trace without the pass need no export of the base to be left out. Raises CommandError where
-    no cell is left.
-    """
-    found = passes(cells, root)
-    left = frozenset(cell for cell in cells if name in found.get(cell, {name}))
-    if not left:
-        raise changes_nothing(name, found)
-    return left, left & frozenset(found)
-
-
-def passes(cells: Iterable[Any], root: Path) -> dict[Any, set[str]]:
-    """Return the passes that changed the graph of each cell, and the one it fails in; no entry without a trace."""
-    from executorch_goldens.goldens import golden, rendering
-
-    found = {}
-    for cell in cells:
-        trace, failure = (golden.directory(root, cell) / name for name in (golden.TRACE, golden.FAILURE))
-        if trace.is_file():
-            found[cell] = {run.name for run in rendering.read_trace(trace.read_text(encoding="utf-8"))}
-            if failure.is_file():
-                found[cell].update(
-                    re.findall(r"^pass: (\w+)$", failure.read_text(encoding="utf-8"), re.MULTILINE)
-                )
-    return found
-
-
-def changes_nothing(name: str, known: Mapping[Any, set[str]]) -> CommandError:
-    """Return the error for a pass that changes no chosen cell, with names near it among those of `known`."""
-    near = difflib.get_close_matches(name, set().union(*known.values()), n=3)
-    like = f"; near: {', '.join(near)}" if near else ""
-    return CommandError(f"--pass {name}: it changes the graph of no cell that was chosen{like}")
 
 
 def slug(*words: str) -> str:

@@ -13,13 +13,14 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
+from executorch_goldens.goldens import decisions as book
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.results import merging, proposals
 from executorch_goldens.results.merging import Merged, Part
+from executorch_goldens.review.deciding import rejected
 from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, Decisions, decisions, name_of
 from executorch_goldens.review.groups import Group, grouped
-from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.review.summary import Row, Summary, linked, marks
 from executorch_goldens.running import counting
@@ -98,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     with merging.at_rest(arguments.results):
         joined = list(merging.of_releases(merging.find(arguments.results), into))
     # The folder may hold a review of earlier merged results; grouping takes longer than joining.
-    groups = causes([into], goldens.resolve(), repository) if Rejections.read(into).reasons else []
+    groups = causes([into], goldens.resolve(), repository) if rejected(book.read(goldens)) else []
     decided = decisions(joined, goldens.resolve(), groups)
     for merged in joined:
         lines = list(summary(merged, goldens, decided))

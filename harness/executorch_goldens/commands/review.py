@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,24 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.wording import count
-from executorch_goldens.judging import expectations
-from executorch_goldens.judging.known import FILE
+from executorch_goldens.goldens import decisions
+from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.judging.updating import FEWER, require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import committing, listing
-from executorch_goldens.review.declaring import declare, entries
+from executorch_goldens.review.deciding import (
+    defects,
+    expectations,
+    nameless,
+    narrowed,
+    rejected,
+    with_rejected,
+)
 from executorch_goldens.review.doubt import ALTHOUGH, doubt
-from executorch_goldens.review.expecting import expect, update
 from executorch_goldens.review.groups import Group, Member, grouped
 from executorch_goldens.review.listing import EXPECT
 from executorch_goldens.review.recording import record
-from executorch_goldens.review.rejections import Rejections
 from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
@@ -77,7 +82,8 @@ def add_to(subparsers: Any) -> None:
         EXPECT,
         action="store_true",
         help="with --accept: also write that its failures, and programs that delegate nothing, are expected. Alone: "
-        "bring these expectations up to date with the goldens that are there",
+        "bring these expectations up to date with the goldens that are there, and let known defects that name no cause "
+        "name the one that the last runs found",
     )
     parser.add_argument(
         "--known",
@@ -117,46 +123,55 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if form_of(arguments) == EXPECT:
         require_a_person(True, "review --expect")
-        print(untrusted.escape_controls("\n".join(updated(goldens))))
+        print(untrusted.escape_controls("\n".join(updated(goldens, sweeps))))
         return SAME
-    rejections = Rejections.read(sweeps)
-    if arguments.reject is not None and not rejections.reasons:
+    stated = decisions.read(goldens)
+    kept = rejected(stated)
+    if arguments.reject is not None and not kept:
         _reason(arguments, None)
     standing = Standing(repository, goldens, arguments.fewer_variations, arguments.expect)
     groups = grouped(proposals.find(sweeps), goldens, standing)
     if not groups and form_of(arguments) == LIST:
         print(untrusted.escape_controls(nothing(sweeps, arguments.sweeps is not None)))
         return SAME
-    reviewed = Reviewed(groups, sweeps, standing, rejections)
+    reviewed = Reviewed(groups, sweeps, standing, stated)
     if arguments.accept:
         chosen = [named(name, groups) for name in arguments.accept]
         if not arguments.although_corrupt_elsewhere:
             require_no_doubt(chosen)
         accepted = [member for group in chosen for member in group.recordable]
-        reviewed.conclude(accepted, {})
+        expecting = expectations(accepted, arguments.reason or "") if arguments.expect else []
+        reviewed.conclude(accepted, {}, expecting)
         if arguments.expect:
-            number = expect(goldens, accepted, arguments.reason or "")
-            print(f"expected: {count(number, 'cell')}, in {goldens / expectations.FILE}")
+            print(f"expected: {count(len(expecting), 'cell')}, in {goldens / decisions.FILE}")
     elif arguments.reject:
         chosen = [named(name, groups) for name in arguments.reject]
-        kept = reviewed.rejections.reasons
         causes = {group.cause: _reason(arguments, kept.get(group.cause)) for group in chosen}
-        reviewed.conclude([], causes, known=causes if arguments.known else ())
+        known = defects(chosen, causes) if arguments.known else []
+        reviewed.conclude([], causes, known)
+        if known:
+            print(f"declared as known: {count(len(known), 'cell')}, in {goldens / decisions.FILE}")
     else:
         asked = [named(arguments.show, groups)] if arguments.show is not None else []
-        lines = listing.whole(asked[0]) if asked else listing.listing(groups, rejections.reasons)
+        lines = listing.whole(asked[0]) if asked else listing.listing(groups, kept)
         print(untrusted.escape_controls("\n".join(lines).rstrip()))
     return SAME
 
 
-def updated(goldens: Path) -> Iterator[str]:
-    """Bring expectations up to date with the goldens, and yield the changes."""
-    found = update(goldens)
+def updated(goldens: Path, sweeps: Path) -> Iterator[str]:
+    """Bring decisions up to date with the goldens and with what runs found, and yield the changes."""
+    found = decisions.update(goldens)
     yield (
-        f"{goldens / expectations.FILE}: {count(found.written, 'expectation')} written, {len(found.gone)} deleted; "
+        f"{goldens / decisions.FILE}: {count(found.written, 'expectation')} written, {len(found.gone)} deleted; "
         f"{count(found.found, 'golden')} of a failure, or of a program that delegates nothing"
     )
     yield from (f"deleted: {cell} on {release}" for cell, release in found.gone)
+    stated = decisions.read(goldens)
+    rows = [row for file in sorted(sweeps.glob(f"*/{results.FILE}")) for row in results.read(file)]
+    known = list(narrowed(stated, rows))
+    if named := nameless(stated) - nameless(known):
+        decisions.write(goldens, known)
+        yield f"{count(named, 'known defect')} named by what the last runs found"
 
 
 def _reason(arguments: argparse.Namespace, kept: str | None) -> str:
@@ -207,35 +222,37 @@ def named(name: str, groups: Sequence[Group]) -> Group:
 
 @dataclass(frozen=True)
 class Reviewed:
-    """The proposals under review, and the files that the review writes."""
+    """The proposals under review, and the decisions that there are."""
 
     groups: Sequence[Group]
     sweeps: Path
     standing: Standing
-    rejections: Rejections
+    stated: Sequence[Decision]
 
     def conclude(
-        self, accepted: Sequence[Member], rejected: Mapping[str, str], known: Collection[str] = ()
+        self, accepted: Sequence[Member], against: Mapping[str, str], decided: Sequence[Decision]
     ) -> None:
         """Record accepted groups, keep the reasons against rejected ones, and print both.
 
         Parameters
         ----------
-        known
-            Causes that were rejected and whose cells are declared as known defects.
+        against
+            The reasons against rejected causes.
+        decided
+            What is decided about cells with that: where these are known defects, the causes are not kept as well.
 
         Raises
         ------
         executorch_goldens.errors.UsageError
-            For what may not be recorded, and for known defects that cannot be written.
+            For what may not be recorded.
+        executorch_goldens.goldens.golden.GoldenError
+            Where something cannot be written.
         """
         goldens = self.standing.goldens
-        chosen = [group for group in self.groups if group.cause in known]
-        declared = entries(chosen, rejected)
         by_name = {member.proposal.name: member for member in accepted}
         if by_name:
             record(list(by_name.values()), self.sweeps, goldens, self.standing)
-        lines, reasons = [], dict(self.rejections.reasons)
+        lines, reasons = [], rejected(self.stated)
         for group in self.groups:
             cells = [member for member in group.members if member.proposal.name in by_name]
             if cells:
@@ -244,20 +261,15 @@ class Reviewed:
             if cells and len(cells) == len(group.recordable):
                 # An accepted cause is no longer rejected.
                 reasons.pop(group.cause, None)
-            if reason := rejected.get(group.cause):
+            if reason := against.get(group.cause):
                 lines.append(f"rejected: {group.head}: {reason}")
-        reasons.update(rejected)
-        if reasons != self.rejections.reasons:
-            self.rejections.write(reasons)
+        reasons.update({} if decided else against)
+        if decided or reasons != rejected(self.stated):
+            decisions.write(goldens, [*with_rejected(self.stated, reasons), *decided])
         print(untrusted.escape_controls("\n".join(lines)))
-        if declared:
-            # It is a change of the checkout, which proposals are bound to: it comes last.
-            file = goldens / FILE
-            declare(file, declared)
-            print(f"declared as known: {count(sum(map(len, declared.values())), 'cell')}, in {file}")
         if by_name:
             file = self.sweeps / committing.FILE
-            text = committing.message(self.groups, by_name, rejected)
+            text = committing.message(self.groups, by_name, against)
             durable.replace(file, untrusted.escape_controls(text.rstrip("\n")) + "\n")
             if any(member.proposal.settings.get("shortcuts") for member in by_name.values()):
                 print(

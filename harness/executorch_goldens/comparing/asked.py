@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing.candidates import search
 from executorch_goldens.comparing.making import Comparison
-from executorch_goldens.comparing.searching import Search, search
+from executorch_goldens.comparing.searching import Search
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files.wording import count
 from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.answer import Answer, answer
-from executorch_goldens.reach.choice import Choice, choose
+from executorch_goldens.reach.choice import Choice, choose, choose_pass
 from executorch_goldens.reach.edits import Edits, between
 from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.settings.config import Config
@@ -45,6 +48,10 @@ class Asked:
         Why they are chosen in another way, though nobody asked for it; empty otherwise.
     head
         The head's site-packages.
+    further
+        Zoos without goldens that a search takes models from.
+    of_pass
+        The pass whose cells were asked for; empty for those of the edits.
     """
 
     zoos: tuple[str, ...]
@@ -53,28 +60,38 @@ class Asked:
     choice: Choice | None = None
     known: ReachMap | None = None
     why: str = ""
+    further: tuple[str, ...] = ()
+    of_pass: str = ""
 
     @classmethod
     def of(cls, base: Toolchain, head: Toolchain, arguments: argparse.Namespace, repository: Config) -> Asked:
-        """Return what was asked for; raise `executorch_goldens.reach.map.MapError` for a damaged map."""
+        """Return what was asked for; raise UsageError for a pass that no cell reaches, and `MapError`."""
         edits = between(base.site_packages, head.site_packages) if is_edit(base, head) else None
-        by_hand = arguments.cell or arguments.tier or arguments.of_pass or arguments.models
-        if edits is None or by_hand:
-            return cls(repository.zoos(arguments.models), head.site_packages, edits)
-        zoos, place = repository.zoos(None), repository.goldens / base.release.version / maps.FILE
-        if edits.others:
+        by_hand = arguments.cell or arguments.tier or arguments.models
+        name, zoos = arguments.of_pass or "", repository.zoos(arguments.models)
+        if by_hand or (edits is None and not name):
+            return cls(zoos, head.site_packages, edits)
+        if edits is not None and edits.others and not name:
             first = ", ".join(edits.others[:SHOWN])
             why = f"nothing says which cells reach what is not Python ({first}); the core is compared"
             return cls(zoos, head.site_packages, edits, why=why)
+        place = repository.goldens / base.release.version / maps.FILE
         if not place.is_file():
-            return cls(
-                zoos, head.site_packages, edits, why=f"no map of reach for {base.release.version}: {UNMAPPED}"
-            )
-        known = maps.read(place)
-        choice = choose(edits, base.site_packages, known, 60 * arguments.budget * SHARE, arguments.jobs)
+            why = f"no map of reach for {base.release.version}: {UNMAPPED}"
+            return cls(zoos, head.site_packages, edits, why=why)
+        known, budget = maps.read(place), 60 * arguments.budget * SHARE
+        if name:
+            choice = choose_pass(name, known, budget, arguments.jobs)
+        else:
+            assert edits is not None
+            choice = choose(edits, base.site_packages, known, budget, arguments.jobs)
+        if name and not (choice.cells or choice.left_out):
+            raise unknown_pass(name, known)
         sources = dict.fromkeys(known.cells[cell].source for cell in choice.cells)
         named = tuple(known.sources[number] for number in sources)
-        return cls(named or zoos, head.site_packages, edits, choice, known)
+        return cls(
+            named or zoos, head.site_packages, edits, choice, known, further=repository.search, of_pass=name
+        )
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -90,17 +107,8 @@ class Asked:
         """Return what to search where nothing differs yet, or an edited line was not reached."""
         if self.known is None or self.edits is None or not self.edits.every or comparison.differing():
             return None
-        return search(comparison.sides, self.known, self._near())
-
-    def _near(self) -> list[int]:
-        """Return the numbers of the cells that a search begins with: those chosen, else those that reach the files."""
-        known = self.known
-        assert known is not None
-        assert self.edits is not None
-        assert self.choice is not None
-        of_files = (each for each in known.functions if known.files[each.file] in self.edits.files)
-        near = self.choice.cells or {number for each in of_files for number in known.cells_in(each)}
-        return sorted(near, key=lambda number: known.cells[number].seconds)
+        chosen = self.choice.cells if self.choice is not None else ()
+        return search(comparison.sides, self.known, self.edits, self.head, chosen, self.further)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -116,7 +124,8 @@ class Asked:
         if self.choice is not None and self.known is not None:
             several = len({self.known.cells[cell].source for cell in self.choice.cells})
             rest = f"; {count(len(self.left_out), 'more cell')} over the budget" if self.left_out else ""
-            yield f"cells: {len(self.cells)} that reach the edit, from {count(several, 'source')}{rest}"
+            what = self.of_pass or "the edit"
+            yield f"cells: {len(self.cells)} that reach {what}, from {count(several, 'source')}{rest}"
             if self.known.lock != maps.lock_of(self.known.release):
                 old = f"the map of {self.known.made} is older than the lock of {self.known.release}"
                 yield f"cells: {old}; make it again by: {maps.UPDATE}"
@@ -139,3 +148,11 @@ def is_edit(base: Toolchain, head: Toolchain) -> bool:
     sides = [each.site_packages for each in (base, head)]
     installed = [sorted(path.name for path in side.glob("*.dist-info")) for side in sides]
     return installed[0] == installed[1] and all((side / "executorch").is_dir() for side in sides)
+
+
+def unknown_pass(name: str, known: ReachMap) -> UsageError:
+    """Return the error for a pass that no cell of a map reaches, with names near it."""
+    classes = {each.name.partition(".")[0] for each in known.functions if each.situations}
+    near = difflib.get_close_matches(name, classes, n=3)
+    like = f"; near: {', '.join(near)}" if near else ""
+    return UsageError(f"--pass {name}: no cell of the map of {known.release} reaches it{like}")

@@ -13,7 +13,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import filelock
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.comparing.outcome import KINDS, RIGHT, SAME, Made, kind_of, shown
-from executorch_goldens.comparing.searching import Search
+from executorch_goldens.comparing.searching import Search, Try, lines_run
 from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
@@ -103,10 +103,10 @@ class Comparison:
     reached
         Lines that exports of the head ran, by the file's path below site-packages: of the files that
         `Settings.reach` names.
-    tried
-        Number of models that a search has tried.
-    keeping
-        Of a cell that a search found, the line that keeps its model as a case.
+    searched
+        The search, once it is over.
+    model
+        The model that differs, if the search found one.
     """
 
     sides: Sides
@@ -118,8 +118,8 @@ class Comparison:
     seconds: float = math.inf
     found: list[Compared] = field(default_factory=list)
     reached: dict[str, set[int]] = field(default_factory=dict)
-    tried: int = field(default=0, init=False)
-    keeping: dict[Cell, str] = field(default_factory=dict, init=False)
+    searched: Search | None = field(default=None, init=False)
+    model: Try | None = field(default=None, init=False)
     said: int = field(default=0, init=False)
     _begun: int = field(default=0, init=False)
 
@@ -209,16 +209,16 @@ class Comparison:
         return grouped(proposals.find(self.folder / RESULTS), self.artifacts, labels=OF_TOOLCHAINS)
 
     def _search(self, search: Search, seconds: float, results: Results) -> None:
-        """Compare models with something changed until one differs that is right on the base, or the time is over."""
+        """Judge models that differ until one is right on the base, or the time is over; keep no others."""
         known = len(self.found)
-        for cell, base, head in self._exported(search.sides, search.cells, seconds):
-            self.tried += 1
-            self._compare(cell, base, head, results, lambda made, _: made.state == RIGHT)
+        for model in search.differing(seconds, self.variations[-1]):
+            for cell, base, head in self._exported(search.sides, (model.cell,), math.inf):
+                self._compare(cell, base, head, results, lambda made, _: made.state == RIGHT)
             if self.found[known:] and self.found[-1].kind != SAME:
+                self.model = model
                 break
-        # Only what differs is somebody's to look at.
         self.found[known:] = [each for each in self.found[known:] if each.kind != SAME]
-        self.keeping = {each.cell: search.lines[each.cell.case] for each in self.found[known:]}
+        self.searched = search
 
     def _compare(
         self,
@@ -342,11 +342,6 @@ class _Screen:
 
     def write(self, content: str, **markup: bool) -> None:
         sys.stderr.write(content)
-
-
-def lines_run(outcome: Outcome) -> Mapping[str, Sequence[int]]:
-    """Return the lines that an export ran, by file; none where it came to no end."""
-    return outcome.result.reach if isinstance(outcome.result, Artifact) else {}
 
 
 def changed_by(name: str) -> Callable[[Made, Sequence[Outcome]], bool]:

@@ -82,7 +82,7 @@ class Made:
         try:
             found = comparison.compare(cell, outcomes, reviewed, release, labels=OF_TOOLCHAINS)
         except DecodeError as error:
-            found = comparison.Comparison(comparison.undecodable(cell, error, release))
+            found = comparison.Comparison(comparison.undecodable(cell, error))
         made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
         every = (
             () if found.texts is not None else tuple(_comparable(outcome, release) for outcome in outcomes)

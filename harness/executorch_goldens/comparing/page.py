@@ -12,15 +12,15 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison
 from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
+from executorch_goldens.comparing.searching import SEED
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens.quantities import measured
+from executorch_goldens.goldens.quantities import QUANTITIES, measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import NOT_JUDGED
 from executorch_goldens.reach.answer import Answer
 from executorch_goldens.review.groups import Group
 from executorch_goldens.running.counting import not_judged
-from executorch_goldens.settings.config import QUANTITIES
 
 #: Cells that are named of a cause, and causes of a kind.
 SHOWN_CELLS, SHOWN_CAUSES = 4, 12
@@ -47,7 +47,7 @@ class Column:
     Attributes
     ----------
     title, key
-        Of the column, and of the same in JSON.
+        Of the column, and of the same in JSON; without a title, there are only the lines.
     words
         By cell.
     lines
@@ -72,7 +72,7 @@ class Page:
     allowed
         Kinds that are no difference: see `outcome.ALLOWED`.
     columns
-        Those of plugins; with one, there is a table.
+        Those of plugins; with one that has a title, there is a table.
     asked
         What was edited, and which cells reach it; None where that is not known.
     """
@@ -143,11 +143,10 @@ class Page:
         yield from sides.left_out
         if self.asked is not None:
             yield from self.asked.facts()
-        if tried := self.comparison.tried:
-            yield f"searched: {count(tried, 'model')} with something changed, seed 0"
-        yield from (
-            f"keep {cell} in a module of a zoo: {line}" for cell, line in self.comparison.keeping.items()
-        )
+        if (search := self.comparison.searched) is not None:
+            yield f"searched: {search.words()}"
+        if (model := self.comparison.model) is not None:
+            yield f"keep {model.cell} in a module of a zoo: {model.line}"
         if late := self.comparison.late:
             yield f"not compared: {count(len(late), 'cell')}, because the time of --budget was over"
         for word, number in sides.alone.items():
@@ -215,10 +214,10 @@ class Page:
         for heading, items in self.sections():
             yield from ("", heading)
             yield from (f"{'  ' * (depth + 1)}{line}" for depth, line in items)
-        if self.columns:
+        if self.tabled:
             yield ""
             yield from _aligned(self.table())
-            yield from (line for column in self.columns for line in column.lines)
+        yield from (line for column in self.columns for line in column.lines)
 
     def markdown(self) -> Iterator[str]:
         """Yield it as Markdown, for a comment."""
@@ -229,12 +228,18 @@ class Page:
             yield from (f"<summary>{markdown(heading)}</summary>", "")
             yield from (f"{'  ' * depth}- {markdown(line)}" for depth, line in items)
             yield from ("", "</details>")
-        if self.columns:
+        if self.tabled:
             head, *rows = self.table()
             yield from ("", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}")
             yield from (f"| {' | '.join(map(markdown, row))} |" for row in rows)
+        if any(column.lines for column in self.columns):
             yield ""
             yield from (f"- {markdown(line)}" for column in self.columns for line in column.lines)
+
+    @property
+    def tabled(self) -> list[Column]:
+        """The columns of the table."""
+        return [column for column in self.columns if column.title]
 
     def table(self) -> Iterator[Sequence[str]]:
         """Yield a table of an upgrade's effect: a head, and the figures of each cell."""
@@ -243,14 +248,14 @@ class Page:
             *(TABLE[name] for name in TABLE),
             "SQNR, dB",
             "error, of the tolerance",
-            *(column.title for column in self.columns),
+            *(column.title for column in self.tabled),
         )
         for each in self.comparison.found:
             found = quantities(each)
             figures = [_change(*found.get(name, (None, None)), ",") for name in TABLE]
             ratios = _change(each.base.sqnr, each.head.sqnr, ".1f")
             errors = _change(each.base.used, each.head.used, ".3g")
-            of_plugins = (column.words.get(each.cell, "none") for column in self.columns)
+            of_plugins = (column.words.get(each.cell, "none") for column in self.tabled)
             yield str(each.cell), *figures, ratios, errors, *of_plugins
 
     def as_json(self) -> dict[str, Any]:
@@ -291,6 +296,7 @@ class Page:
                 for each in self.comparison.found
             },
             "reach": self._reach(),
+            "search": self._search(),
             "not_judged": {str(cell): why for cell, why in self.unjudged().items()},
             "bad_on_both": [str(each.cell) for each in self.bad_on_both()],
             **{
@@ -298,6 +304,14 @@ class Page:
                 for column in self.columns
             },
         }
+
+    def _search(self) -> dict[str, Any] | None:
+        """Return what a search tried and found, as JSON values."""
+        search, model = self.comparison.searched, self.comparison.model
+        if search is None:
+            return None
+        found = {"cell": str(model.cell), "keep": model.line} if model is not None else {}
+        return {"tried": search.tried, "reaching": search.reaching, "seed": SEED, **found}
 
     def _reach(self) -> dict[str, Any] | None:
         """Return what of the edit was reached, and the cells that were left out, as JSON values."""

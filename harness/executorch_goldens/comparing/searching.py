@@ -1,113 +1,301 @@
-"""New models for an edit that no cell shows: cells near it with something changed (`exporting.changing`).
+"""New models for an edit that no cell shows: cells near it with something changed, and models of further zoos.
 
-Which ones come first is drawn from a seed: the same command tries the same ones, as far as its time goes.
+What is tried first follows from a seed, what comes next also from which of the edited lines the head ran: the same
+command tries the same models, as far as its time goes.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import contextlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from executorch_goldens.artifact import Cell
+from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
+from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, kind_of
 from executorch_goldens.comparing.sides import Side, Sides
-from executorch_goldens.reach.map import ReachMap
-from executorch_goldens.zoo.registry import CASES, Case
+from executorch_goldens.files.wording import count
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.registry import CHANGED, NAME_PATTERN, Case
+from executorch_goldens.zoo.variations import Variation
 
-#: The zoo of changed cases, its variable, and the parts of their names.
-ZOO = "executorch_goldens.exporting.changing"
-#: Begins the line that keeps a changed case.
-KEEP = f"from {ZOO} import keep; keep(__name__, "
-#: Most cells that are changed, and most cases of a search.
-NEAR, MOST = 24, 600
-#: Most seconds of processor time that one export of a cell may take to be changed.
-SLOWEST = 4.0
+#: The change that changes nothing, for a model of another zoo or another target.
+AS_IT_IS = ("as-it-is",)
+#: Begins the line that keeps a model.
+KEEP = "from executorch_goldens.exporting.changing import keep; keep(__name__, "
+SEED = 0
+#: Most changes of a model.
+MOST = 3
+#: Cells that a change is tried on until it fits one.
+TRIES = 3
+#: Exports of the head that are asked for before the first is looked at, and how many later the base's is.
+AHEAD, LATER = 3, 2
+#: Seconds that an export of a search may take.
+SLOWEST = 60.0
 
 
 @dataclass(frozen=True)
-class Search:
-    """What a search is to try.
+class Try:
+    """A model of a search: a case with some changes, on a target."""
 
-    Attributes
-    ----------
-    sides
-        Both sides, with the zoo of changed cases.
-    cells
-        In the order in which they are tried.
-    lines
-        By case, the call that keeps it in a module of a zoo.
-    """
+    case: Case
+    changes: tuple[str, ...]
+    target: str
 
-    sides: Sides
-    cells: tuple[Cell, ...]
-    lines: Mapping[str, str]
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.target, CHANGED.join((self.case.name, *self.changes)))
+
+    @property
+    def line(self) -> str:
+        """The call that keeps it in a module of a zoo."""
+        words = ", ".join(map(repr, (self.case.module, self.case.name, *self.changes)))
+        return f"{KEEP}{words}, target={self.target!r})"
+
+    def further(self, change: str) -> Try:
+        """Return it with one more change."""
+        before = () if self.changes == AS_IT_IS else self.changes
+        return replace(self, changes=(*before, change))
 
 
-def search(sides: Sides, known: ReachMap, near: Sequence[int], seed: int = 0) -> Search | None:
-    """Return what to try for edits that some cells are near to; None where no cell can be changed.
+class Walk:
+    """The order in which models are tried.
 
     Parameters
     ----------
     near
-        Numbers of cells in the map, the nearest first.
+        Cases that reach the edit, with a target: they take turns to be changed.
+    others
+        Models that may reach it, the likely ones first: they are tried as they are.
+    changes
+        What may be changed, by name, the likely ones first.
     """
-    from executorch_goldens.exporting import changing
 
-    of_case = {case.name: case for case in CASES if not case.is_build}
-    bases: list[tuple[Cell, Case]] = []
-    for number in near:
-        cell = known.cells[number]
-        case = of_case.get(cell.case)
-        if case is not None and cell.seconds <= SLOWEST:
-            bases.append((cell.cell, case))
-    tries = list(_tries(bases[:NEAR], list(changing.CHANGES), seed))
-    if not tries:
+    def __init__(
+        self,
+        near: Sequence[tuple[Case, str]],
+        others: Iterable[Try],
+        changes: Sequence[str],
+        seed: int = SEED,
+    ) -> None:
+        self.chance = random.Random(seed)
+        self.near = tuple(near)
+        self.changes = tuple(changes)
+        self.turn = 0
+        # Each change once.
+        self.first = deque((change, 0) for change in self.changes if self.near)
+        self.others = deque(others)
+        #: Those that reached the edit in a way of their own.
+        self.reaching: list[Try] = []
+        self.seen: set[Hashable] = set()
+        self.failing: set[tuple[str, str]] = set()
+        self.asked: set[Cell] = set()
+        #: Of each change that is tried once, how often it was tried before it fitted.
+        self.tries: dict[Cell, int] = {}
+        self.number = 0
+
+    def next(self) -> Try | None:
+        """Return what to try next; None where nothing is left. The three kinds take turns."""
+        kinds = (self._first, self._other, self._further)
+        start, self.number = self.number % 3, self.number + 1
+        for kind in (*kinds[start:], *kinds[:start]):
+            found = kind()
+            if found is not None:
+                self.asked.add(found.cell)
+                return found
         return None
-    unique = json.dumps(list(dict.fromkeys((case.module, case.name, changes) for case, changes, _ in tries)))
-    os.environ[changing.VARIABLE] = unique
-    changing.register(unique)
-    base, head = (_with_changed(side, unique) for side in (sides.base, sides.head))
-    names = [changing.name_of(case.name, changes) for case, changes, _ in tries]
-    cells = tuple(
-        dict.fromkeys(Cell(target, name) for name, (_, _, target) in zip(names, tries, strict=True))
-    )
-    lines = {
-        name: f"{KEEP}{', '.join(map(repr, (case.module, case.name, *changes)))})"
-        for name, (case, changes, _) in zip(names, tries, strict=True)
-    }
-    return Search(replace(sides, base=base, head=head, cells=cells), cells, lines)
+
+    def tell(self, tried: Try, situation: Hashable | None, failed: bool) -> None:
+        """Note what became of a try.
+
+        Parameters
+        ----------
+        situation
+            What the head ran of the edited files; None where it did not run an edited line.
+        failed
+            Whether the model, or its export, came to no program: its last change is not tried again on the case.
+        """
+        if failed:
+            self.failing.add((tried.case.name, tried.changes[-1]))
+            tries = self.tries.get(tried.cell, TRIES)
+            if tries < TRIES:
+                self.first.appendleft((tried.changes[-1], tries))
+        elif situation is not None and situation not in self.seen:
+            self.seen.add(situation)
+            self.reaching.append(tried)
+
+    def _first(self) -> Try | None:
+        while self.first:
+            change, tries = self.first.popleft()
+            case, target = self.near[self.turn % len(self.near)]
+            self.turn += 1
+            found = Try(case, (change,), target)
+            if self._is_new(found):
+                self.tries[found.cell] = tries + 1
+                return found
+        return None
+
+    def _other(self) -> Try | None:
+        while self.others:
+            if self._is_new(found := self.others.popleft()):
+                return found
+        return None
+
+    def _further(self) -> Try | None:
+        """Return a model that reached the edit with one more change, rather one of the last ones."""
+        able = [each for each in self.reaching if len(each.changes) < MOST or each.changes == AS_IT_IS]
+        for _ in range(len(able) and 20):
+            # The larger of two draws.
+            place = max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))
+            found = able[place].further(self.chance.choice(self.changes))
+            if self._is_new(found):
+                return found
+        return None
+
+    def _is_new(self, found: Try) -> bool:
+        name = found.cell.case
+        fails = any((found.case.name, change) in self.failing for change in found.changes)
+        again = len(set(found.changes)) < len(found.changes)
+        return found.cell not in self.asked and not fails and not again and bool(NAME_PATTERN.fullmatch(name))
 
 
-def _with_changed(side: Side, wanted: str) -> Side:
-    """Return a side that has the zoo of changed cases as well; `wanted` is the value of its variable."""
-    from executorch_goldens.exporting import changing
+@dataclass
+class Search:
+    """A search for a model that is not the same on both sides.
 
-    machine = side.settings.machine
-    machine = replace(machine, environment={**machine.environment, changing.VARIABLE: wanted})
-    settings = replace(side.settings, models=(*side.settings.models, ZOO), machine=machine)
-    return replace(side, settings=settings)
+    Attributes
+    ----------
+    sides
+        Both sides, with the zoos of the models.
+    reached
+        Returns which of the edited files' lines an export ran, if it ran an edited one; else None.
+    tried
+        Number of models that the head exported.
+    reaching
+        Number of those that ran an edited line.
+    """
+
+    sides: Sides
+    walk: Walk
+    reached: Callable[[Mapping[str, Sequence[int]]], Hashable | None]
+    tried: int = field(default=0, init=False)
+    reaching: int = field(default=0, init=False)
+
+    def words(self) -> str:
+        """Return how many models were tried."""
+        tried = count(self.tried, "model")
+        return f"{tried} tried, of which {self.reaching} ran an edited line; seed {SEED}"
+
+    def differing(self, seconds: float, variation: Variation) -> Iterator[Try]:
+        """Yield models whose programs differ, for so many seconds; nothing is run, and nothing judged.
+
+        The base exports a model only where the head ran an edited line.
+        """
+        deadline = time.monotonic() + seconds
+        with _Pair(self.sides, variation, deadline) as pair:
+            try:
+                for found in self._differing(pair):
+                    yield self._smaller(found, pair)
+            except _LateError:
+                return
+
+    def _differing(self, pair: _Pair) -> Iterator[Try]:
+        ahead = deque[Try]()
+        waiting = deque[tuple[Try, Outcome] | None]()
+        while True:
+            while len(ahead) < AHEAD and (new := self.walk.next()) is not None:
+                pair.ask(pair.head, new)
+                ahead.append(new)
+            if not ahead and not waiting:
+                return
+            if ahead:
+                waiting.append(self._on_head(ahead.popleft(), pair))
+            if len(waiting) > LATER or not ahead:
+                # At a fixed distance: what is tried next does not follow from the machine's speed.
+                due = waiting.popleft()
+                if due is not None and pair.differs(*due, self.walk):
+                    yield due[0]
+
+    def _on_head(self, new: Try, pair: _Pair) -> tuple[Try, Outcome] | None:
+        """Return what the head made of a model, where it ran an edited line, or crashed; the base is asked for it."""
+        outcome = pair.take(pair.head, new)
+        self.tried += 1
+        situation = self.reached(lines_run(outcome))
+        self.walk.tell(new, situation, failed=situation is None and not made_something(outcome))
+        self.reaching += situation is not None
+        if situation is None and isinstance(outcome.result, Artifact):
+            return None
+        pair.ask(pair.base, new)
+        return new, outcome
+
+    def _smaller(self, found: Try, pair: _Pair) -> Try:
+        """Return a model with one of the changes, where that differs as well and there is time."""
+        with contextlib.suppress(_LateError):
+            for change in found.changes if len(found.changes) > 1 else ():
+                smaller = replace(found, changes=(change,))
+                for sweep in (pair.head, pair.base):
+                    pair.ask(sweep, smaller)
+                if pair.differs(smaller, pair.take(pair.head, smaller), self.walk):
+                    return smaller
+        return found
 
 
-def _tries(
-    bases: Sequence[tuple[Cell, Case]], changes: Sequence[str], seed: int
-) -> Iterator[tuple[Case, tuple[str, ...], str]]:
-    """Yield cases, what is changed of each, and the target: every single change once, then pairs of changes."""
-    chance = random.Random(seed)
-    singles = [(cell, case, (change,)) for change in changes for cell, case in bases]
-    chance.shuffle(singles)
-    # Each change on some cell first, then on the others.
-    first = list({chosen: (cell, case, chosen) for cell, case, chosen in singles}.values())
-    rest = [each for each in singles if each not in first]
-    pairs = [
-        (cell, case, (one, other))
-        for cell, case in bases
-        for one in changes
-        for other in changes
-        if one != other
-    ]
-    chance.shuffle(pairs)
-    mixed = [each for couple in zip(rest, pairs, strict=False) for each in couple]
-    for cell, case, chosen in [*first, *mixed, *pairs[len(rest) :]][:MOST]:
-        yield case, chosen, cell.target
+class _LateError(Exception):
+    """The time of a search is over."""
+
+
+class _Pair:
+    """The exports of both sides, one a model and side, in templates that last; nothing is run."""
+
+    def __init__(self, sides: Sides, variation: Variation, deadline: float) -> None:
+        self.variation = variation
+        self.deadline = deadline
+        self.base, self.head = (self._sweep(side) for side in (sides.base, sides.head))
+        self.base.partner, self.head.partner = self.head, self.base
+        self.release = replace(sides.head.release, pins=sides.base.release.pins)
+        self.of_base = sides.base.release
+
+    def _sweep(self, side: Side) -> Sweep:
+        settings = replace(side.settings, execute=False, limit=min(side.settings.limit, SLOWEST))
+        return Sweep((), (self.variation,), settings, lasting=True)
+
+    def __enter__(self) -> _Pair:
+        self.base.start()
+        self.head.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.base.stop()
+        self.head.stop()
+
+    def ask(self, sweep: Sweep, model: Try) -> None:
+        sweep.add(model.cell, (self.variation,))
+
+    def take(self, sweep: Sweep, model: Try) -> Outcome:
+        """Wait for an export that was asked for; raise `_LateError`."""
+        (outcome,) = sweep.outcomes(model.cell, (self.variation,), self._tick)
+        return outcome
+
+    def _tick(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise _LateError
+
+    def differs(self, model: Try, of_head: Outcome, walk: Walk) -> bool:
+        """Return whether the base lowers a model, and to something else than the head."""
+        base = Made.of([self.take(self.base, model)], self.of_base)
+        if base.state != RIGHT:
+            walk.tell(model, None, failed=True)
+            return False
+        return kind_of(base, Made.of([of_head], self.release, base.texts)) != SAME
+
+
+def lines_run(outcome: Outcome) -> Mapping[str, Sequence[int]]:
+    """Return the lines that an export ran, by file; none where it came to no end."""
+    return outcome.result.reach if isinstance(outcome.result, Artifact) else {}
+
+
+def made_something(outcome: Outcome) -> bool:
+    """Return whether an export came to a program."""
+    return isinstance(outcome.result, Artifact) and not isinstance(outcome.result.result, Failure)

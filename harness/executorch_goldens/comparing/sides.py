@@ -31,8 +31,8 @@ class Side:
 
     @property
     def release(self) -> Release:
-        """The installed release, without its known defects: these would hide changes."""
-        return replace(self.toolchain.release, known={})
+        """The installed release."""
+        return self.toolchain.release
 
     @property
     def line(self) -> str:

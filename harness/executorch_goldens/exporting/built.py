@@ -393,7 +393,6 @@ class BuiltExport(Export):
             validation=found,
             data=tuple(sorted(self.built.data.items())),
             unchecked=tuple(plan.name for plan in self.decoded.graphs if plan.name not in self.build.methods),
-            accepted=self.case.unchecked,
         )
 
     def all_ways(self) -> Iterator[Way]:

@@ -1,32 +1,33 @@
-"""Cases with one or two things changed: what a search adds to a comparison, as a zoo (`CHANGES`).
+"""Cases with something changed: what a search adds to a comparison (`CHANGES`).
 
 A changed case wraps the model of another one, so that what it is about stays: its inputs come in another layout or
-rank, its output has a second user, and so on. `VARIABLE` names the ones to register, as JSON.
+rank, its output has a second user, and so on; or it is that model's graph with an operator changed
+(`executorch_goldens.exporting.rewriting`). Its name says which case it is, and what is changed: ``cat-h-v-x-rotated``.
+An export that is asked for a case of such a name makes it.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
-import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from executorch_goldens.exporting import rewriting
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.zoo.registry import CASES, Case, ZooError
-
-#: The environment variable with the cases to register: a list of [module, case, changes].
-VARIABLE = "EXECUTORCH_GOLDENS_CHANGED"
+from executorch_goldens.exporting.rewriting import NotChangedError
+from executorch_goldens.zoo.registry import CASES, CHANGED, Case, ZooError
+from executorch_goldens.zoo.targets import TARGETS
 
 Change = Callable[[Example], Example]
-
-
-class NotChangedError(ValueError):
-    """A change that does not fit a model."""
+#: The change that changes nothing: a model for another target.
+AS_IT_IS = "as-it-is"
+#: Sizes that a dimension of unknown size may have.
+LEAST, LARGEST = 1, 64
 
 
 class Around(torch.nn.Module):
@@ -89,6 +90,11 @@ def _before(example: Example, change: Callable[[Any], Any]) -> Example:
     return replace(example, module=Around(example.module, before))
 
 
+def _values(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
+    """Return a change of the values of inputs of floats."""
+    return lambda example: _inputs(example, lambda each: change(each) if each.is_floating_point() else each)
+
+
 def inputs_rotated(example: Example) -> Example:
     """The inputs come with their dimensions rotated, and are rotated back."""
 
@@ -102,6 +108,22 @@ def inputs_rotated(example: Example) -> Example:
 def inputs_deeper(example: Example) -> Example:
     """The inputs come with a further dimension of size one."""
     return _before(_inputs(example, lambda each: each.unsqueeze(0)), lambda each: each.squeeze(0))
+
+
+def stacked(example: Example) -> Example:
+    """The inputs have a further first dimension, of size two, where the model takes that."""
+    return _inputs(example, lambda each: torch.stack((each, each.flip(0) if each.dim() else each)))
+
+
+def unknown(example: Example) -> Example:
+    """The first dimension of every input has an unknown size."""
+    size = torch.export.Dim("size", min=LEAST, max=LARGEST)
+    shapes = tuple(
+        {0: size} if isinstance(each, torch.Tensor) and each.dim() else None for each in example.inputs
+    )
+    if not any(shapes):
+        raise NotChangedError("no input has a dimension")
+    return replace(example, dynamic_shapes=shapes)
 
 
 def channels_last(example: Example) -> Example:
@@ -164,16 +186,24 @@ def constant_operand(example: Example) -> Example:
 
 def twice(example: Example) -> Example:
     """The model runs twice, on the input and on twice the input, with the same weights."""
+    return replace(example, module=Beside(example.module, example.module))
 
-    class Twice(torch.nn.Module):
-        def __init__(self, inner: torch.nn.Module) -> None:
-            super().__init__()
-            self.inner = inner
 
-        def forward(self, *inputs: Any) -> Any:
-            return self.inner(*inputs), self.inner(*(each * 2 for each in inputs))
+def copied(example: Example) -> Example:
+    """The model runs twice, as `twice` does, with equal weights that are not the same."""
+    return replace(example, module=Beside(example.module, copy.deepcopy(example.module)))
 
-    return replace(example, module=Twice(example.module))
+
+class Beside(torch.nn.Module):
+    """Two models, the second on twice the inputs."""
+
+    def __init__(self, one: torch.nn.Module, other: torch.nn.Module) -> None:
+        super().__init__()
+        self.one = one
+        self.other = other
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.one(*inputs), self.other(*(each * 2 for each in inputs))
 
 
 def half(example: Example) -> Example:
@@ -182,29 +212,43 @@ def half(example: Example) -> Example:
     return replace(changed, module=example.module.bfloat16())
 
 
-#: What may be changed, by name.
+#: What is changed by a rewrite of the graph.
+_REWRITTEN: Mapping[str, Change] = {
+    name: functools.partial(rewriting.rewritten, rewrite=each) for name, each in rewriting.REWRITES.items()
+}
+#: What may be changed, by name, in the order in which a search tries it.
 CHANGES: Mapping[str, Change] = {
+    **{name: _REWRITTEN[name] for name in rewriting.FIRST},
+    "stacked": stacked,
     "rotated": _of_outputs(lambda each: each.permute(_rotation(each.dim()))),
-    "nhwc": _of_outputs(lambda each: each.permute(_behind_first(each.dim()))),
-    "two-users": _of_outputs(lambda each: (each, torch.relu(each))),
-    "doubled": _of_outputs(lambda each: torch.cat((each, each), 0)),
-    "added": _of_outputs(lambda each: each + each),
-    "flat": _of_outputs(lambda each: each.reshape(-1)),
-    "sliced": _of_outputs(lambda each: each[..., :1]),
-    "rectified": _of_outputs(torch.relu),
     "turned": inputs_rotated,
-    "deeper": inputs_deeper,
-    "last": channels_last,
-    "ones": of_one,
-    "thin": _cut(-1),
-    "single": _cut(0),
-    "flat-channels": _cut(1),
+    "unknown": unknown,
+    "two-users": _of_outputs(lambda each: (each, torch.relu(each))),
+    "of-one": of_one,
     "odd": _odd(-1),
-    "more": _odd(0),
+    "copied": copied,
     "same": same_twice,
     "constant": constant_operand,
+    "last": channels_last,
+    "positive": _values(torch.abs),
+    "sliced": _of_outputs(lambda each: each[..., :1]),
+    "rotated-back": _of_outputs(lambda each: each.permute(each.dim() - 1, *range(each.dim() - 1))),
+    "nhwc": _of_outputs(lambda each: each.permute(_behind_first(each.dim()))),
+    "more": _odd(0),
+    "flat": _of_outputs(lambda each: each.reshape(-1)),
+    "doubled": _of_outputs(lambda each: torch.cat((each, each), 0)),
+    "added": _of_outputs(lambda each: each + each),
+    "thin": _cut(-1),
+    "single": _cut(0),
+    "one-channel": _cut(1),
     "twice": twice,
     "half": half,
+    "negative": _values(lambda each: -torch.abs(each)),
+    "large": _values(lambda each: each * 8),
+    "rectified": _of_outputs(torch.relu),
+    "deeper": inputs_deeper,
+    **_REWRITTEN,
+    AS_IT_IS: lambda example: example,
 }
 
 
@@ -212,9 +256,9 @@ def name_of(case: str, changes: tuple[str, ...]) -> str:
     """Return the name of a changed case.
 
     >>> name_of("cat-h-v", ("ones", "rotated"))
-    'cat-h-v-x-ones-rotated'
+    'cat-h-v-x-ones-x-rotated'
     """
-    return "-".join((case, "x", *changes))
+    return CHANGED.join((case, *changes))
 
 
 def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Case:
@@ -228,6 +272,8 @@ def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Cas
 
     def build(data: Data) -> Example:
         example: Example = case.build(Data(case.name))
+        if changes == (AS_IT_IS,):
+            return example
         if example.kwargs or example.dynamic_shapes or example.program is not None:
             raise NotChangedError("keyword arguments, open sizes and programs are left as they are")
         for name in changes:
@@ -244,12 +290,10 @@ def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Cas
         build=build,
         guards=f"{case.guards}; {', '.join(changes)}",
         constant_outputs=False,
-        expects={},
-        unchecked=(),
     )
 
 
-def keep(to: str, module: str, name: str, *changes: str) -> None:
+def keep(to: str, module: str, name: str, *changes: str, target: str) -> None:
     """Register a case of another module with something changed: what a search prints, in a module of a zoo.
 
     Parameters
@@ -258,6 +302,8 @@ def keep(to: str, module: str, name: str, *changes: str) -> None:
         ``__name__`` of the module that this is in.
     changes
         Names of `CHANGES`.
+    target
+        The one that it is exported for.
 
     Raises
     ------
@@ -266,13 +312,9 @@ def keep(to: str, module: str, name: str, *changes: str) -> None:
     """
     if unknown := [each for each in changes if each not in CHANGES]:
         raise ZooError(f"{unknown[0]!r} is no change; there are {', '.join(CHANGES)}")
-    CASES.add(changed(_case(module, name), changes, to))
-
-
-def register(wanted: str) -> None:
-    """Register the cases that `VARIABLE` names."""
-    for module, name, changes in json.loads(wanted):
-        CASES.add(changed(_case(module, name), tuple(changes)))
+    found = changed(_case(module, name), changes, to)
+    also = (target,) if target in TARGETS and TARGETS[target].opt_in else ()
+    CASES.add(replace(found, backends=(target,), also=also))
 
 
 def _case(module: str, name: str) -> Case:
@@ -283,6 +325,3 @@ def _case(module: str, name: str) -> Case:
     if case is None:
         raise ZooError(f"{module} registers no case {name!r}")
     return case
-
-
-register(os.environ.get(VARIABLE, "[]"))

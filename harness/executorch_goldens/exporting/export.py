@@ -226,7 +226,6 @@ class Export:
         found = tosa_validation.validation(lowered, self.target.specification) if self.executing else None
         tosa_validation.tell(found)
         return Lowered(
-            accepted=self.case.unchecked,
             graph=graph + "\n",
             delegates=partitions,
             pte=b"",

@@ -104,8 +104,13 @@ def toml(path: Path) -> dict[str, Any]:
 
     It may be a link: a person's configuration may be elsewhere, and nothing of it is shown to others.
     """
+    return toml_of(text(path.resolve(), LARGEST_TOML))
+
+
+def toml_of(text: str) -> dict[str, Any]:
+    """Return the content of a text; raise ValueError unless it is TOML."""
     try:
-        return tomllib.loads(text(path.resolve(), LARGEST_TOML))
+        return tomllib.loads(text)
     except RecursionError:
         raise UntrustedError("nests too deep") from None
 

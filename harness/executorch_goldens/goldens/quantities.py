@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-import fnmatch
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated
 
-from executorch_goldens.artifact import Cell
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
 from executorch_goldens.goldens import accuracy
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.settings.config import QUANTITIES, SQNR
 
-#: Pattern of cells, ``TARGET/CASE``, to the most that there may be of each of `settings.config.QUANTITIES`, and to the
-#: least `executorch_goldens.settings.config.SQNR`.
-Budgets = Mapping[str, Mapping[str, float]]
+#: Quantities of a program that should be small: the key in a budget, with its name; in the order of messages.
+QUANTITIES: Mapping[str, str] = {
+    "outside": "operators outside delegates",
+    "memory": "bytes of planned memory",
+    "constants": "bytes of constants",
+    "duplicated": "bytes of constants that are stored more than once",
+    "program": "bytes of the program",
+    "operators": "operators, in delegates and outside",
+    "delegates": "delegates",
+}
+#: The key of what is better if it is more: the ratio of signal to quantization noise of a program's worst output.
+SQNR = "sqnr"
+
+_Most = Annotated[int, Meta(ge=0)] | UnsetType
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The limits of a budget: some of `QUANTITIES`, and `SQNR`."""
+
+    outside: _Most = UNSET
+    memory: _Most = UNSET
+    constants: _Most = UNSET
+    duplicated: _Most = UNSET
+    program: _Most = UNSET
+    operators: _Most = UNSET
+    delegates: _Most = UNSET
+    sqnr: Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)] | UnsetType = UNSET
 
 
 def measured(found: Reading) -> dict[str, int]:
@@ -99,14 +125,20 @@ def _by_arena(found: Reading) -> str:
     return " + ".join(f"{size:,}" for size in found.memory) or "none"
 
 
-def over(cell: Cell, texts: Texts, budgets: Budgets) -> Iterator[str]:
-    """Yield a line for each budget that the program of a cell exceeds; a failed lowering has no quantities."""
-    asked = {pattern: limits for pattern, limits in budgets.items() if fnmatch.fnmatch(str(cell), pattern)}
+def over(texts: Texts, budgets: Iterable[tuple[str, Mapping[str, float]]]) -> Iterator[str]:
+    """Yield a line for each budget that the program of a cell exceeds; a failed lowering has no quantities.
+
+    Parameters
+    ----------
+    budgets
+        `executorch_goldens.goldens.decisions.Decisions.budgets` of the cell.
+    """
+    asked = list(budgets)
     if not asked:
         return
     read = reading(texts)
     found, ratio = measured(read), sqnr(read)
-    for pattern, limits in asked.items():
+    for pattern, limits in asked:
         for key, limit in limits.items():
             if key == SQNR and ratio is not None and ratio < limit:
                 yield f"{ratio:.1f} dB of SQNR, and {limit:g} are the least in the budget ({pattern}: {key})"

@@ -16,7 +16,6 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import FIELD
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.settings import releases
 from executorch_goldens.structure.outline import Outline, OutlineGraph, outline
 from executorch_goldens.structure.side import NUMBERING
 
@@ -93,8 +92,8 @@ class Reading:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def read(folder: Path, known: Mapping[str, releases.KnownDefect], pattern: str = "*") -> dict[Cell, Reading]:
-    """Read every golden in a release's folder; cells with known defects have none and are read from `known`."""
+def read(folder: Path, known: Mapping[str, str], pattern: str = "*") -> dict[Cell, Reading]:
+    """Read every golden in a release's folder; cells with known defects have none, and `known` says what is wrong."""
     readings = {}
     for cell in golden.recorded(folder):
         place = golden.directory(folder, cell)
@@ -106,7 +105,7 @@ def read(folder: Path, known: Mapping[str, releases.KnownDefect], pattern: str =
                 raise GoldenError(place, error.what, error.way_out) from error
     for name, defect in known.items():
         target, _, case = name.partition("/")
-        readings[Cell(target, case)] = Reading(f"{defect.verdict}: {defect.reason}")
+        readings[Cell(target, case)] = Reading(defect)
     return {cell: found for cell, found in sorted(readings.items()) if Path(str(cell)).match(pattern)}
 
 

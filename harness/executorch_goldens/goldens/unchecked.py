@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -18,24 +18,31 @@ def of(lowered: Lowered) -> tuple[str, ...]:
     return (*(f"method {name}" for name in lowered.unchecked), *outputs)
 
 
-def objection(lowered: Lowered) -> tuple[str, ...]:
-    """Return why a program is not recorded, and the way out; empty where its case accepts what is unchecked.
+def objection(lowered: Lowered, accepted: Collection[str] = ()) -> tuple[str, ...]:
+    """Return why a program is not recorded, and the way out; empty where what is unchecked is accepted.
 
     Outputs that cannot show an error are an objection where no other output of the program can.
+
+    Parameters
+    ----------
+    accepted
+        Methods, and outputs such as ``output 0``, that a person has accepted.
     """
-    methods = [name for name in lowered.unchecked if name not in lowered.accepted]
+    methods = [name for name in lowered.unchecked if name not in accepted]
     outputs = _outputs(lowered)
     # Constants that lowering folds are compared with what the delegates hold.
     nothing = outputs if all(outputs.values()) and not lowered.codes else {}
-    left = [*methods, *(name for name in nothing if name not in lowered.accepted)]
+    left = [*methods, *(name for name in nothing if name not in accepted)]
     if not left:
         return ()
     what = [f"nothing says what method {name} gives" for name in methods]
     what += [f"{name} is {why}, which shows no error" for name, why in nothing.items() if name in left]
-    names = tuple(dict.fromkeys((*lowered.accepted, *left)))
-    accepting = "unchecked=(" + ", ".join(f'"{name}"' for name in names) + (",)" if len(names) == 1 else ")")
+    names = ", ".join(f'"{name}"' for name in dict.fromkeys((*accepted, *left)))
     declare = [f'build.method(module, inputs, "{name}") declares it' for name in methods]
-    return "; ".join(what), *declare, f"if that is meant: {accepting} in its @case, with the reason"
+    accepting = (
+        f'a [[decision]] of the cell in decisions.toml, what = "imprecise", unchecked = [{names}], and why'
+    )
+    return "; ".join(what), *declare, f"if that is meant: {accepting}"
 
 
 def _outputs(lowered: Lowered) -> dict[str, str]:

@@ -7,15 +7,15 @@ import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from executorch_goldens.artifact import EXPORTED, STAGE, Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.errors import some
 from executorch_goldens.goldens import equality, golden, rendering, weights
 from executorch_goldens.goldens.accuracy import EQUAL
+from executorch_goldens.goldens.decisions import FILE, KNOWN, NONE, Decisions
 from executorch_goldens.goldens.labels import OF_RUN, Labels
-from executorch_goldens.goldens.quantities import Budgets, over
+from executorch_goldens.goldens.quantities import over
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.known import as_known
@@ -48,7 +48,7 @@ def compare(
     outcomes: Sequence[Outcome],
     reviewed: golden.Texts | None,
     release: Release,
-    budgets: Budgets = MappingProxyType({}),
+    decided: Decisions = NONE,
     allow: Collection[str] = (),
     labels: Labels = OF_RUN,
 ) -> Comparison:
@@ -56,8 +56,8 @@ def compare(
 
     Parameters
     ----------
-    budgets
-        See `executorch_goldens.goldens.quantities.over`.
+    decided
+        The decisions about cells of the release.
     allow
         Allowed differences from the golden: see `executorch_goldens.settings.config.Config`.
     labels
@@ -68,24 +68,22 @@ def compare(
     DecodeError
         When a payload is not what its format's schema says.
     """
-    objection = verdict.objection(cell, outcomes)
+    objection = verdict.objection(cell, outcomes, decided.unchecked(cell))
     texts: golden.Texts = {}
     if objection is None:
         artifact = verdict.agreed(outcomes)
         variations = [outcome.variation for outcome in outcomes]
         texts = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
-        objection = _over_budget(cell, texts, budgets)
-    defect = release.known.get(str(cell))
+        objection = _over_budget(cell, texts, decided)
     if objection is not None:
-        return Comparison(as_known(defect, diverging(objection, outcomes, reviewed, labels)))
-    if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
-        # Nothing says that it is right.
-        detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
-        return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=True))
-    if defect is not None:
-        known_as = f"{defect.verdict} ({defect.reason})"
-        reason = f"is right now, but {release.known_in} knows it as {known_as}"
-        return Comparison(Verdict(cell, "changed", f"{reason}: delete that entry"))
+        return Comparison(as_known(decided, diverging(objection, outcomes, reviewed, labels)))
+    for defect in decided.about(KNOWN, cell):
+        if isinstance(artifact.result, Lowered) and artifact.result.not_run:
+            # Nothing says that it is right.
+            detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
+            return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
+        known_as = f"{decided.root / FILE} knows it as {defect.verdict} ({defect.reason})"
+        return Comparison(Verdict(cell, "changed", f"is right now, but {known_as}: delete it there"))
     if reviewed is None:
         return Comparison(verdict.new(cell, artifact, texts, labels), texts)
     if equality.equal(reviewed, texts):
@@ -98,11 +96,11 @@ def compare(
     return Comparison(diverging(judged, outcomes, reviewed, labels), texts)
 
 
-def _over_budget(cell: Cell, texts: golden.Texts, budgets: Budgets) -> Verdict | None:
-    lines = list(over(cell, texts, budgets))
+def _over_budget(cell: Cell, texts: golden.Texts, decided: Decisions) -> Verdict | None:
+    lines = list(over(texts, decided.budgets(cell)))
     if not lines:
         return None
-    way_out = "if the program is worth it: a higher number under [tool.goldens.budgets] in pyproject.toml"
+    way_out = f"if the program is worth it: a higher number in {decided.root / FILE}"
     return Verdict(cell, "over-budget", lines[0], (*lines[1:], way_out))
 
 
@@ -111,9 +109,9 @@ def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
     return Verdict(cell, "damaged-golden", str(error), recordable=isinstance(error, golden.ConflictError))
 
 
-def undecodable(cell: Cell, error: DecodeError, release: Release) -> Verdict:
+def undecodable(cell: Cell, error: DecodeError, decided: Decisions = NONE) -> Verdict:
     """Report that a payload of `cell` does not match the schema of its release."""
-    return as_known(release.known.get(str(cell)), Verdict(cell, "undecodable", str(error)))
+    return as_known(decided, Verdict(cell, "undecodable", str(error)))
 
 
 def diverging(

@@ -16,13 +16,12 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Failure, Outcome
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens import decisions, equality, golden
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import ConflictError, Texts
-from executorch_goldens.goldens.quantities import Budgets
 from executorch_goldens.goldens.snapshot import GoldenExtension
-from executorch_goldens.judging import expectations, verdict
+from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import Comparison, compare, damaged, undecodable
-from executorch_goldens.judging.expectations import Expectations
 from executorch_goldens.judging.known import as_known
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import Updating, fewer
@@ -46,8 +45,6 @@ class Judged:
         Whether its golden now says more of how it is made than before.
     lacking
         Whether its golden lacks what goldens recorded today have.
-    stale
-        The expectation that its artifact no longer meets; empty where there is none.
     """
 
     verdict: Verdict
@@ -56,7 +53,6 @@ class Judged:
     held: bool = False
     confirmed: bool = False
     lacking: bool = False
-    stale: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,12 +65,10 @@ class Judge:
         Directory of the goldens of a release.
     holding
         Whether what would replace a golden is held back: see `Judged.held`.
-    budgets
-        See `executorch_goldens.goldens.quantities.over`.
     allow
         See `executorch_goldens.settings.config.Config`.
-    expectations
-        The expected goldens among those that are decisions.
+    decided
+        The decisions about cells of the release.
     own
         Failures that are raised in these are no goldens.
     alone
@@ -82,11 +76,10 @@ class Judge:
     """
 
     root: Path
-    expectations: Expectations
+    decided: Decisions
     own: OwnFiles
     updating: Updating = field(default_factory=Updating)
     holding: bool = False
-    budgets: Budgets = field(default_factory=dict)
     allow: Collection[str] = ()
     alone: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 
@@ -114,12 +107,12 @@ class Judge:
         path = golden.directory(self.root, cell)
         try:
             reviewed, conflict = self._reviewed(path)
-            comparison = compare(cell, outcomes, reviewed, release, self.budgets, self.allow)
+            comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
             if comparison.verdict.name != "stable" and under_all is not None:
                 outcomes = under_all()
-                comparison = compare(cell, outcomes, reviewed, release, self.budgets, self.allow)
+                comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
             if comparison.texts is not None and (own := self._own_failure(cell, outcomes)):
-                return Judged(as_known(release.known.get(str(cell)), own), reviewed=reviewed)
+                return Judged(as_known(self.decided, own), reviewed=reviewed)
             if conflict is not None and comparison.texts is not None:
                 merged = dataclasses.replace(comparison.verdict, reason=conflict.what)
                 comparison = dataclasses.replace(comparison, verdict=merged)
@@ -129,7 +122,7 @@ class Judge:
         except golden.GoldenError as error:
             return Judged(damaged(cell, error))
         except DecodeError as error:
-            return Judged(undecodable(cell, error, release), reviewed=reviewed)
+            return Judged(undecodable(cell, error, self.decided), reviewed=reviewed)
 
     def _own_failure(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
         """Object to a failure that is raised in a file of the repository's own."""
@@ -155,19 +148,17 @@ class Judge:
         judged, texts = comparison.verdict, comparison.texts
         if texts is None or judged.allowed:
             return self._recorded(path, comparison, reviewed, snapshot)
-        if missing := self.expectations.missing(judged.cell, texts, judged.name == "stable"):
+        stable = judged.name == "stable" and reviewed is not None
+        # Of two that count as the same, a person has seen the golden.
+        seen = reviewed if stable and reviewed is not None else texts
+        if missing := self.decided.missing(judged.cell, seen, stable):
             return Judged(self._undecided(judged, texts, missing), texts, reviewed)
-        stale = self.expectations.stale(judged.cell, texts)
-        if stale and judged.name != "stable":
-            comparison = dataclasses.replace(
-                comparison, verdict=dataclasses.replace(judged, detail=(*judged.detail, stale))
-            )
-        return dataclasses.replace(self._recorded(path, comparison, reviewed, snapshot), stale=stale)
+        return self._recorded(path, comparison, reviewed, snapshot)
 
     def _undecided(self, judged: Verdict, texts: Texts, missing: str) -> Verdict:
         if judged.name != "stable":
             return dataclasses.replace(judged, refusal=missing)
-        return verdict.unexpected(judged.cell, expectations.kind(texts), expectations.words(texts), missing)
+        return verdict.unexpected(judged.cell, decisions.kind(texts), decisions.cause_of(texts), missing)
 
     def _recorded(
         self, path: Path, comparison: Comparison, reviewed: Texts | None, snapshot: SnapshotAssertion

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging.otherwise import unexplained
+
+#: Begins a line about an output that is wrong, of one method or of several.
+_OUTPUT = re.compile(r"(?:\w+ )?output \d+")
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,14 @@ def place(lowered: Lowered) -> str:
     kind = f"{named} ({source})" if named else source
     adding_up = "" if where.alone else ", by differences that add up"
     return f"{kind} in {backends.get(where.delegate, where.delegate)}{adding_up}"
+
+
+def wrong_at(lowered: Lowered, wrong: Sequence[str]) -> str:
+    """Return which outputs are wrong, by the lines of `wrongs`, and the `place` where values begin to be."""
+    outputs = sorted({found[0] for line in wrong if (found := _OUTPUT.match(line))})
+    if began := place(lowered):
+        outputs.append(f"begins {'at ' if ' in ' in began else ''}{began}")
+    return "; ".join(outputs)
 
 
 def of_a_build(lowered: Lowered) -> Iterator[str]:

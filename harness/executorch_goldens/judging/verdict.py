@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
@@ -33,6 +33,7 @@ from executorch_goldens.judging.rightness import (
     Excess,
     altered_states,
     excess,
+    wrong_at,
     wrong_delegates,
     wrong_outputs,
     wrongs,
@@ -63,7 +64,7 @@ SHOWN_OUTSIDE = 3
 OF_CASE = "the case itself does not run"
 OF_OWN_FILE = "the error is raised by a file of your own"
 
-#: The verdict of a golden that is a decision, and that nobody has taken (`judging.expectations`).
+#: The verdict of a golden that is one only where it is expected, and that nothing expects (`goldens.decisions`).
 UNEXPECTED = "unexpected"
 
 #: Verdicts of cells whose variations disagree.
@@ -93,13 +94,16 @@ class Verdict:
     refusal
         Why an artifact that can be accepted is not, by ``--snapshot-update`` or at all.
     known
-        Whether it is the known defect of the cell.
+        Why it is the known defect of the cell; empty where it is none.
     allowed
         Whether the repository allows what differs from the golden, which stays.
     divergence
         The pass that made the difference, where one is known.
     excess
         Of a program that is wrong in nothing but its outputs.
+    where
+        Of a wrong program, the outputs that are wrong and the operator at which values begin to be, as far as that is
+        known; empty for any other.
     attribution
         The factor that it follows, where that is known or was sought.
     delegates
@@ -113,10 +117,11 @@ class Verdict:
     recordable: bool = False
     recorded: bool = False
     refusal: str = ""
-    known: bool = False
+    known: str = ""
     allowed: bool = False
     divergence: Divergence | None = None
     excess: Excess | None = None
+    where: str = ""
     attribution: Attribution | None = None
     delegates: tuple[str, ...] | None = None
 
@@ -133,11 +138,17 @@ class Verdict:
     @property
     def accepted(self) -> bool:
         """True if a person has nothing left to do."""
-        return self.name == "stable" or self.recorded or self.known or self.allowed
+        return self.name == "stable" or self.recorded or bool(self.known) or self.allowed
 
 
-def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
-    """Return why a cell has no artifact that could be its golden; None if all variations agree on one that is right."""
+def objection(cell: Cell, outcomes: Sequence[Outcome], accepted: Collection[str] = ()) -> Verdict | None:
+    """Return why a cell has no artifact that could be its golden; None if all variations agree on one that is right.
+
+    Parameters
+    ----------
+    accepted
+        What is accepted of the cell although nothing checks it.
+    """
     for outcome in outcomes:
         if isinstance(outcome.result, Casualty):
             first, *rest = outcome.result.reason.splitlines()
@@ -153,8 +164,11 @@ def objection(cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
         # An infinite scale, for instance, explains what no program makes right; less is not enough for a wrong one.
         lost = result.lost
         explained = (useless.reason, *lost.lines) if useless is not None and lost is not None else ()
-        return Verdict(cell, "corrupt", wrong[0], (*wrong[1:], *explained), excess=excess(result))
-    return useless or _imprecise(cell, result) or _unchecked(cell, result)
+        detail = (*wrong[1:], *explained)
+        return Verdict(
+            cell, "corrupt", wrong[0], detail, excess=excess(result), where=wrong_at(result, wrong)
+        )
+    return useless or _imprecise(cell, result) or _unchecked(cell, result, accepted)
 
 
 def _is_bare(cell: Cell, lowered: Lowered) -> bool:
@@ -200,9 +214,9 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
     return Verdict(cell, "imprecise", reason, (*_not_looked_into(result), way_out))
 
 
-def _unchecked(cell: Cell, result: Lowered) -> Verdict | None:
-    """Object to a program of which less is checked than its case says."""
-    found = unchecked.objection(result)
+def _unchecked(cell: Cell, result: Lowered, accepted: Collection[str]) -> Verdict | None:
+    """Object to a program of which less is checked than a person has accepted."""
+    found = unchecked.objection(result, accepted)
     return Verdict(cell, "imprecise", found[0], found[1:]) if found else None
 
 

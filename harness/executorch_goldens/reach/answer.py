@@ -18,7 +18,7 @@ class Answer:
     """The edited lines of a comparison: those that ran, and those that did not.
 
     A line is a statement, however many lines of text it takes. One outside of functions ran where a function did that
-    uses a name of it; an import, and one that no function uses, is none.
+    uses a name of it; an import is none.
 
     Attributes
     ----------
@@ -81,8 +81,8 @@ def answer(edits: Edits, reached: Mapping[str, Collection[int]], head: Path) -> 
     number, raising = 0, 0
     unreached: list[str] = []
     for edit in edits.every:
-        # Of an import, and of what no function uses, nothing runs that could be asked about.
-        outside = [each for each in edit.head if edit.users and not each.is_import]
+        # Of an import, nothing runs that could be asked about.
+        outside = [each for each in edit.head if not each.is_import]
         ran = not edit.function and any(_ran(reached, file, name, head) for file, name in edit.users)
         for statement in edit.head if edit.function else outside:
             if ran or (edit.function and _in(reached.get(edit.file, ()), statement)):

@@ -6,19 +6,25 @@ its function in another situation (`executorch_goldens.reach.map`). Of like ones
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from executorch_goldens.reach.code import Function, module_of
 from executorch_goldens.reach.edits import Edit, Edits
 from executorch_goldens.reach.map import Function as Mapped
 from executorch_goldens.reach.map import ReachMap
 
+T = TypeVar("T")
+
 #: A word of a name: of `snake_case`, or of `CamelCase`.
 _WORD = re.compile(r"[A-Z]?[a-z]+")
+#: A name with what it is in, as ``torch.ops.aten.cat.default``.
+_TOKEN = re.compile(r"[\w.]+")
 #: Words that say nothing of a model, and how many letters say nothing.
 COMMON = frozenset(
     ("pass", "node", "self", "args", "call", "default", "exir", "ops", "edge", "aten", "tensor", "graph")
@@ -86,10 +92,32 @@ def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) 
         places += found
         if not found and (edit.function or edit.users):
             unmapped.append(f"{edit.file}: {edit.function or 'what is outside of functions'}")
+    return _chosen(places, known, budget, jobs, tuple(unmapped))
+
+
+def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
+    """Return the cells to compare for a pass, or another class; see `choose`. None of them where no cell reaches it.
+
+    A pass runs on every program: those reach it that run a statement of it which others do not run.
+    """
+    functions = [each for each in known.functions if each.name.startswith(f"{name}.")]
+    every = frozenset().union(*(known.cells_in(each) for each in functions))
+    places: dict[frozenset[int], Place] = {}
+    for function in functions:
+        for line in {line for each in function.situations for line in each.lines if line >= 0}:
+            cells = known.cells_at(function, (function.first + line,))
+            places.setdefault(cells, Place(function, cells))
+    telling = [place for cells, place in places.items() if cells != every]
+    return _chosen(telling or [*places.values()], known, budget, jobs)
+
+
+def _chosen(
+    places: Sequence[Place], known: ReachMap, budget: float, jobs: int, unmapped: tuple[str, ...] = ()
+) -> Choice:
     seconds = {cell: known.cells[cell].seconds for place in places for cell in place.cells}
     chosen = _taken(places, seconds, known, max(budget - BEGINNING, 0.0) * jobs)
     left_out = tuple(sorted(seconds.keys() - set(chosen), key=seconds.__getitem__))
-    return Choice(tuple(chosen), left_out, tuple(unmapped))
+    return Choice(tuple(chosen), left_out, unmapped)
 
 
 def _places(edit: Edit, base: Path, known: ReachMap) -> Iterator[Place]:
@@ -136,7 +164,7 @@ def _taken(
 ) -> list[int]:
     """Return the cells to take, for so many seconds of processor time: in each round, one more unlike one per place."""
     chosen: dict[int, None] = {}
-    waiting = {place: _in_turns(place, seconds, known) for place in places}
+    waiting = {place: _inturns(place, seconds, known) for place in places}
     # Of the places with few cells first: what reaches them may serve others.
     order = sorted(waiting, key=lambda place: len(place.cells))
     for number in itertools.count(1):
@@ -159,14 +187,14 @@ def _taken(
     return list(chosen)
 
 
-def _in_turns(place: Place, seconds: Mapping[int, float], known: ReachMap) -> Iterator[int]:
+def _inturns(place: Place, seconds: Mapping[int, float], known: ReachMap) -> Iterator[int]:
     """Yield the cells of a place: sources and targets take turns, and the situations of each; the cheapest first.
 
     Every second one is of those whose name has a word of the edit, as long as there are any.
     """
     named = {cell for cell in place.cells if _is_named(known.cells[cell].case, place.words)}
     halves = (named, place.cells - named)
-    yield from _turns([list(_unlike(half, place.function, seconds, known)) for half in halves])
+    yield from turns([list(_unlike(half, place.function, seconds, known)) for half in halves])
 
 
 def _unlike(
@@ -177,7 +205,7 @@ def _unlike(
         of_cell = known.cells[cell]
         kinds = groups.setdefault((of_cell.source, of_cell.target), {})
         kinds.setdefault(known.situation(cell, function), []).append(cell)
-    yield from _turns([list(_turns(list(kinds.values()))) for kinds in groups.values()])
+    yield from turns([list(turns(list(kinds.values()))) for kinds in groups.values()])
 
 
 def words_of(edit: Edit) -> frozenset[str]:
@@ -186,12 +214,20 @@ def words_of(edit: Edit) -> frozenset[str]:
     >>> words_of(Edit("executorch/backends/arm/_passes/rewrite_pad.py", "RewritePadPass.call")) >= {"pad"}
     True
     """
-    texts = [" ".join(each.text for each in side) for side in (edit.base, edit.head)]
-    old, new = ({*_WORD.findall(text)} for text in texts)
     around = _WORD.findall(f"{Path(edit.file).stem} {edit.function.partition('.')[0]}")
-    return (
-        frozenset(word.lower() for words in ((old ^ new) or (old | new), around) for word in words) - COMMON
-    )
+    return frozenset(word.lower() for word in (*_WORD.findall(differing(edit)), *around)) - COMMON
+
+
+def differing(edit: Edit) -> str:
+    """Return what differs of the statements of an edit, in their order; all of them where only their order differs.
+
+    Of ``run(Pad(), Slice())`` and ``run(Slice(), Pad())`` this is ``Pad Pad``.
+    """
+    old, new = (_TOKEN.findall(" ".join(each.text for each in side)) for side in (edit.base, edit.head))
+    matcher = difflib.SequenceMatcher(None, old, new, False)
+    parts = [each for each in matcher.get_opcodes() if each[0] != "equal"]
+    found = [word for _, start, end, first, last in parts for word in (*old[start:end], *new[first:last])]
+    return " ".join(found or (*old, *new))
 
 
 def _is_named(case: str, words: Collection[str]) -> bool:
@@ -200,11 +236,11 @@ def _is_named(case: str, words: Collection[str]) -> bool:
     return not of_case.isdisjoint(word.removesuffix("s") for word in words)
 
 
-def _turns(each: Sequence[Sequence[int]]) -> Iterator[int]:
+def turns(each: Sequence[Sequence[T]]) -> Iterator[T]:
     """Yield the first of each, then the second of each, and so on.
 
-    >>> list(_turns([[1, 2], [3], [4, 5]]))
+    >>> list(turns([[1, 2], [3], [4, 5]]))
     [1, 3, 4, 2, 5]
     """
     for turn in itertools.zip_longest(*each):
-        yield from (cell for cell in turn if cell is not None)
+        yield from (one for one in turn if one is not None)

@@ -221,8 +221,18 @@ def _bound(node: ast.stmt) -> Iterator[str]:
     elif isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
-            for each in ast.walk(target):
-                if isinstance(each, ast.Attribute):
-                    yield each.attr
-                elif isinstance(each, ast.Name):
-                    yield each.id
+            yield from _assigned(target)
+
+
+def _assigned(target: ast.expr) -> Iterator[str]:
+    """Yield the names that an assignment to a target gives a meaning, or changes; not those that it only reads."""
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Attribute):
+        yield target.attr
+        yield from _assigned(target.value)
+    elif isinstance(target, ast.Subscript | ast.Starred):
+        yield from _assigned(target.value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        for each in target.elts:
+            yield from _assigned(each)

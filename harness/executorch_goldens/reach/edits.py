@@ -15,6 +15,7 @@ from executorch_goldens.reach.code import Function, Module, Statement, module_of
 PACKAGES = ("executorch", "torchao")
 #: Tests and examples of these packages: no export runs them.
 _NO_CODE = re.compile(r"/(test|tests|testing|examples)/")
+_NAME = re.compile(r"\w+")
 #: Endings of files of a package that no export reads.
 _NOT_READ = (
     *(".pyc", ".pyi", ".typed", ".md", ".rst", ".txt", ".ipynb", ".sh", ".bzl", ".cmake"),
@@ -165,19 +166,35 @@ def _outside(file: str, before: Module, after: Module, files: Mapping[str, Path]
     names = {name for each in every for name in each.names}
     classes = {within for within, _ in (*old, *new) if within}
     classes |= {name for each in every if each.text.startswith("ClassDef") for name in each.names}
-    users = {
-        (file, name)
-        for name, function in before.functions.items()
-        if function.uses & names or name.rpartition(".")[0] in classes
-    }
-    users.update(
-        _elsewhere({name for each in every for name in each.names if not each.is_import}, file, files)
-    )
+    defined = {name for each in every for name in each.names if not each.is_import}
+    users = set(_elsewhere(_made_of(before, _made_of(after, defined)), file, files))
+    for module in (before, after):
+        used = names | _made_of(module, defined)
+        users.update(
+            (file, name)
+            for name, function in module.functions.items()
+            if function.uses & used or name.rpartition(".")[0] in classes
+        )
     if not users and any(not each.names for each in every):
         # Such as a call that registers something: nothing says who needs it.
         users = {(file, name) for name in before.functions}
     head, lost = (tuple(each for _, each in side) for side in (new, old))
     yield Edit(file, "", head, lost, tuple(sorted(users)))
+
+
+def _made_of(module: Module, names: Collection[str]) -> set[str]:
+    """Return names, and those that a module binds outside of functions by means of them: tables made of tables."""
+    found = set(names)
+    while True:
+        further = {
+            name
+            for _, each in module.outside
+            if not each.is_import and not found.isdisjoint(_NAME.findall(each.text))
+            for name in each.names
+        }
+        if further <= found:
+            return found
+        found |= further
 
 
 def _elsewhere(names: Iterable[str], file: str, files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
@@ -199,6 +216,10 @@ def _elsewhere(names: Iterable[str], file: str, files: Mapping[str, Path]) -> It
         # A name is someone else's where its module is not mentioned.
         if stem not in content or not any(name in content for name in wanted.values()):
             continue
-        for name, function in module_of(path).functions.items():
-            if function.uses & wanted.keys():
-                yield inside, name
+        module = module_of(path)
+        used = _made_of(module, wanted)
+        yield from (
+            (inside, name)
+            for name, function in module.functions.items()
+            if not used.isdisjoint(function.uses)
+        )

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.goldens.quantities import BETTER, OTHER, WORSE, may_be_better, measured, sqnr
+from executorch_goldens.goldens.quantities import (
+    BETTER,
+    OTHER,
+    QUANTITIES,
+    WORSE,
+    may_be_better,
+    measured,
+    sqnr,
+)
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.report import operators, passes, tensors
 from executorch_goldens.report.gathering import Found, Gathered
@@ -19,7 +27,6 @@ from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review import benign
 from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.review.groups import Group, Member
-from executorch_goldens.settings.config import QUANTITIES
 
 #: Places of a change whose text is shown.
 MOST_HUNKS = 40

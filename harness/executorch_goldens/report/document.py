@@ -22,6 +22,7 @@ from markupsafe import Markup
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.files.wording import count
+from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.report import cell, drifting
 from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
@@ -29,7 +30,6 @@ from executorch_goldens.review import benign, doubt, listing
 from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER
 from executorch_goldens.review.drift import KINDS
 from executorch_goldens.review.groups import Group, Member, worst_first
-from executorch_goldens.settings import config
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -59,7 +59,7 @@ def document(gathered: Gathered) -> Iterator[str]:
     environment.globals.update(
         signs=SIGNS,
         states=listing.STATE_WORDS,
-        quantities=config.QUANTITIES,
+        quantities=QUANTITIES,
         count=count,
         rejected=gathered.decided.reasons,
         compares=gathered.compares,

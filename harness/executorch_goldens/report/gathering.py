@@ -134,7 +134,7 @@ class Gathered:
         """Read the golden of a cell, and note its quantities; None where it has none that can be read."""
         held = None
         if defect := self.decided.declared.get(name_of(found.release, found.row)):
-            held = Reading(f"{defect.verdict}: {defect.reason}")
+            held = Reading(str(defect))
         else:
             # That a golden is damaged is the cell's verdict.
             with contextlib.suppress(GoldenError):

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from executorch_goldens.goldens.labels import OF_RUN
+from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.report.gathering import Found, Gathered
 from executorch_goldens.review.decisions import ACCEPTED, ALLOWED, KNOWN, REJECTED
-from executorch_goldens.settings.config import QUANTITIES
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
 SIGNS = {

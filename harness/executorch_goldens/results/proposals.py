@@ -56,8 +56,8 @@ class Proposal:
         See `executorch_goldens.results.provenance.Provenance`.
     accuracy
         The distance of the program from eager; None where it did not run.
-    expected
-        Its case's expectation of its golden (`executorch_goldens.judging.expectations`); empty for none.
+    cause
+        What a known defect of it would name (`executorch_goldens.judging.known.cause`).
     begins
         Where its values begin to be wrong (`executorch_goldens.judging.rightness.place`); empty where none are, or it
         is not known.
@@ -81,7 +81,7 @@ class Proposal:
     settings: Mapping[str, Any]
     accuracy: Accuracy | None = None
     proof: str = ""
-    expected: str = ""
+    cause: str = ""
     begins: str = ""
     folder: Path = field(default=Path(), compare=False)
 

@@ -25,6 +25,7 @@ from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.comparison import made_with
+from executorch_goldens.judging.known import cause
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence, proposals
 from executorch_goldens.results.proposals import Proposal
@@ -114,7 +115,8 @@ class Results:
             **_measured(accuracy),
             "not_judged": not_judged,
             "reason": judged.reason,
-            "known": judged.known,
+            "cause": cause(judged),
+            "known": bool(judged.known),
             "recorded": judged.recorded,
             "accepted": judged.accepted,
             "pass": judged.divergence.name if judged.divergence else None,
@@ -146,7 +148,6 @@ class Results:
         reviewed: golden.Texts | None,
         came: Provenance,
         accuracy: Accuracy | None = None,
-        expected: str = "",
         begins: str = "",
     ) -> Proposal:
         """Write, and return, the cell's golden-to-be, for a review.
@@ -159,7 +160,7 @@ class Results:
             The golden that it would replace, if there is one that can be used.
         accuracy
             Of the program, right or wrong, if it ran.
-        expected, begins
+        begins
             See `executorch_goldens.results.proposals.Proposal`.
         """
         proposal = Proposal(
@@ -176,7 +177,7 @@ class Results:
             changes=came.changes,
             settings=came.settings,
             accuracy=accuracy,
-            expected=expected,
+            cause=cause(judged),
             begins=begins,
             folder=self.folder(judged.cell),
         )

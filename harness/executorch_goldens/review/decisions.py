@@ -15,16 +15,16 @@ from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import untrusted
+from executorch_goldens.goldens import decisions as book
 from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.judging import known
 from executorch_goldens.judging.likeness import RENAMED
 from executorch_goldens.results import proposals
 from executorch_goldens.results.merging import Merged, Part
 from executorch_goldens.results.proposals import ProposalError
+from executorch_goldens.review.deciding import rejected
 from executorch_goldens.review.groups import Group
-from executorch_goldens.review.rejections import Rejections
-from executorch_goldens.settings.releases import KnownDefect
 
 #: Categories of a cell in place of its verdict.
 ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"
@@ -50,13 +50,13 @@ class Decisions:
     rejected
         The reason of each cell whose cause was rejected.
     declared
-        Declared defects of cells.
+        Known defects of cells.
     """
 
     accepted: frozenset[str] = frozenset()
     reasons: Mapping[str, str] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)
-    declared: Mapping[str, KnownDefect] = field(default_factory=dict)
+    declared: Mapping[str, Decision] = field(default_factory=dict)
 
     def kind(self, release: str, row: Mapping[str, Any]) -> str:
         """Return the category of a cell: its verdict, or the decision about it."""
@@ -89,10 +89,8 @@ def decisions(parts: Sequence[Part | Merged], goldens: Path, groups: Sequence[Gr
     executorch_goldens.errors.HarnessError
         For files that cannot be read.
     """
-    roots = dict.fromkeys(part.folder.parent for part in parts)
-    reasons = {cause: why for root in roots for cause, why in Rejections.read(root).reasons.items()}
-    declared = known.read(goldens)
-    versions = dict.fromkeys(part.provenance.release for part in parts)
+    stated = book.read(goldens)
+    reasons = rejected(stated)
     return Decisions(
         frozenset(name for part in parts for name in _accepted(part, goldens)),
         reasons,
@@ -102,12 +100,20 @@ def decisions(parts: Sequence[Part | Merged], goldens: Path, groups: Sequence[Gr
             if group.cause in reasons
             for member in group.members
         },
-        {
-            f"{version} {cell}": defect
-            for version in versions
-            for cell, defect in declared.get(version, {}).items()
-        },
+        {name: defect for part in parts for name, defect in _declared(part, goldens, stated)},
     )
+
+
+def _declared(
+    part: Part | Merged, goldens: Path, stated: tuple[Decision, ...]
+) -> Iterator[tuple[str, Decision]]:
+    """Yield the known defect of each cell of a release that has one: the one that was found, if it was."""
+    version = part.provenance.release
+    here = book.Decisions(goldens, version, stated)
+    for row in part.rows:
+        known = here.about(book.KNOWN, Cell(row["target"], row["case"]))
+        if known:
+            yield name_of(version, row), min(known, key=lambda each: each.verdict != row["verdict"])
 
 
 def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:

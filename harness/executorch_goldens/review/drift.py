@@ -10,11 +10,10 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import accuracy
-from executorch_goldens.goldens.quantities import measured, sqnr
+from executorch_goldens.goldens.decisions import Decisions
+from executorch_goldens.goldens.quantities import QUANTITIES, measured, sqnr
 from executorch_goldens.goldens.reading import Reading, read
-from executorch_goldens.judging import known
 from executorch_goldens.review.differences import differences
-from executorch_goldens.settings import config
 
 #: Sections with their titles, those that matter most to a reader first.
 KINDS = {
@@ -89,13 +88,12 @@ class Drift:
     @classmethod
     def between(cls, root: Path, before: str, after: str, pattern: str = "*") -> Drift:
         """Compare the goldens of two releases under `root`."""
-        declared = known.read(root)
-        return cls.of(
-            *(
-                (version, read(root / version, declared.get(version, {}), pattern))
-                for version in (before, after)
-            )
-        )
+        found = []
+        for version in (before, after):
+            defects = Decisions.of_root(root, version).defects
+            known = {name: str(defect) for name, defect in defects.items()}
+            found.append((version, read(root / version, known, pattern)))
+        return cls.of(*found)
 
     @classmethod
     def of(cls, one: tuple[str, Mapping[Cell, Reading]], other: tuple[str, Mapping[Cell, Reading]]) -> Drift:
@@ -145,7 +143,7 @@ class Drift:
     def _figures(self) -> Iterator[str]:
         if not self.quantities:
             return
-        for key, words in config.QUANTITIES.items():
+        for key, words in QUANTITIES.items():
             yield f"{words}: {_summed(self.both(key))}"
         if self.sqnr:
             yield f"SQNR of the worst output: {_ratios(self.sqnr)}"
@@ -155,7 +153,7 @@ class Drift:
             yield f"version in payloads: {change} ({count(cells, 'cell')})"
 
     def summed(self, key: str) -> tuple[int, int]:
-        """Return a quantity before and after, over the cells that lower on both; see `settings.config.QUANTITIES`."""
+        """Return a quantity before and after, over the cells that lower on both: one of `QUANTITIES`."""
         old, new = (sum(pair[side] for pair in self.both(key).values()) for side in (0, 1))
         return old, new
 

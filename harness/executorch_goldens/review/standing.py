@@ -11,9 +11,9 @@ from typing import Any
 from executorch_goldens import patches
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens.decisions import Decisions, kind
 from executorch_goldens.goldens.golden import GoldenError, Texts
-from executorch_goldens.judging import expectations, updating
-from executorch_goldens.judging.expectations import Expectations
+from executorch_goldens.judging import updating
 from executorch_goldens.results import provenance
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.settings import releases
@@ -59,11 +59,14 @@ class Standing:
 
     def undecided(self, proposal: Proposal) -> str:
         """Return the decision that the proposal needs and nobody has taken; empty if there is none."""
-        what = expectations.kind(proposed := proposal.texts())
-        if self.expecting or not what or proposal.expected == what:
+        proposed = proposal.texts()
+        if self.expecting or not kind(proposed):
             return self._fewer(proposal, proposed)
-        stated = self._once("expected", proposal, lambda _: expectations.read(self.goldens))
-        here = Expectations(self.goldens, proposal.release, stated)
+        here = self._once(
+            ("decided", proposal.release),
+            proposal,
+            lambda _: Decisions.of_root(self.goldens, proposal.release),
+        )
         return here.missing(proposal.cell, proposed) or self._fewer(proposal, proposed)
 
     def _fewer(self, proposal: Proposal, proposed: Texts) -> str:

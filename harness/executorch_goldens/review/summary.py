@@ -11,7 +11,7 @@ from typing import Any
 
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens.quantities import BETTER, OTHER, WORSE, direction, measured
+from executorch_goldens.goldens.quantities import BETTER, OTHER, QUANTITIES, WORSE, direction, measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
 from executorch_goldens.review.decisions import (
@@ -24,7 +24,6 @@ from executorch_goldens.review.decisions import (
     name_of,
 )
 from executorch_goldens.review.groups import Group, Member, worst_first
-from executorch_goldens.settings.config import QUANTITIES
 
 #: Marks the comment, so that the next run finds and replaces it.
 MARK = "<!-- executorch-goldens: summary -->"

@@ -1,6 +1,6 @@
-"""The core of a zoo: few cheap cells that reach, on a release, all that the whole zoo reaches.
+"""The core of a zoo: few cheap cells that would catch, on a release, what is known that any cell would.
 
-``<goldens>/<release>/core.txt`` holds it, a line a cell: `UPDATE` computes it from the goldens.
+``<goldens>/<release>/core.txt`` holds it, a line a cell: `UPDATE` draws it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def chosen(cells: Sequence[Cell], patterns: Sequence[str] | None, tier: str, fol
 
 
 def within(
-    folder: Path, cells: Collection[Cell], known: Collection[Cell], declared: Collection[str]
+    folder: Path, cells: Collection[Cell], known: Collection[Cell], declared: Collection[Cell]
 ) -> frozenset[Cell]:
     """Return those of `cells` that the core tier checks: the core's, and new ones.
 
@@ -74,7 +74,7 @@ def within(
     known
         All of the zoo on this release.
     declared
-        Cells without a golden that are declared as known defects.
+        Cells without a golden whose defect is known.
 
     Raises
     ------
@@ -88,5 +88,5 @@ def within(
         )
     recorded = set(golden.recorded(folder))
     return frozenset(
-        cell for cell in cells if cell in committed or (cell not in recorded and str(cell) not in declared)
+        cell for cell in cells if cell in committed or (cell not in recorded and cell not in declared)
     )

@@ -200,7 +200,9 @@ def summary(run: Run, whole: bool) -> Iterator[str]:
         yield (
             f"confirmed, with these variations and newer fields added: {count(len(run.confirmed), 'golden')}"
         )
-    yield from stale_expectations(run)
+    if any(each.name == UNEXPECTED for each in run.verdicts.values()):
+        command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
+        yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
     yield from _leftovers(run)
 
 
@@ -240,7 +242,7 @@ def _rest(run: Run) -> Iterator[str]:
         yield from run.reuse.lines()
     for judged in run.verdicts.values():
         if judged.known:
-            yield f"{KNOWN}: {judged.cell} is {judged.name}: {run.release.known[str(judged.cell)].reason}"
+            yield f"{KNOWN}: {judged.cell} is {judged.name}: {judged.known}"
         elif judged.allowed:
             yield f"{ALLOWED}: {judged.cell} {judged.reason}"
     yield from not_judged(run.not_judged)
@@ -263,18 +265,6 @@ def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
         yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden')}"
     if len(found) > SHOWN_CELLS:
         yield f"recorded: {len(found) - SHOWN_CELLS} more that fail or delegate nothing"
-
-
-def stale_expectations(run: Run) -> Iterator[str]:
-    """Yield the expectations that artifacts do not meet any more, and those of no cell."""
-    found = [f"{cell}: {why}" for cell, why in run.stale.items()]
-    found += [f"{name}: {why}" for name, why in run.plan.expectations.of_no_cell(run.plan.zoo)]
-    yield from (f"stale expectation: {line}" for line in found[:SHOWN_CELLS])
-    if len(found) > SHOWN_CELLS:
-        yield f"stale expectation: {len(found) - SHOWN_CELLS} more"
-    if any(each.name == UNEXPECTED for each in run.verdicts.values()):
-        command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
-        yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
 
 
 def _counted(judged: Verdict) -> str:

@@ -104,7 +104,7 @@ class Options:
     ----------
     update
         Goldens that may be written.
-    cache_dir, export_timeout, export_memory, targets, releases, tolerances, budgets, allow
+    cache_dir, export_timeout, export_memory, targets, releases, tolerances, allow
         See `executorch_goldens.settings.config.Config`.
     called
         The words of the command that a person typed.
@@ -201,7 +201,6 @@ class Options:
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
     tolerances: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    budgets: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     allow: tuple[str, ...] = ()
     called: tuple[str, ...] = ("goldens", "run")
     additions: tuple[Addition, ...] = ()
@@ -273,8 +272,6 @@ def read(arguments: argparse.Namespace, words: Sequence[str]) -> Options:
         targets=repository.targets,
         releases=repository.releases,
         tolerances=repository.tolerances,
-        # They are those of the repository's own zoo.
-        budgets={} if _of(arguments, "models") else repository.budgets,
         allow=repository.allow,
         cache_named=bool(_of(arguments, "cache")),
         called=tuple(shlex.split(os.environ.get(CALLED_AS, ""))) or ("python", "-m", "pytest", *words),

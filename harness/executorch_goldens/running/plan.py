@@ -10,8 +10,7 @@ from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.judging import expectations, known
-from executorch_goldens.judging.expectations import Expectations
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.running import core
@@ -48,7 +47,7 @@ class Plan:
     options
         Its options.
     release
-        The packages of the exporting environment, with the known defects of the root of the goldens.
+        The packages of the exporting environment.
     goldens
         Root of the goldens.
     listed
@@ -63,8 +62,8 @@ class Plan:
         Those that are of it.
     selected
         Those of them that are of the shard: what is exported and judged.
-    expectations
-        Goldens that are expected to be failures, or of programs that delegate nothing.
+    decided
+        The decisions of the root of the goldens about cells of the release.
     variations
         The variations of each of them.
     beside
@@ -83,7 +82,7 @@ class Plan:
     left_out: frozenset[Cell]
     asked: frozenset[Cell]
     selected: frozenset[Cell]
-    expectations: Expectations
+    decided: Decisions
     variations: tuple[Variation, ...]
     beside: frozenset[Cell]
     settings: Settings
@@ -126,16 +125,16 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     interpreter, release = toolchain.python, toolchain.release
     installed = Installed.probe(interpreter)
     listed = list_zoo(options.models, again)
-    zoo, settings = _settings(options, toolchain, listed)
+    goldens = options.goldens.resolve()
+    decided = Decisions.of_root(goldens, release.version)
+    zoo, settings = _settings(options, toolchain, listed, decided)
     for addition in options.additions:
         settings = addition.settings(settings)
-    goldens = options.goldens.resolve()
     roots.check(goldens, options.models, options.updating)
-    release = known.in_root(release, goldens)
     root = goldens / release.version
     wished = select(zoo, options.cells)
     tier = core.tier(options, root)
-    asked = _of_tier(tier, wished, release, root, zoo)
+    asked = _of_tier(tier, wished, decided, root, zoo)
     varied = _variations(options, tier)
     require_flatc(interpreter)
     require_extensions(installed, interpreter, asked, settings.patches)
@@ -154,26 +153,23 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
         left_out=wished - asked,
         asked=asked,
         selected=selected,
-        expectations=Expectations(
-            goldens,
-            release.version,
-            expectations.read(goldens),
-            {name: case.expects for name, case in listed.cases.items() if case.expects},
-        ),
+        decided=decided,
         variations=varied,
-        beside=_beside(options, toolchain, tier, release, root, selected),
+        beside=_beside(options, toolchain, tier, decided, root, selected),
         settings=settings,
     )
 
 
-def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tuple[Cell, ...], Settings]:
+def _settings(
+    options: Options, toolchain: Toolchain, listed: Zoo, decided: Decisions
+) -> tuple[tuple[Cell, ...], Settings]:
     """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
     release = toolchain.release
     try:
         require_supported(release, options.releases)
         require_targets(options.tolerances, "[tool.goldens] tolerances")
         cells = cells_of(listed.cases.values(), release, options.targets)
-        require_cells(options.budgets, cells)
+        require_cells(decided, cells)
         # A module that registers cases may register patches as well.
         chosen = patches.select(options.patches, release.patches, listed.patches)
     except ValueError as error:
@@ -197,12 +193,12 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
 
 
 def _of_tier(
-    tier: str, wished: frozenset[Cell], release: Release, root: Path, zoo: tuple[Cell, ...]
+    tier: str, wished: frozenset[Cell], decided: Decisions, root: Path, zoo: tuple[Cell, ...]
 ) -> frozenset[Cell]:
     """Return those of the cells chosen that are of the tier; raise UsageError where none is."""
     if tier == FULL:
         return wished
-    within = core.within(root, wished, zoo, release.known)
+    within = core.within(root, wished, zoo, decided.known(zoo))
     if not within:
         raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: pass --tier full")
     return within
@@ -222,7 +218,7 @@ def _beside(
     options: Options,
     toolchain: Toolchain,
     tier: str,
-    release: Release,
+    decided: Decisions,
     root: Path,
     cells: Iterable[Cell],
 ) -> frozenset[Cell]:
@@ -237,6 +233,5 @@ def _beside(
     as_recorded = as_made and options.patches == "auto"
     if options.variations or options.updating or options.elsewhere or tier != CORE or not as_recorded:
         return frozenset()
-    return frozenset(
-        cell for cell in cells if str(cell) not in release.known and golden.directory(root, cell).is_dir()
-    )
+    there = frozenset(cell for cell in cells if golden.directory(root, cell).is_dir())
+    return there - decided.known(there)

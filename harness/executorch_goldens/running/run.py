@@ -68,8 +68,6 @@ class Run:
         Cells whose golden's manifest now says more of how it is made.
     lacking
         Cells whose golden has not recorded yet what goldens have now.
-    stale
-        Of cells whose artifact does not meet an expectation any more, which.
     edits
         Of cells that need a look, how they differ from their goldens.
     recorded
@@ -90,11 +88,10 @@ class Run:
         self.settings = plan.settings
         self.judge = Judge(
             plan.root,
-            plan.expectations,
+            plan.decided,
             OwnFiles.of(config.load().root, plan.listed.files),
             plan.options.update,
             holding=True,
-            budgets=plan.options.budgets,
             allow=plan.options.allow,
         )
         self.results = Results(plan.options.sweeps, plan.release)
@@ -105,7 +102,6 @@ class Run:
         self.not_judged: dict[Cell, str] = {}
         self.confirmed: list[Cell] = []
         self.lacking: list[Cell] = []
-        self.stale: dict[Cell, str] = {}
         self.edits: dict[Cell, Edited] = {}
         self.recorded: list[str] = []
         self.names: dict[str, str] = {}
@@ -184,7 +180,6 @@ class Run:
             self.sweep.stop()
         self.verdicts = self._in_order(self.verdicts)
         self.accuracies = self._in_order(self.accuracies)
-        self.stale = self._in_order(self.stale)
         self.not_judged = self._in_order(self.not_judged)
         self.unchecked = self._in_order(self.unchecked)
 
@@ -271,11 +266,8 @@ class Run:
         texts = found.texts if recordable else None
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         accuracy = Accuracy.of(made) if isinstance(made, Lowered) else None
-        expected = self.plan.expectations.by_case(judged.cell)
         begins = place(made) if isinstance(made, Lowered) else ""
-        proposal = self.results.propose(
-            judged, texts, found.reviewed, self.provenance, accuracy, expected, begins
-        )
+        proposal = self.results.propose(judged, texts, found.reviewed, self.provenance, accuracy, begins)
         if found.held:
             self._held.add(judged.cell)
         else:
@@ -288,8 +280,6 @@ class Run:
             self.confirmed.append(cell)
         if found.lacking:
             self.lacking.append(cell)
-        if found.stale:
-            self.stale[cell] = found.stale
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         if found.texts is None or not isinstance(made, Lowered):
             return

@@ -12,6 +12,7 @@ from pathlib import Path
 from executorch_goldens import extensions, patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
+from executorch_goldens.goldens.decisions import BUDGET, FILE, Decisions
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import worker_environment
@@ -78,13 +79,14 @@ def require_targets(names: Iterable[str], where: str) -> None:
         raise UsageError(f"{where}: {targets.unknown(unknown[0])}")
 
 
-def require_cells(budgets: Iterable[str], known: Iterable[Cell]) -> None:
+def require_cells(decided: Decisions, known: Iterable[Cell]) -> None:
     """Raise `UsageError` for the pattern of a budget that is of no case, on whatever target."""
     cells = [f"{target}/{cell.case}" for cell in known for target in targets.available()]
+    budgets = (name for each in decided.stated if each.what == BUDGET for name in each.cells)
     for pattern in budgets:
         if not fnmatch.filter(cells, pattern):
             raise UsageError(
-                f"[tool.goldens] budgets: {pattern!r} is the pattern of no cell: it is TARGET/CASE, with wildcards"
+                f"{decided.root / FILE}: the budget of {pattern!r} is of no cell: it is TARGET/CASE, with wildcards"
             )
 
 

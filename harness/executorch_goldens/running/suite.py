@@ -26,8 +26,7 @@ from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import roots
-from executorch_goldens.judging import expectations
-from executorch_goldens.judging.expectations import Expectations
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import UPDATE, Updating, require_a_person
@@ -181,15 +180,12 @@ class Suite:
 
     @property
     def judge(self) -> Judge:
-        """Judges the cells of tests as those of a zoo are; raise `ExpectationError`."""
-        root = self.root.parent
-        stated = expectations.read(root)
+        """Judges the cells of tests as those of a zoo are; raise `DecisionError`."""
         return Judge(
             self.root,
-            Expectations(root, self.release.version, stated, of_zoo=False),
+            Decisions.of_root(self.root.parent, self.release.version, of_zoo=False),
             OwnFiles.of(self.repository.root),
             self.updating,
-            budgets=self.repository.budgets,
             allow=self.repository.allow,
             alone=self.writing,
         )

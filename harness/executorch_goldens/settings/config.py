@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
@@ -23,20 +23,8 @@ from executorch_goldens.settings.arguments import amount
 
 FILE = "pyproject.toml"
 
-#: Quantities of a program that should be small: the key in a budget, with its name; in the order of messages.
-QUANTITIES: Mapping[str, str] = {
-    "outside": "operators outside delegates",
-    "memory": "bytes of planned memory",
-    "constants": "bytes of constants",
-    "duplicated": "bytes of constants that are stored more than once",
-    "program": "bytes of the program",
-    "operators": "operators, in delegates and outside",
-    "delegates": "delegates",
-}
 #: Differences from its golden that a repository may allow.
 RENAMES = "renames"
-#: The key of what is better if it is more: the ratio of signal to quantization noise of a program's worst output.
-SQNR = "sqnr"
 
 
 class ConfigError(UsageError):
@@ -55,6 +43,8 @@ class Config:
         Zoos: modules that register cases.
     import_from
         Directories that zoos are imported from beside that of the file.
+    search
+        Further zoos, without goldens, whose models ``goldens compare`` tries where no cell shows an edit.
     goldens
         Root of the goldens: a directory per release.
     targets
@@ -83,9 +73,6 @@ class Config:
     tolerances
         Target to how far outputs may be from eager there, as a fraction of the largest absolute value, in place of the
         target's own bound.
-    budgets
-        Pattern of cells to the most that there may be of some quantities, and to the least SQNR: see
-        `executorch_goldens.goldens.quantities`.
     allow
         Allowed differences of artifacts from their goldens: `RENAMES`, or nothing.
     """
@@ -95,6 +82,7 @@ class Config:
     sweeps: Path
     models: tuple[str, ...] = ()
     import_from: tuple[Path, ...] = ()
+    search: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
     toolchains: tuple[str, ...] = ()
@@ -105,7 +93,6 @@ class Config:
     export_timeout: float | None = None
     export_memory: int | None = None
     tolerances: Mapping[str, float] = field(default_factory=dict)
-    budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
     cache_dir: Path | None = None
 
@@ -125,12 +112,17 @@ class Config:
 
 def load(start: Path | None = None) -> Config:
     """Read the nearest table from `start`, by default the working directory, upwards; raise `ConfigError`."""
+    return parse(*nearest(start))
+
+
+def nearest(start: Path | None = None) -> tuple[Path, dict[str, Any]]:
+    """Return the nearest file with a table, and that table, as `load` reads it; raise `ConfigError`."""
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
         file = folder / FILE
         if file.is_file() and (table := _table(file)) is not None:
-            return _read(file, table)
-    return _read(start / FILE, {})
+            return file, table
+    return start / FILE, {}
 
 
 def _table(file: Path) -> dict[str, Any] | None:
@@ -145,16 +137,21 @@ def _table(file: Path) -> dict[str, Any] | None:
     return table
 
 
-def _read(file: Path, table: Mapping[str, Any]) -> Config:
+def parse(file: Path, table: Mapping[str, Any]) -> Config:
+    """Return the settings of a table; raise `ConfigError`."""
     try:
         read = tables.as_declared(table, _Table, _custom)
     except tables.TableError as error:
+        if "budgets" in table:
+            raise ConfigError(
+                f"{file}: [tool.goldens.budgets]: budgets are in decisions.toml beside the goldens now. Nothing was "
+                "touched: run 'goldens convert', which moves them there"
+            ) from error
         raise ConfigError(f"{file}: [tool.goldens] {error}; the keys are {', '.join(KEYS)}") from error
     values = msgspec.structs.asdict(read)
     for key, value in values.items():
         if isinstance(value, Path):
             values[key] = file.parent / value
-    values["budgets"] = msgspec.to_builtins(read.budgets)
     values["import_from"] = tuple(file.parent / folder for folder in read.import_from)
     values["requirements"] = values.pop("environment").requirements
     values["patches"] = read.patches if isinstance(read.patches, str) else ",".join(read.patches)
@@ -179,21 +176,6 @@ _Count = Annotated[int, Meta(ge=1)]
 _MOST = sys.float_info.max
 _Positive = Annotated[float, Meta(gt=0, le=_MOST)]
 
-_Most = Annotated[int, Meta(ge=0)] | UnsetType
-
-
-class _Limits(msgspec.Struct, forbid_unknown_fields=True):
-    """Limits of a budget for cells that match a pattern: some of `QUANTITIES`, and `SQNR`."""
-
-    outside: _Most = UNSET
-    memory: _Most = UNSET
-    constants: _Most = UNSET
-    duplicated: _Most = UNSET
-    program: _Most = UNSET
-    operators: _Most = UNSET
-    delegates: _Most = UNSET
-    sqnr: Annotated[float, Meta(ge=-_MOST, le=_MOST)] | UnsetType = UNSET
-
 
 class _Environment(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of ``[tool.goldens.environment]``."""
@@ -206,6 +188,7 @@ class _Table(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
 
     models: _Texts = ()
     import_from: _Texts = ()
+    search: _Texts = ()
     goldens: Path = Path("goldens")
     targets: _Texts = ()
     releases: _Texts = ()
@@ -219,7 +202,6 @@ class _Table(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
     sweeps: Path = Path("build/sweeps")
     cache_dir: Path | None = None
     tolerances: Mapping[str, _Positive] = msgspec.field(default_factory=dict)
-    budgets: Mapping[str, _Limits] = msgspec.field(default_factory=dict)
     allow: tuple[Literal["renames"], ...] = ()
 
 

@@ -32,22 +32,6 @@ class MatrixError(UsageError):
 
 
 @dataclass(frozen=True)
-class KnownDefect:
-    """A known defect of a cell in a release that no declared patch corrects.
-
-    Attributes
-    ----------
-    verdict
-        The verdict about the cell, see `executorch_goldens.judging.verdict.Verdict`.
-    reason
-        One line, with the upstream issue where there is one.
-    """
-
-    verdict: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Release:
     """One ExecuTorch version with the packages it is paired with.
 
@@ -68,10 +52,6 @@ class Release:
     compilers
         Compilers of its TOSA payloads (`compiling`): distribution name to the version that upstream
         names. No environment of a release has them.
-    known
-        ``target/case`` to the verdict and the reason of a cell that a root of goldens knows to be wrong on it.
-    known_in
-        The file that holds `known`.
     """
 
     version: str
@@ -81,8 +61,6 @@ class Release:
     patches: tuple[str, ...]
     issues: dict[int, str]
     compilers: dict[str, str] = field(default_factory=dict)
-    known: Mapping[str, KnownDefect] = field(default_factory=dict)
-    known_in: str = ""
 
     def requirements(self) -> list[str]:
         """Return the pins as pip requirements."""
@@ -117,12 +95,6 @@ class Matrix:
                 f'Choose one of these, or add a [releases."{public}"] table.'
             )
         return self.releases[public]
-
-
-class _Declared(msgspec.Struct, forbid_unknown_fields=True):
-    """A table ``[releases."VERSION"]`` of a file of known defects."""
-
-    known: dict[str, Annotated[str, Meta(pattern=r": \s*\S")]] = msgspec.field(default_factory=dict)
 
 
 class _Table(msgspec.Struct, kw_only=True, rename="kebab", forbid_unknown_fields=True):
@@ -183,17 +155,3 @@ def _release(path: Path, version: str, table: Mapping[str, Any], file: _File) ->
         issues={int(number): state for number, state in read.issues.items()},
         compilers=read.compilers,
     )
-
-
-def known_defects(path: Path) -> dict[str, dict[str, KnownDefect]]:
-    """Return the tables ``[releases."VERSION".known]`` of a file, by version; raise `MatrixError`."""
-    try:
-        tables = untrusted.toml(path)["releases"].items()
-        read = {version: as_declared(table, _Declared).known for version, table in tables}
-        return {
-            version: {cell: KnownDefect(*text.split(": ", 1)) for cell, text in known.items()}
-            for version, known in read.items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        form = '[releases."VERSION".known] with lines "target/case" = "verdict: reason"'
-        raise MatrixError(f"{path}: expected tables {form} ({error})") from error

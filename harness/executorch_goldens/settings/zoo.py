@@ -29,14 +29,12 @@ class Listed(msgspec.Struct, frozen=True):
     module: str
     backends: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    expects: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
     releases: tuple[str, ...] = ()
     is_build: bool = False
 
     @classmethod
     def of(cls, case: Case) -> Listed:
-        plain = {name: getattr(case, name) for name in cls.__struct_fields__}
-        return cls(**{**plain, "expects": {name: dict(of) for name, of in case.expects.items()}})
+        return cls(**{name: getattr(case, name) for name in cls.__struct_fields__})
 
 
 class Zoo(msgspec.Struct, frozen=True):

@@ -48,7 +48,7 @@ from executorch_goldens.sweep.worker import (
     group_of,
     with_harness,
 )
-from executorch_goldens.zoo.registry import CASES
+from executorch_goldens.zoo.registry import CASES, CHANGED
 from executorch_goldens.zoo.variations import Variation, surrounding_variables
 
 #: Seconds of processor time that a template may take to import torch and ExecuTorch and to warm up, and `WALL` times as
@@ -180,6 +180,11 @@ class Sweep:
         if self.settings.modules is not None:
             return self.settings.modules
         return {name: case.module for name, case in CASES.within(self.settings.models).items()}
+
+    def _case(self, name: str) -> tuple[str, list[str]]:
+        """Return the case that a name is of, and what is changed of it."""
+        case, *changes = name.split(CHANGED)
+        return (case, changes) if name not in self.modules and case in self.modules else (name, [])
 
     def start(self) -> None:
         self.thread.start()
@@ -480,6 +485,7 @@ class Sweep:
                 ) from error
         template.running[job.number] = job
         template.expected[job.number] = time.monotonic() + ANSWER_LIMIT
+        case, changes = self._case(job.cell.case)
         template.send(
             {
                 "id": job.number,
@@ -487,7 +493,8 @@ class Sweep:
                 "pickled": str(self.settings.pickled / job.cell.case) if self.settings.pickled else None,
                 "tolerance": self.settings.tolerances.get(job.cell.target),
                 "target": job.cell.target,
-                "case": job.cell.case,
+                "case": case,
+                "changes": changes,
                 "patches": [*self.settings.patches, *self.further_patches.get(job.cell, ())],
                 "capture": self.settings.capture,
                 "execute": self.settings.execute,
@@ -499,7 +506,7 @@ class Sweep:
                 "cwd": str(self._working_directory(job)),
                 "limit": self.settings.limit,
                 "memory": self.settings.memory,
-                "module": self.modules.get(job.cell.case),
+                "module": self.modules.get(case),
                 "others": sorted(set(self.modules.values())),
                 "record": str(scratch / "record") if self.reuse is not None else None,
             }

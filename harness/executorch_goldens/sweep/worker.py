@@ -4,10 +4,11 @@ Run as ``python -m executorch_goldens.sweep.worker`` by `sweep.sweep`, never by 
 input, one JSON object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release
 prints cannot disturb them. A request::
 
-    {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "target": "tosa-int", "tolerance": null,
-     "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null, "observer": null, "twins": 0,
-     "result": "<file for the pickled artifact>", "log": "<file>", "cwd": "<directory>", "limit": 120.0,
-     "memory": null, "module": "models.cat", "others": ["models.attention"], "record": "<file for the record>"}
+    {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "changes": [], "target": "tosa-int",
+     "tolerance": null, "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null,
+     "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>",
+     "cwd": "<directory>", "limit": 120.0, "memory": null, "module": "models.cat",
+     "others": ["models.attention"], "record": "<file for the record>"}
 
 An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
 started, and when it has ended::
@@ -252,7 +253,12 @@ def requested_case(request: dict[str, Any]) -> Case:
     """Return the case that `request` names."""
     if request["pickled"]:
         return pickled_case(request)
-    return load_alone(request["models"], request["case"], request["module"], request["others"])
+    case = load_alone(request["models"], request["case"], request["module"], request["others"])
+    if not request["changes"]:
+        return case
+    from executorch_goldens.exporting.changing import changed
+
+    return changed(case, tuple(request["changes"]))
 
 
 def pickled_case(request: dict[str, Any]) -> Case:

@@ -44,6 +44,9 @@ SAMPLES = ("example", "zeros", "extremes", "drawn")
 #: Names of samples: these, others of the sizes that dimensions may have, and runs of several steps.
 SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
 
+#: Between the name of a case and each thing that is changed of it (`executorch_goldens.exporting.changing`).
+CHANGED = "-x-"
+
 #: Old and new names of arguments of `case`.
 FORMER = {"report": "issue"}
 
@@ -95,14 +98,8 @@ class Case:
         Target to the least ratio of signal to quantization noise of its outputs there, in dB, in place of the target's
         `floor`; the case says why. Minus infinity takes anything. With one that is at least the `floor`, the case is
         judged by it there, however far rounding may move its outputs.
-    expects
-        Target to release to what its golden is expected to be there, where that is a decision: `artifact.FAILS` or
-        `artifact.UNDELEGATED`.
     releases
         The releases that it can be built on; empty for all.
-    unchecked
-        What of its program nothing checks, and is recorded all the same: methods of a build, ``output 0`` of a cell
-        none of whose outputs can show an error; the case says why.
     kernels
         `WHEEL`: an operator that the wheel's runtime has no kernel for runs in eager, as a product may have one.
         `SELECTIVE`: the product has the wheel's kernels and no others, and the program does not run without one.
@@ -123,9 +120,7 @@ class Case:
     also: tuple[str, ...] = ()
     imprecise: Mapping[str, float] = field(default_factory=dict)
     sqnr: Mapping[str, float] = field(default_factory=dict)
-    expects: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     releases: tuple[str, ...] = ()
-    unchecked: tuple[str, ...] = ()
     kernels: str = WHEEL
     is_build: bool = False
 
@@ -182,7 +177,7 @@ class Registry:
 
 def wrongs(case: Case) -> Iterator[str]:
     """Yield the errors in the fields of `case`, names and their spelling first."""
-    for field_of_names in ("run_on", "backends", "also", "releases", "unchecked"):
+    for field_of_names in ("run_on", "backends", "also", "releases"):
         names = getattr(case, field_of_names)
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             yield f"{field_of_names} is a tuple of names, ('a',) or ('a', 'b'), and not {names!r}"
@@ -191,11 +186,6 @@ def wrongs(case: Case) -> Iterator[str]:
         if not isinstance(given := getattr(case, field_of_targets), Mapping):
             yield f"{field_of_targets} is a mapping of targets to numbers, and not {given!r}"
             return
-    if not isinstance(case.expects, Mapping) or not all(
-        isinstance(of, Mapping) for of in case.expects.values()
-    ):
-        yield f'expects is like {{"tosa-int": {{"1.5.1": "{FAILS}"}}}}, and not {case.expects!r}'
-        return
     yield from _uncallable(case)
     if case.is_build:
         yield from _not_of_builds(case)
@@ -206,7 +196,6 @@ def wrongs(case: Case) -> Iterator[str]:
     yield from _unknown("also", case.also, _targets)
     yield from _unknown("imprecise", case.imprecise, _targets)
     yield from _unknown("sqnr", case.sqnr, _targets)
-    yield from _unknown("expects", case.expects, _targets)
     yield from _unusable(case)
 
 
@@ -247,8 +236,6 @@ def _unusable(case: Case) -> Iterator[str]:
     for target, least in case.sqnr.items():
         if isinstance(least, bool) or not isinstance(least, int | float) or not least < math.inf:
             yield f"sqnr: {least!r} of {target} is no number of dB"
-    for target, of_target in case.expects.items():
-        yield from _unexpectable(target, of_target)
     if case.issue is not None and (not isinstance(case.issue, int) or isinstance(case.issue, bool)):
         yield f"issue is the number of an upstream issue, and not {case.issue!r}"
     if not isinstance(case.constant_outputs, bool):
@@ -256,14 +243,6 @@ def _unusable(case: Case) -> Iterator[str]:
     for release in case.releases:
         if not RELEASE.fullmatch(release):
             yield f"releases: {release!r} is no version, such as 1.4.1"
-
-
-def _unexpectable(target: str, expected: Mapping[str, str]) -> Iterator[str]:
-    for release, what in expected.items():
-        if not isinstance(release, str) or not RELEASE.fullmatch(release):
-            yield f"expects: {release!r} of {target} is no version, such as 1.4.1"
-        if what not in (FAILS, UNDELEGATED):
-            yield f"expects: {what!r} of {target} on {release} is neither {FAILS!r} nor {UNDELEGATED!r}"
 
 
 def _unknown(
@@ -370,9 +349,7 @@ def case(
     also: tuple[str, ...] = (),
     imprecise: Mapping[str, float] | None = None,
     sqnr: Mapping[str, float] | None = None,
-    expects: Mapping[str, Mapping[str, str]] | None = None,
     releases: tuple[str, ...] = (),
-    unchecked: tuple[str, ...] = (),
     kernels: str = WHEEL,
     name: str | None = None,
     **former: Never,
@@ -406,9 +383,7 @@ def case(
                 also=also,
                 imprecise=imprecise or {},
                 sqnr=sqnr or {},
-                expects=expects or {},
                 releases=releases,
-                unchecked=unchecked,
                 kernels=kernels,
                 is_build=takes_build(build),
             )

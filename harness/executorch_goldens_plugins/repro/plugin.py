@@ -1,6 +1,8 @@
 """The table of this plugin."""
 
-from executorch_goldens.plugins import Command, Plugin
+import argparse
+
+from executorch_goldens.plugins import Command, Option, Plugin
 
 PLUGIN = Plugin(
     name="repro",
@@ -10,5 +12,17 @@ PLUGIN = Plugin(
             "executorch_goldens_plugins.repro.command",
         )
     },
+    options=(
+        Option(
+            "compare",
+            "--minimize",
+            {
+                "action": argparse.BooleanOptionalAction,
+                "default": True,
+                "help": "make a model that the search found smaller",
+            },
+            "executorch_goldens_plugins.repro.searched:shrunk",
+        ),
+    ),
     hint="executorch_goldens_plugins.repro.hints:hint",
 )

@@ -16,6 +16,7 @@ from executorch_goldens.settings.exports import Machine, Settings
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo import variations
+from executorch_goldens.zoo.registry import Case
 from executorch_goldens_plugins.repro import alone, candidate
 from executorch_goldens_plugins.repro.defect import Defect, NotShownError, find, signature
 from executorch_goldens_plugins.repro.edited import Edited
@@ -118,7 +119,7 @@ class Repro:
         from executorch_goldens_plugins.repro.shrink import shrink
 
         say(f"{defect.verdict}: {self.name}: {defect.reason}")
-        program = self.program(defect.sample)
+        program = program_of(self.case, self.cell.target, defect.sample)
         seen = ""
         try:
             shown = self.shown(program, defect.seeds)
@@ -148,25 +149,6 @@ class Repro:
             # Only now: each further seed takes an interpreter of its own.
             return find(self.cell, self.sweep.again(self.cell, self.variations))
 
-    def program(self, sample: str) -> Program:
-        """Return the program of the case's exported graph, on the inputs that show the defect."""
-        from executorch_goldens.exporting import compat
-        from executorch_goldens.exporting.data import example_of
-        from executorch_goldens.exporting.numerics.quantizing import export_program
-        from executorch_goldens.exporting.numerics.samples import samples_of
-        from executorch_goldens.exporting.targets import Lowering
-        from executorch_goldens_plugins.repro.program import NoProgramError, Program
-
-        # A script calls its model with tensors: what is no tensor is in its graph.
-        lowering = Lowering.named(self.cell.target)
-        example = lowering.cast(example_of(self.case)).flat()
-        if lowering.quantizer is not None and (example.quantizer or example.train):
-            raise NoProgramError("it is quantized by functions of its case, which a script has not")
-        module = compat.graph_module(export_program(example.module, example))
-        # A script runs one step: the last, if it is wrong without those before.
-        inputs = samples_of(self.case, example, remembers=True)[sample][-1]
-        return Program.of(module, inputs, example.call.shapes(example.module, example.dynamic_shapes))
-
     def shown(self, program: Program, seeds: Sequence[int]) -> Defect:
         """Export a program under some hash seeds and return its defect; raise `NotShownError`."""
         self.tried += 1
@@ -181,6 +163,26 @@ class Repro:
             return self.shown(program, defect.seeds).is_like(defect)
         except NotShownError:
             return False
+
+
+def program_of(case: Case, target: str, sample: str) -> Program:
+    """Return the program of a case's exported graph, on the inputs of a sample; raise `NoProgramError`."""
+    from executorch_goldens.exporting import compat
+    from executorch_goldens.exporting.data import example_of
+    from executorch_goldens.exporting.numerics.quantizing import export_program
+    from executorch_goldens.exporting.numerics.samples import samples_of
+    from executorch_goldens.exporting.targets import Lowering
+    from executorch_goldens_plugins.repro.program import NoProgramError, Program
+
+    # A script calls its model with tensors: what is no tensor is in its graph.
+    lowering = Lowering.named(target)
+    example = lowering.cast(example_of(case)).flat()
+    if lowering.quantizer is not None and (example.quantizer or example.train):
+        raise NoProgramError("it is quantized by functions of its case, which a script has not")
+    module = compat.graph_module(export_program(example.module, example))
+    # A script runs one step: the last, if it is wrong without those before.
+    inputs = samples_of(case, example, remembers=True)[sample][-1]
+    return Program.of(module, inputs, example.call.shapes(example.module, example.dynamic_shapes))
 
 
 def confirm(text: str, interpreter: Path) -> str:

@@ -607,11 +607,6 @@ def test_a_proposal_in_the_folder_of_another_cell_or_release_is_one_clear_error(
     review().refused("tosa-fp/beta", "another cell")
 
 
-def test_damaged_rejections_are_one_clear_error(proposed: Runner, review: Review) -> None:
-    (proposed.sweeps.parent / "rejected.json").write_text("{}")
-    review().refused("rejected.json", "is damaged", "delete it")
-
-
 # The commit
 
 

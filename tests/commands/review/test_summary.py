@@ -12,9 +12,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import cli
 from executorch_goldens.commands.merge import parts_of, rows
+from executorch_goldens.goldens.decisions import KNOWN, Decision
 from executorch_goldens.review.decisions import Decisions
 from executorch_goldens.review.summary import MARK, Row, Summary, marks
-from executorch_goldens.settings.releases import KnownDefect
 from tests.commands.review.conftest import RUN, Artifacts, Review, edit, found, shown, titled
 from tests.support.runner import Runner
 
@@ -202,7 +202,14 @@ def test_known_defects_are_apart_with_their_reason_and_a_link(
         for release, row in made.rows
     ]
     names = [f"{release} {row['target']}/{row['case']}" for release, row in rows if row["known"]]
-    defect = KnownDefect("corrupt", "a gather <b>reads</b> past its end (#22436)")
+    defect = Decision(
+        KNOWN,
+        "corrupt",
+        "c",
+        why="a gather <b>reads</b> past its end (#22436)",
+        releases=("1.5.1",),
+        cells=("a/b",),
+    )
     summary = replace(made, rows=rows, decided=Decisions(declared=dict.fromkeys(names, defect)))
     lines = list(summary.markdown())
     assert len(lines) <= 10

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 import torch
 
 from executorch_goldens import Data, Example, case
-from executorch_goldens.settings import releases
-from executorch_goldens.zoo.registry import FAILS
 
 SHAPE = (2, 4)
 
@@ -132,10 +130,7 @@ class Opaque(torch.nn.Module):
         return torch.ops.zoo.opaque(x) + 1.0
 
 
-@case(
-    guards="a model that does not lower",
-    expects={"xnnpack-fp32": dict.fromkeys(releases.load().releases, FAILS)},
-)
+@case(guards="a model that does not lower")
 def does_not_lower(data: Data) -> Example:
     return Example(Opaque(), (data.tensor("x", *SHAPE),))
 

@@ -11,7 +11,8 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden, rendering
-from executorch_goldens.goldens.quantities import directions, measured, over
+from executorch_goldens.goldens.decisions import BUDGET, Decision, Decisions
+from executorch_goldens.goldens.quantities import Limits, directions, measured, over
 from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging import verdict
 from executorch_goldens.review.drift import Drift
@@ -121,11 +122,11 @@ def test_a_budget_of_accuracy_is_the_least_that_there_may_be(texts: dict[str, st
     made = accurate(
         texts, "sqnr 35.2 dB, cosine 0.99900", "sqnr 9.0 dB, cosine 0.9; example 30.5 dB", "3 of 4 equal"
     )
-    (line,) = over(CELL, made, {"*": {"sqnr": 31}})
+    (line,) = over(made, [("*", {"sqnr": 31})])
     assert line == "30.5 dB of SQNR, and 31 are the least in the budget (*: sqnr)"
-    assert not list(over(CELL, made, {"*": {"sqnr": 30.5}}))
+    assert not list(over(made, [("*", {"sqnr": 30.5})]))
     # What is not quantized has none.
-    assert not list(over(CELL, texts, {"*": {"sqnr": 31}}))
+    assert not list(over(texts, [("*", {"sqnr": 31})]))
 
 
 def test_what_became_worse_comes_before_what_became_better() -> None:
@@ -188,4 +189,5 @@ def test_a_change_begins_with_them(texts: dict[str, str]) -> None:
 def test_a_budget_fails_in_one_direction_only(
     texts: dict[str, str], pattern: str, most: int, lines: list[str]
 ) -> None:
-    assert list(over(CELL, planned(texts, 100), {pattern: {"memory": most}})) == lines
+    decided = Decisions(stated=(Decision(BUDGET, limits=Limits(memory=most), cells=(pattern,)),))
+    assert list(over(planned(texts, 100), decided.budgets(CELL))) == lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,9 +23,10 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import compare
-from executorch_goldens.settings.releases import KnownDefect, load
+from executorch_goldens.settings.releases import load
 from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,
@@ -175,12 +177,14 @@ def test_one_casualty_is_the_verdict_of_the_cell(name: str) -> None:
 
 
 def test_a_cell_that_the_harness_itself_failed_on_is_no_known_defect_and_cannot_be_recorded() -> None:
-    release = replace(load().release("1.4.1"), known={str(CELL): KnownDefect("crashed", "killed by SIGSEGV")})
+    release = load().release("1.4.1")
+    defect = Decision(KNOWN, "crashed", why="an issue", releases=(release.version,), cells=(str(CELL),))
+    decided = Decisions(Path(), release.version, (defect,))
     for reason, own in (("killed by SIGSEGV", False), (f"{OF_HARNESS} (stage run): KeyError: 'x'", True)):
         outcomes = [outcome(Casualty("crashed", f"{reason}\nlast words"), CELL)]
-        found = compare(CELL, outcomes, None, release).verdict
+        found = compare(CELL, outcomes, None, release, decided).verdict
         assert (found.name, found.is_of_harness) == ("crashed", own)
-        assert (found.known, found.accepted, found.recordable) == (not own, not own, False)
+        assert (bool(found.known), found.accepted, found.recordable) == (not own, not own, False)
 
 
 @pytest.mark.parametrize("stage", ["export", "quantize", "lower", "emit"])

@@ -8,7 +8,7 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.reach.answer import Answer, answer
-from executorch_goldens.reach.choice import BEGINNING, choose
+from executorch_goldens.reach.choice import BEGINNING, choose, choose_pass
 from executorch_goldens.reach.edits import Edit, Edits, between
 from tests.unit.reach.packages import (
     FILE,
@@ -123,6 +123,25 @@ def test_a_table_of_a_module_asks_for_the_cells_of_the_functions_that_use_it(bas
     assert set(chosen(found, base)) == {*RAN}
 
 
+def test_a_table_that_a_table_is_made_of_asks_for_the_functions_that_use_either(
+    base: Path, head: Path
+) -> None:
+    made = "PARTS = (1, 2)\nWHOLE = {part: None for part in PARTS}\nfor part in PARTS:\n    WHOLE[part] = 0\n"
+    user = "\n\nfrom executorch.other import WHOLE\nSIZES = len(WHOLE)\n\n\ndef sized():\n    return SIZES\n"
+    for folder, text in ((base, made), (head, made.replace("(1, 2)", "(1, 2, 3)"))):
+        packages(folder, FOLD + user)
+        (folder / OTHER).write_text(f"{text}\n\ndef used():\n    return WHOLE\n")
+    edit = one(between(base, head))
+    assert edit.users == ((FILE, "sized"), (OTHER, "used"))
+
+
+def test_a_table_that_no_function_uses_is_not_reached(base: Path, head: Path) -> None:
+    for folder, number in ((base, 1), (head, 2)):
+        packages(folder)
+        (folder / OTHER).write_text(f"import os\nUNUSED = {number}\n")
+    assert answer(between(base, head), {}, head) == Answer(0, (f"{OTHER}:2",), 0)
+
+
 def test_an_edit_of_torchao_asks_for_the_cells_that_run_it(base: Path, head: Path) -> None:
     found = between(base, packages(head, utils=UTILS.replace("round(value)", "int(value)")))
     assert one(found).file == TORCHAO
@@ -165,3 +184,15 @@ def test_an_answer_is_void_where_lines_could_run_and_none_did(base: Path, head: 
     raising = between(base, packages(head, FOLD.replace("ValueError(node)", "TypeError(node)")))
     assert answer(raising, {}, head) == Answer(0, (), 1)
     assert not answer(raising, {}, head).is_void
+
+
+def test_a_pass_is_reached_where_a_statement_of_it_runs_that_others_do_not_run(tmp_path: Path) -> None:
+    found = known(packages(tmp_path))
+    chosen = choose_pass("Fold", found, BEGINNING + 100.0, 1)
+    # The others run what every cell runs, and an `if` without its body.
+    assert {found.cells[number].cell for number in chosen.cells} == {USERS, INT16}
+    assert not chosen.left_out
+    late = choose_pass("Fold", found, BEGINNING + 7.0, 1)
+    assert [found.cells[number].cell for number in late.cells] == [USERS]
+    assert [found.cells[number].cell for number in late.left_out] == [INT16]
+    assert not choose_pass("Fol", found, BEGINNING + 100.0, 1).cells

@@ -12,8 +12,8 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR, main
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.reading import Reading, read, reading
-from executorch_goldens.judging import known
 from executorch_goldens.review.differences import differences
 from executorch_goldens.review.drift import Drift
 from tests import GOLDENS
@@ -274,7 +274,7 @@ def test_a_failure_that_another_sample_shows_is_no_change() -> None:
 
 
 def test_known_defects_count_as_failures() -> None:
-    defects = known.read(GOLDENS)["1.4.1"]
+    defects = {name: str(each) for name, each in Decisions.of_root(GOLDENS, "1.4.1").defects.items()}
     assert read(GOLDENS / "1.4.1", defects, "tosa-fp/identity-permute") == {
         Cell("tosa-fp", "identity-permute"): Reading(
             "corrupt: the delegate declares its input as an output that no operator writes (#22436)"

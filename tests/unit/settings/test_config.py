@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.errors import UsageError
-from executorch_goldens.judging import known
 from executorch_goldens.running import options
 from executorch_goldens.running.selection import require_supported, require_targets
 from executorch_goldens.settings import config, releases
@@ -37,7 +36,6 @@ WHOLE = """
     export-timeout = 60
     sweeps = "out/sweeps"
     tolerances = { tosa-int = 0.01 }
-    budgets = { "tosa-*/unet" = { memory = 8000, outside = 0 } }
 
     [tool.goldens.environment]
     requirements = ["timm==1.0.20", "-e ."]
@@ -72,7 +70,6 @@ def test_every_key_is_read_and_paths_are_relative_to_the_file(write: Write) -> N
         export_timeout=60.0,
         sweeps=root / "out" / "sweeps",
         tolerances={"tosa-int": 0.01},
-        budgets={"tosa-*/unet": {"memory": 8000, "outside": 0}},
     )
     fields = {name.replace("_", "-") for name in config.Config.__dataclass_fields__}
     assert set(config.KEYS) - {"environment"} == fields - {"root", "requirements"}
@@ -167,10 +164,6 @@ def test_the_command_line_goes_over_the_file(write: Write) -> None:
         ("tolerances = 0.1", "tolerances"),
         ("tolerances = { tosa-int = '0.1' }", "tolerances"),
         ("tolerances = { tosa-int = -0.1 }", "tolerances"),
-        ("budgets = { memory = 8000 }", "budgets"),
-        ("budgets = { 'tosa-int/unet' = { weight = 8000 } }", "budgets"),
-        ("budgets = { 'tosa-int/unet' = { memory = true } }", "budgets"),
-        ("budgets = { 'tosa-int/unet' = { memory = -1 } }", "budgets"),
     ],
 )
 def test_an_unknown_key_or_a_wrong_type_names_file_key_and_the_known_keys(
@@ -205,16 +198,10 @@ def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_name
         require_targets(["tosa-int", "tosa-in"], "[tool.goldens] tolerances")
 
 
-def test_known_defects_are_those_of_the_root_of_the_goldens(tmp_path: Path) -> None:
-    release = releases.load().release("1.4.1")
-    assert release.known == known.in_root(release, tmp_path).known == {}
-    (tmp_path / known.FILE).write_text('[releases."1.4.1".known]\n"tosa-fp/a" = "corrupt: an issue"\n')
-    found = known.in_root(release, tmp_path)
-    assert found.known == {"tosa-fp/a": releases.KnownDefect("corrupt", "an issue")}
-    assert found.known_in == str(tmp_path / known.FILE)
-    (tmp_path / known.FILE).write_text("known = 3\n")
-    with pytest.raises(UsageError, match=r"known\.toml: expected tables \[releases"):
-        known.in_root(release, tmp_path)
+def test_budgets_of_an_older_version_are_named_with_the_command_that_moves_them(write: Write) -> None:
+    root = write("[tool.goldens]\nbudgets = { 'tosa-int/unet' = { memory = 8000 } }\n")
+    with pytest.raises(ConfigError, match=r"\[tool\.goldens\.budgets\]: .* run 'goldens convert'"):
+        config.load(root)
 
 
 # A repository of someone else's

@@ -578,9 +578,12 @@ def _of_rank(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def _to_model(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return the reference model's array for `tensor`: for a floating dtype that numpy lacks, its bits."""
+    """Return the reference model's array for `tensor`: for a dtype that numpy or TOSA lacks, its bits."""
     if tensor.dtype is torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(np.uint16)
+    # TOSA has no uint8: a tensor of it is one of int8, which the operator RESCALE takes, or gives, as unsigned.
+    if tensor.dtype is torch.uint8:
+        return tensor.view(torch.int8).numpy()
     return (tensor.view(torch.uint8) if _is_float8(tensor.dtype) else tensor).numpy()
 
 
@@ -589,7 +592,7 @@ def from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
     copied = np.array(array)
     if dtype is torch.bfloat16:
         return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
-    if _is_float8(dtype):
+    if _is_float8(dtype) or dtype is torch.uint8:
         return torch.from_numpy(copied.view(np.uint8)).view(dtype)
     return torch.from_numpy(copied)
 

@@ -1,0 +1,167 @@
+"""The models that a search begins with: cells near an edit, and models of other zoos that have its operators."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from executorch_goldens.comparing.searching import AS_IT_IS, SEED, Search, Try, Walk
+from executorch_goldens.comparing.sides import Side, Sides
+from executorch_goldens.reach.answer import answer
+from executorch_goldens.reach.choice import SHORT, differing, turns, words_of
+from executorch_goldens.reach.code import module_of
+from executorch_goldens.reach.edits import Edits
+from executorch_goldens.reach.map import ReachMap
+from executorch_goldens.zoo.registry import Case, load
+
+#: Most seconds of processor time that one export of a cell may take to be changed, if a cheaper one reaches the edit.
+SLOWEST = 4.0
+#: Names of ATen's and TOSA's operators, as sources of passes have them.
+_OPERATOR = re.compile(r"\b(?:aten|tosa)\.([A-Za-z]\w*|_\w+)")
+#: What separates words.
+_NO_WORD = re.compile(r"[^a-z0-9]+")
+#: How much an operator counts by where it is named: in what differs; in an edited statement, or in the file's name as
+#: well; in the function; in the file. Any other word of the edit counts least.
+DIFFERS, STATEMENT, FUNCTION, FILE, WORD = 8, 4, 3, 2, 1
+
+
+def search(
+    sides: Sides, known: ReachMap, edits: Edits, head: Path, chosen: Sequence[int], zoos: Sequence[str]
+) -> Search | None:
+    """Return what to search; None where there is nothing to try.
+
+    Parameters
+    ----------
+    head
+        The head's site-packages.
+    chosen
+        Numbers of the cells in the map that were compared.
+    zoos
+        Further ones, whose models are tried as they are.
+    """
+    from executorch_goldens.exporting.changing import CHANGES
+
+    cases = {name: case for source in known.sources for name, case in load([source]).items()}
+    cells = [known.cells[number] for number in chosen or around(known, edits.files)]
+    known_here = [cell for cell in cells if cell.case in cases and not cases[cell.case].is_build]
+    slowest = max(SLOWEST, min((cell.seconds for cell in known_here), default=0.0))
+    near = [(cases[cell.case], cell.target) for cell in known_here if cell.seconds <= slowest]
+    targets = tuple(dict.fromkeys(target for _, target in near))
+    further = {name: case for zoo in zoos for name, case in load([zoo]).items()}
+    if not targets:
+        return None
+    chance = random.Random(SEED)
+    samples = list(ranked(further.values(), operators(edits, head), targets, chance))
+    elsewhere = [Try(case, AS_IT_IS, target) for case, target in retargeted(near, known, chance)]
+    walk = Walk(
+        near,
+        turns([samples[::2], samples[1::2], elsewhere]),
+        [each for each in CHANGES if each not in AS_IT_IS],
+    )
+    modules = {case.name: case.module for case in (*cases.values(), *further.values())}
+    names = (*known.sources, *zoos)
+    base, head_side = (with_zoos(side, names, modules) for side in (sides.base, sides.head))
+
+    def reached(ran: Mapping[str, Sequence[int]]) -> Hashable | None:
+        if not answer(edits, {file: set(lines) for file, lines in ran.items()}, head).reached:
+            return None
+        return frozenset((file, line) for file in edits.files for line in ran.get(file, ()))
+
+    return Search(replace(sides, base=base, head=head_side), walk, reached)
+
+
+def with_zoos(side: Side, names: Sequence[str], modules: Mapping[str, str]) -> Side:
+    """Return a side that has the models of some zoos; `modules` has the module of each case."""
+    return replace(side, settings=replace(side.settings, models=tuple(names), modules=modules))
+
+
+def around(known: ReachMap, files: Collection[str]) -> list[int]:
+    """Return the cells that reach the files, else those that reach a file in the same folder; the cheapest first."""
+    folders = {str(PurePosixPath(file).parent) for file in files}
+    inside = {file for file in known.files if str(PurePosixPath(file).parent) in folders}
+    for wanted in (frozenset(files), inside):
+        functions = (each for each in known.functions if known.files[each.file] in wanted)
+        found = {number for function in functions for number in known.cells_in(function)}
+        if found:
+            return sorted(found, key=lambda number: (known.cells[number].seconds, number))
+    return []
+
+
+def operators(edits: Edits, head: Path) -> dict[str, int]:
+    """Return the operators that an edit may be about, in words, with how much each counts."""
+    found: dict[str, int] = {}
+    for edit in edits.every:
+        file = head / edit.file
+        function = module_of(file).functions.get(edit.function)
+        texts = {
+            FILE: file.read_text(encoding="utf-8", errors="replace") if file.is_file() else "",
+            FUNCTION: " ".join(each.text for each in function.statements) if function is not None else "",
+            STATEMENT: " ".join(each.text for each in (*edit.base, *edit.head)),
+            DIFFERS: differing(edit),
+        }
+        stem = f" {file.stem.replace('_', ' ')} "
+        for weight, text in texts.items():
+            for name in _OPERATOR.findall(text):
+                word = name.lower().strip("_").removesuffix("_copy").replace("_", " ")
+                counts = max(weight, STATEMENT) if f" {word} " in stem else weight
+                found[word] = max(counts, found.get(word, 0))
+        for word in words_of(edit):
+            if len(word) > SHORT:
+                found.setdefault(word.removesuffix("s"), WORD)
+    return found
+
+
+def ranked(
+    cases: Collection[Case], named: Mapping[str, int], targets: Sequence[str], chance: random.Random
+) -> Iterator[Try]:
+    """Yield cases that have one of some operators, those that count most first; families take turns.
+
+    An operator counts twice for the cases that are named by it.
+
+    Parameters
+    ----------
+    named
+        See `operators`.
+    targets
+        Those that reach the edit: a case that is for none of them is tried on one of them.
+    """
+    scores: dict[int, dict[str, list[Case]]] = {}
+    for case in chance.sample(list(cases), len(cases)):
+        own, about = _words(f"{case.name} {case.family}"), _words(f"{case.guards} {_source(case)}")
+        score = max(
+            (weight * (2 * (f" {word} " in own) or f" {word} " in about) for word, weight in named.items()),
+            default=0,
+        )
+        if score and not case.is_build:
+            scores.setdefault(score, {}).setdefault(case.family, []).append(case)
+    number = 0
+    for score in sorted(scores, reverse=True):
+        for case in turns(list(scores[score].values())):
+            fit = [target for target in (*case.also, *case.backends) if target in targets]
+            yield Try(case, AS_IT_IS, fit[0] if fit else targets[number % len(targets)])
+            number += not fit
+
+
+def _words(text: str) -> str:
+    return f" {_NO_WORD.sub(' ', text.lower())} "
+
+
+def _source(case: Case) -> str:
+    """Return the texts that a builder is given, as the source of a drawn model; empty for a function by itself."""
+    return " ".join(each for each in getattr(case.build, "args", ()) if isinstance(each, str))
+
+
+def retargeted(
+    near: Sequence[tuple[Case, str]], known: ReachMap, chance: random.Random
+) -> Iterator[tuple[Case, str]]:
+    """Yield cases on targets of the same backend for which the map does not have them."""
+    there = {(cell.case, cell.target) for cell in known.cells}
+    targets = sorted({cell.target for cell in known.cells})
+    for case, target in near:
+        backend = target.partition("-")[0]
+        free = [each for each in targets if each.startswith(backend) and (case.name, each) not in there]
+        if free:
+            yield case, chance.choice(free)

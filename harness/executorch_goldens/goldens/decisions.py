@@ -1,0 +1,462 @@
+"""Decisions of people about cells: ``decisions.toml`` in a root of goldens, the only file that holds them.
+
+A decision is a table; `FIELDS` has what each kind names::
+
+    [[decision]]
+    what = "failure"
+    cause = "export: UserError: Could not guard on data-dependent expression"
+    why = "torch.export refuses a branch on a value"
+    releases = ["1.4.1", "1.5.1"]
+    cells = [
+        "tosa-int/gate",
+    ]
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files import durable, untrusted
+from executorch_goldens.goldens import golden, merging
+from executorch_goldens.goldens.causes import cause, general
+from executorch_goldens.goldens.golden import Texts, UnwritableError
+from executorch_goldens.goldens.quantities import Limits
+from executorch_goldens.goldens.reading import reading
+from executorch_goldens.settings.tables import TableError, as_declared
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import FAILS, RELEASE, UNDELEGATED
+
+FILE = "decisions.toml"
+#: Files of roots that an older harness wrote.
+OLDER = ("expected.toml", "known.toml")
+
+FAILURE, NO_DELEGATE, KNOWN = "failure", "undelegated", "known"
+IMPRECISE, REJECTED, BUDGET = "imprecise", "rejected", "budget"
+#: The fields that each kind must have, and those that it may have.
+FIELDS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    FAILURE: (("cause", "releases", "cells"), ("why",)),
+    NO_DELEGATE: (("releases", "cells"), ("cause", "why")),
+    KNOWN: (("verdict", "releases", "cells"), ("cause", "why")),
+    IMPRECISE: (("unchecked", "why", "cells"), ("releases",)),
+    REJECTED: (("cause", "why"), ()),
+    BUDGET: (("limits", "cells"), ("releases", "why")),
+}
+#: What a golden is (`kind`) that is one only where it is expected, with the kind of decision that expects it.
+EXPECTED = {FAILS: FAILURE, UNDELEGATED: NO_DELEGATE}
+
+
+class DecisionError(UsageError):
+    """Decisions that cannot be used; the message names the file, the table and the way out."""
+
+
+class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A table ``[[decision]]``.
+
+    Attributes
+    ----------
+    what
+        A key of `FIELDS`.
+    cause
+        Of an expected golden, its `cause_of`. Of a known defect, `executorch_goldens.judging.known.cause`; empty for
+        whatever has its `verdict`. Either may end at a semicolon. Of a rejection, the cause of its group.
+    unchecked
+        What is accepted although nothing checks it: `executorch_goldens.goldens.unchecked.objection`.
+    why
+        A person's comment.
+    releases
+        Versions of ExecuTorch; empty for all of them.
+    cells
+        Names, or patterns of names as `fnmatch` has them.
+    """
+
+    what: str
+    verdict: str = ""
+    cause: str = ""
+    limits: Limits | None = None
+    unchecked: tuple[str, ...] = ()
+    why: str = ""
+    releases: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.what not in FIELDS:
+            raise ValueError(f"what: {self.what!r} is none of {', '.join(FIELDS)}")
+        needed, may = FIELDS[self.what]
+        for name in self.__struct_fields__[1:]:
+            if not getattr(self, name) and name in needed:
+                raise ValueError(f"{name}: every decision {self.what!r} has one")
+            if getattr(self, name) and name not in (*needed, *may):
+                raise ValueError(f"{name}: no decision {self.what!r} has one")
+        if self.what == KNOWN and not self.reason:
+            raise ValueError("why: a known defect has a cause, or says why it is one")
+        patterns = [name for name in self.cells if is_pattern(name)]
+        if self.what in (FAILURE, KNOWN) and patterns and not self.cause:
+            raise ValueError(f"cause: {patterns[0]!r} takes every cause: name one")
+
+    def names(self, cause: str) -> bool:
+        """Return whether it is about a cause, which it may name to its end or up to a semicolon."""
+        return not self.cause or f"{cause}; ".startswith(f"{self.cause}; ")
+
+    def expects(self, texts: Texts) -> bool:
+        """Return whether it expects the golden `texts` of a cell that it is about."""
+        return EXPECTED.get(kind(texts)) == self.what and (not self.cause or self.names(cause_of(texts)))
+
+    @property
+    def reason(self) -> str:
+        """A person's comment, or else the cause."""
+        return self.why or self.cause
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.verdict or self.what, self.reason)))
+
+    @property
+    def identity(self) -> bytes:
+        """All but the cells and the releases: what is written once for all of them."""
+        fields = msgspec.to_builtins(self).items()
+        return msgspec.json.encode(
+            {name: value for name, value in fields if name not in ("releases", "cells")}
+        )
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether a name in `Decision.cells` is a pattern for several cells."""
+    return any(sign in name for sign in "*?[")
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The decisions of a root of goldens, for the cells of one release.
+
+    Attributes
+    ----------
+    root
+        Root of the goldens.
+    stated
+        All decisions of its file.
+    of_zoo
+        Whether its cells are those of cases, and ``goldens review`` sees what its runs propose.
+    """
+
+    root: Path = Path()
+    release: str = ""
+    stated: tuple[Decision, ...] = ()
+    of_zoo: bool = True
+
+    @classmethod
+    def of_root(cls, root: Path, release: str, of_zoo: bool = True) -> Decisions:
+        """Read the file of a root; raise `DecisionError`."""
+        return cls(root, release, read(root), of_zoo)
+
+    @functools.cached_property
+    def _by_name(self) -> Mapping[str, list[Decision]]:
+        """The decisions of the release, by name or pattern of a cell."""
+        found = defaultdict[str, list[Decision]](list)
+        for each in self.stated:
+            for name in each.cells if self.release in (each.releases or (self.release,)) else ():
+                found[name].append(each)
+        return found
+
+    @functools.cached_property
+    def _patterns(self) -> list[str]:
+        return [name for name in self._by_name if is_pattern(name)]
+
+    def _about(self, what: str, cell: Cell) -> Iterator[tuple[str, Decision]]:
+        for name in (str(cell), *(each for each in self._patterns if fnmatch.fnmatchcase(str(cell), each))):
+            yield from ((name, each) for each in self._by_name.get(name, ()) if each.what == what)
+
+    def about(self, what: str, cell: Cell) -> list[Decision]:
+        """Return the decisions of a kind about a cell."""
+        return [each for _, each in self._about(what, cell)]
+
+    def budgets(self, cell: Cell) -> list[tuple[str, Mapping[str, float]]]:
+        """Return the limits of a cell, each with the name or pattern that has them."""
+        return [(name, msgspec.to_builtins(each.limits)) for name, each in self._about(BUDGET, cell)]
+
+    @property
+    def defects(self) -> dict[str, Decision]:
+        """The known defects that name a cell, by its name."""
+        return {name: each for name, found in self._by_name.items() for each in found if each.what == KNOWN}
+
+    def known(self, cells: Iterable[Cell]) -> frozenset[Cell]:
+        """Return those of some cells that have a known defect."""
+        return frozenset(cell for cell in cells if self.about(KNOWN, cell))
+
+    def unchecked(self, cell: Cell) -> tuple[str, ...]:
+        """Return what is accepted of a cell although nothing checks it."""
+        return tuple(name for each in self.about(IMPRECISE, cell) for name in each.unchecked)
+
+    def missing(self, cell: Cell, texts: Texts, recorded: bool = False) -> str:
+        """Return the decision to write before `texts` may be the golden of a cell; empty if none is missing.
+
+        Parameters
+        ----------
+        recorded
+            Whether they are its golden already.
+        """
+        what = kind(texts)
+        expectable = what == FAILS or (what and targets.delegates(cell.target))
+        if not expectable or any(each.expects(texts) for each in self.about(EXPECTED[what], cell)):
+            return ""
+        cause = msgspec.json.encode(cause_of(texts)).decode()
+        by = " (goldens review --accept GROUP --expect writes it)" if self.of_zoo else ""
+        if recorded:
+            by = f" ({shlex.join(['goldens', 'review', '--expect', f'--goldens={self.root}'])} writes it)"
+        return (
+            f"a {what} is recorded only if it is expected: in {self.root / FILE}, a table [[decision]] with what = "
+            f'"{EXPECTED[what]}", releases = ["{self.release}"], cells = ["{cell}"], cause = {cause}{by}'
+        )
+
+
+#: No decisions.
+NONE = Decisions()
+
+
+def kind(texts: Texts) -> str:
+    """Return `FAILS` or `UNDELEGATED` for a golden that is one only where it is expected; empty for any other."""
+    if golden.FAILURE in texts:
+        return FAILS
+    return "" if any(name.startswith("delegate ") for name in golden.fields(texts)) else UNDELEGATED
+
+
+def cause_of(texts: Texts) -> str:
+    """Return why a golden fails, without parts of a single cell; of any other the operators outside of delegates."""
+    if golden.FAILURE in texts:
+        return general(": ".join(cause(texts[golden.FAILURE])))
+    outside = sorted(reading(texts).outside)
+    return f"outside: {', '.join(outside)}" if outside else "no operator is left"
+
+
+def expected(cell: Cell, release: str, texts: Texts, why: str = "") -> Decision:
+    """Return the decision that expects a golden of a `kind`."""
+    return Decision(EXPECTED[kind(texts)], "", cause_of(texts), None, (), why, (release,), (str(cell),))
+
+
+# The file
+
+
+def read(root: Path) -> tuple[Decision, ...]:
+    """Return the decisions of a root, none where it has no file; raise `DecisionError`, also for an older root."""
+    if there := older(root):
+        raise DecisionError(
+            f"{there[0]}: decisions are in {FILE} now. Nothing was touched: run 'goldens convert --goldens={root}', "
+            "which brings the root up to date and says what it did"
+        )
+    return stated(root)
+
+
+def older(root: Path) -> list[Path]:
+    """Return the files with decisions that an older harness wrote into a root, and into its folders of releases."""
+    return [
+        path for folder in (root, *_releases(root)) for name in OLDER if (path := folder / name).is_file()
+    ]
+
+
+def _releases(root: Path) -> list[Path]:
+    folders = sorted(root.iterdir()) if root.is_dir() else []
+    return [each for each in folders if each.is_dir() and RELEASE.fullmatch(each.name)]
+
+
+def stated(root: Path) -> tuple[Decision, ...]:
+    """Return the decisions in the file of a root, whatever older files it has; raise `DecisionError`."""
+    path = root / FILE
+    try:
+        return parse(_text(path))
+    except (OSError, ValueError) as error:
+        if conflict := merging.conflict_in(path):
+            way_out = merging.take_a_side(path, "let goldens review --expect bring it up to date")
+            raise DecisionError(f"{path}: {conflict}. {way_out[:1].upper()}{way_out[1:]}") from error
+        raise DecisionError(f"{path}: {error}. Correct it; docs/goldens.md has the fields") from error
+
+
+def _text(path: Path) -> str:
+    return untrusted.text(path.resolve(), untrusted.LARGEST_TOML) if path.is_file() else ""
+
+
+def parse(text: str) -> tuple[Decision, ...]:
+    """Return the decisions in the text of a file; raise ValueError, which names the line of the table."""
+    tables = untrusted.toml_of(text)
+    found = tables.pop("decision", [])
+    if tables or not isinstance(found, list):
+        raise ValueError(f"{next(iter(tables), 'decision')}: expected tables [[decision]]")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEAD.match(line)]
+    decisions = []
+    for index, table in enumerate(found):
+        try:
+            decisions.append(as_declared(table, Decision))
+        except TableError as error:
+            where = f"line {lines[index]}: " if len(lines) == len(found) else ""
+            raise ValueError(f"{where}[[decision]] {index + 1}: {str(error).removeprefix(': ')}") from error
+    return tuple(decisions)
+
+
+_HEAD = re.compile(r"\s*\[\[\s*decision\s*\]\]")
+
+
+def joined(stated: Iterable[Decision]) -> list[Decision]:
+    """Return decisions merged where they agree: the releases of a cell, and the cells of what is decided.
+
+    >>> one, other = (Decision("known", "corrupt", "", None, (), "it", (on,), ("a/b",)) for on in ("1.5.1", "1.10.0"))
+    >>> [each.releases for each in joined([other, one])]
+    [('1.5.1', '1.10.0')]
+    """
+    first: dict[bytes, Decision] = {}
+    releases = defaultdict[tuple[bytes, str], set[str]](set)
+    for each in stated:
+        first.setdefault(each.identity, each)
+        for cell in each.cells or ("",):
+            releases[each.identity, cell].update(each.releases)
+    cells = defaultdict[tuple[bytes, tuple[str, ...]], set[str]](set)
+    for (identity, cell), versions in releases.items():
+        cells[identity, tuple(sorted(versions, key=_in_order))].add(cell)
+    whole = [
+        msgspec.structs.replace(
+            first[identity], releases=versions, cells=tuple(sorted(names)) if names != {""} else ()
+        )
+        for (identity, versions), names in cells.items()
+    ]
+    return sorted(whole, key=_place)
+
+
+def _in_order(release: str) -> tuple[tuple[int, str], ...]:
+    return tuple((int(part) if part.isdigit() else -1, part) for part in release.split("."))
+
+
+def _place(decision: Decision) -> tuple[Any, ...]:
+    return decision.identity, tuple(sorted(map(_in_order, decision.releases)))
+
+
+def write(root: Path, stated: Iterable[Decision]) -> None:
+    """Bring the file of a root to some decisions: tables that say the same stay as they are, with their comments.
+
+    Raises
+    ------
+    UnwritableError
+        Where it cannot be written.
+    """
+    path, wanted = root / FILE, joined(stated)
+    try:
+        before = _text(path)
+        text = edited(before, wanted)
+        if joined(parse(text)) != wanted:
+            raise ValueError("it would not be read as it was written")
+        if not wanted:
+            path.unlink(missing_ok=True)
+        elif text != before:
+            durable.replace(path, text)
+    except (OSError, ValueError) as error:
+        raise UnwritableError(
+            path, f"cannot be written ({error})", "Make room for it, then try again."
+        ) from error
+
+
+def edited(text: str, wanted: Sequence[Decision]) -> str:
+    """Return the text of a file with its tables brought to `wanted`, which are `joined`."""
+    preamble, *blocks = _blocks(text or "# Decisions about cells: docs/goldens.md.\n")
+    left = {_place(each): each for each in wanted}
+    made: list[tuple[Any, str]] = []
+    for block, decision in zip(blocks, parse(text), strict=True):
+        if now := left.pop(_place(decision), None):
+            same = set(now.cells) == set(decision.cells)
+            made.append((_place(now), block if same else _with_cells(block, now.cells)))
+    for place, new in left.items():
+        at = next((at for at, (other, _) in enumerate(made) if other > place), len(made))
+        made.insert(at, (place, _table(new)))
+    return "\n".join(
+        f"{part.rstrip()}\n" for part in (preamble, *(block for _, block in made)) if part.strip()
+    )
+
+
+def _blocks(text: str) -> list[str]:
+    """Return the text before the first table of a file, and that of each table, with the comment right above it."""
+    blocks: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if _HEAD.match(line):
+            above: list[str] = []
+            while blocks[-1] and blocks[-1][-1].startswith("#"):
+                above.insert(0, blocks[-1].pop())
+            blocks.append(above)
+        blocks[-1].append(line)
+    return ["\n".join(lines) for lines in blocks]
+
+
+def _with_cells(block: str, cells: Sequence[str]) -> str:
+    """Return the text of a table with these cells, a line changed for each that it has not."""
+    # Only here: what reads decisions does without.
+    import tomlkit
+
+    document = tomlkit.parse(block)
+    array: Any = document["decision"][0]["cells"]
+    for name in set(array) - set(cells):
+        array.remove(name)
+    for at, name in enumerate(cells):
+        if name not in array:
+            array.insert(at, name)
+    return tomlkit.dumps(document)
+
+
+def _table(decision: Decision) -> str:
+    import tomlkit
+
+    table = msgspec.to_builtins(decision)
+    if limits := table.get("limits"):
+        table["limits"] = tomlkit.inline_table()
+        table["limits"].update(limits)
+    if cells := table.get("cells"):
+        table["cells"] = tomlkit.array().multiline(True)
+        table["cells"].extend(cells)
+    return tomlkit.dumps({"decision": [table]})
+
+
+class Updated(NamedTuple):
+    """What `update` did: goldens that need a decision, those of them that had none, and (cell, release) deleted."""
+
+    found: int
+    written: int
+    gone: tuple[tuple[str, str], ...]
+
+
+def update(root: Path) -> Updated:
+    """Bring the expectations of a root up to date with its goldens: missing ones are written, stale ones deleted.
+
+    Raises
+    ------
+    executorch_goldens.goldens.golden.GoldenError
+        For a golden that cannot be read, and where the file cannot be written.
+    DecisionError
+        For a file that cannot be used.
+    """
+    goldens = {
+        (str(cell), folder.name): texts
+        for folder in _releases(root)
+        for cell in golden.recorded(folder)
+        if (texts := golden.read(golden.directory(folder, cell))) is not None and kind(texts)
+    }
+    kept, gone = [], []
+    for each in read(root):
+        if each.what not in EXPECTED.values():
+            kept.append(each)
+            continue
+        for name, on in ((name, on) for name in each.cells for on in each.releases):
+            if is_pattern(name) or ((texts := goldens.get((name, on))) and each.expects(texts)):
+                kept.append(msgspec.structs.replace(each, releases=(on,), cells=(name,)))
+            else:
+                gone.append((name, on))
+    missing = [
+        expected(Cell.named(name), on, texts)
+        for (name, on), texts in goldens.items()
+        if Decisions(root, on, tuple(kept)).missing(Cell.named(name), texts)
+    ]
+    write(root, [*kept, *missing])
+    return Updated(len(goldens), len(missing), tuple(gone))

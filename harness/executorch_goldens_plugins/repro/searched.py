@@ -1,0 +1,130 @@
+"""A model that the search of ``goldens compare`` found, made smaller while both sides differ in the same way."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing.making import Comparison
+from executorch_goldens.comparing.outcome import Made, kind_of
+from executorch_goldens.comparing.page import Column
+from executorch_goldens.comparing.searching import Try
+from executorch_goldens.comparing.sides import Side
+from executorch_goldens.files.wording import count
+from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.targets import TARGETS
+from executorch_goldens_plugins.repro import candidate
+from executorch_goldens_plugins.repro.reproduction import program_of
+
+if TYPE_CHECKING:
+    from executorch_goldens_plugins.repro.program import Program
+
+#: Seconds after which no further program is tried.
+LONGEST = 120.0
+#: The module that a shrunk model is kept in, in the folder of the comparison.
+FILE = "found.py"
+
+
+def shrunk(comparison: Comparison) -> Column | None:
+    """Return where a smaller model is; None where the search found none."""
+    from executorch_goldens.exporting.changing import changed
+    from executorch_goldens_plugins.repro.program import NoProgramError
+    from executorch_goldens_plugins.repro.shrink import shrink
+
+    model = comparison.model
+    if model is None:
+        return None
+    try:
+        program = program_of(changed(model.case, model.changes), model.target, "example")
+    except NoProgramError as error:
+        return _column([f"{model.cell} is not made smaller: {error}"])
+    with (
+        tempfile.TemporaryDirectory(prefix="goldens-found-") as folder,
+        Trial(comparison, model, folder) as trial,
+    ):
+        if not trial.shows(program):
+            return _column([f"{model.cell} is not made smaller: its exported graph shows something else"])
+        small = shrink(program, trial.shows)
+    file = comparison.folder / FILE
+    file.write_text(zoo_of(small, model), encoding="utf-8")
+    sizes = f"{program.size()[0]} operators to {small.size()[0]}, {count(trial.tried, 'program')} tried"
+    return _column([f"{model.cell}, made smaller ({sizes}), is a case in {file}"])
+
+
+def _column(lines: list[str]) -> Column:
+    """Return a column that the table does not have."""
+    return Column("", "shrunk", {}, lines)
+
+
+class Trial:
+    """Programs exported, run and judged on both sides of a comparison."""
+
+    def __init__(self, comparison: Comparison, model: Try, folder: str) -> None:
+        (found,) = (each for each in comparison.found if each.cell == model.cell)
+        self.kind = found.kind
+        self.cell = Cell(model.target, candidate.NAME)
+        self.file = Path(folder, "candidate.py")
+        self.variation = comparison.variations[-1]
+        self.environment = {
+            candidate.FILE: str(self.file),
+            candidate.ORIGIN: model.case.name,
+            candidate.ZOOS: model.case.module,
+            candidate.QUANTIZATION: model.case.quantization,
+        }
+        both = (comparison.sides.base, comparison.sides.head)
+        self.releases = both[0].release, replace(both[1].release, pins=both[0].release.pins)
+        self.base, self.head = map(self._sweep, both)
+        self.base.partner, self.head.partner = self.head, self.base
+        self.tried = 0
+        self.end = time.monotonic() + LONGEST
+
+    def _sweep(self, side: Side) -> Sweep:
+        machine = side.settings.machine
+        machine = replace(machine, environment={**machine.environment, **self.environment})
+        settings = replace(side.settings, models=(candidate.__name__,), machine=machine)
+        return Sweep((), (self.variation,), settings, lasting=True, targets=(self.cell.target,))
+
+    def __enter__(self) -> Trial:
+        self.base.start()
+        self.head.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.base.stop()
+        self.head.stop()
+
+    def shows(self, program: Program) -> bool:
+        """Return whether a program differs in the way that was found; False once the time is over."""
+        if time.monotonic() > self.end:
+            return False
+        self.tried += 1
+        self.file.write_text(program.file(), encoding="utf-8")
+        for sweep in (self.base, self.head):
+            sweep.add(self.cell, (self.variation,))
+        of_base, of_head = (sweep.outcomes(self.cell, (self.variation,)) for sweep in (self.base, self.head))
+        base = Made.of(of_base, self.releases[0])
+        return kind_of(base, Made.of(of_head, self.releases[1], base.texts)) == self.kind
+
+
+def zoo_of(program: Program, model: Try) -> str:
+    """Return a module of a zoo with a program as a case, for the target of a model."""
+    fields = {
+        "guards": f"an edit of the toolchain changes it ({model.cell})",
+        "name": model.cell.case,
+        "backends": (model.target,),
+        "quantization": model.case.quantization,
+    }
+    if model.target in TARGETS and TARGETS[model.target].opt_in:
+        fields["also"] = (model.target,)
+    arguments = "".join(f"    {name}={value!r},\n" for name, value in fields.items())
+    if (least := model.case.sqnr.get(model.target)) is not None:
+        arguments += f'    sqnr={{"{model.target}": float("{least}")}},\n'
+    shapes = ", dynamic_shapes=dynamic_shapes" if program.shapes() else ""
+    return (
+        f"from executorch_goldens import Data, Example, case\n{program.file()}\n\n@case(\n{arguments})\n"
+        f"def found(data: Data) -> Example:\n    return Example(Model(), inputs, fill=False{shapes})\n"
+    )

@@ -1,0 +1,169 @@
+"""The order in which a search tries models, and the models that it begins with."""
+
+from __future__ import annotations
+
+import functools
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing import candidates
+from executorch_goldens.comparing.searching import AS_IT_IS, MOST, TRIES, Try, Walk
+from executorch_goldens.reach.choice import differing, words_of
+from executorch_goldens.reach.code import Statement
+from executorch_goldens.reach.edits import Edit, Edits
+from executorch_goldens.zoo.registry import Case
+from tests.unit.reach.packages import FILE, known, packages
+
+CHANGES = ("again", "flags", "rotated", "stacked")
+
+
+def case(name: str, guards: str = "a case", **fields: Any) -> Case:
+    return Case(name=name, family=name.partition("-")[0], guards=guards, build=lambda data: data, **fields)
+
+
+NEAR = [(case("cat"), "tosa-int"), (case("pad"), "tosa-fp")]
+OTHERS = [Try(case(f"sample-{number}"), AS_IT_IS, "tosa-int") for number in range(3)]
+
+
+def names(walk: Walk, most: int, reaches: bool = True) -> list[str]:
+    """Return the models that a walk tries, each told to run lines of its own, or none."""
+    found = []
+    while len(found) < most and (tried := walk.next()) is not None:
+        found.append(str(tried.cell))
+        walk.tell(tried, tried.cell if reaches else None, failed=False)
+    return found
+
+
+def test_changes_samples_and_changes_of_what_reached_the_edit_take_turns() -> None:
+    found = names(Walk(NEAR, OTHERS, CHANGES), 6)
+    assert found[:2] == ["tosa-int/cat-x-again", "tosa-int/sample-0-x-as-it-is"]
+    assert found[3:5] == ["tosa-fp/pad-x-flags", "tosa-int/sample-1-x-as-it-is"]
+    # What reached the edit has something more changed.
+    assert found[2].startswith((f"{found[0]}-x-", "tosa-int/sample-0-x-"))
+
+
+def test_the_same_seed_and_the_same_results_try_the_same_models() -> None:
+    found = [names(Walk(NEAR, OTHERS, CHANGES, seed), 30) for seed in (0, 0, 1)]
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+
+
+def test_no_model_is_tried_twice_or_with_more_changes_than_are_allowed() -> None:
+    found = names(Walk(NEAR, OTHERS, CHANGES), 200)
+    assert len(found) == len(set(found))
+    assert max(name.count("-x-") for name in found) == MOST
+
+
+def test_what_reaches_nothing_is_not_changed_further() -> None:
+    assert len(names(Walk(NEAR, OTHERS, CHANGES), 200, reaches=False)) == len(CHANGES) + len(OTHERS)
+
+
+def test_a_way_through_the_edit_that_is_known_brings_no_further_changes() -> None:
+    walk = Walk(NEAR, (), CHANGES)
+    for _ in range(2):
+        tried = walk.next()
+        assert tried is not None
+        walk.tell(tried, "the same lines", failed=False)
+    assert len(walk.reaching) == 1
+
+
+def test_a_change_that_does_not_fit_is_tried_on_the_next_cells_and_not_in_pairs() -> None:
+    walk = Walk([(case(name), "tosa-int") for name in ("a", "b", "c", "d", "e")], (), ("again",))
+    found = []
+    while (tried := walk.next()) is not None:
+        found.append(tried.case.name)
+        walk.tell(tried, None, failed=True)
+    assert found == ["a", "b", "c"]
+    assert len(found) == TRIES
+    walk.reaching.append(Try(walk.near[0][0], ("rotated",), "tosa-int"))
+    assert walk.next() is None
+
+
+def test_the_line_that_keeps_a_model_says_case_changes_and_target() -> None:
+    tried = Try(case("cat"), ("again", "flags"), "tosa-int")
+    assert tried.cell == Cell("tosa-int", "cat-x-again-x-flags")
+    assert tried.line.endswith(
+        f"keep(__name__, {tried.case.module!r}, 'cat', 'again', 'flags', target='tosa-int')"
+    )
+
+
+def statement(text: str) -> Statement:
+    return Statement(text, 1, 1)
+
+
+def test_what_differs_of_a_statement_in_which_something_moved_is_that() -> None:
+    edit = Edit(
+        FILE, "Manager.run", (statement("add([Pad(), Slice()])"),), (statement("add([Slice(), Pad()])"),)
+    )
+    assert set(differing(edit).split()) in ({"Pad"}, {"Slice"})
+    assert words_of(edit) & {"pad", "slice"} != {"pad", "slice"}
+    same = Edit(FILE, "f", (statement("x = y"),), (statement("x = y"),))
+    assert differing(same) == "x y x y"
+
+
+def test_operators_count_by_where_they_are_named(tmp_path: Path) -> None:
+    text = (
+        "OTHERS = {aten.slice_copy.Tensor}\n\n\n"
+        "def fold(node):\n    if node.target == aten.pad.default:\n        return 1\n    return aten.cat.default\n"
+    )
+    packages(tmp_path, fold=text)
+    old, new = statement("return aten.pad.default or aten._softmax.int"), statement("return aten.cat.default")
+    found = candidates.operators(Edits((Edit(FILE, "fold", (new,), (old,)),), (FILE,), ()), tmp_path)
+    assert found["slice"] == candidates.FILE
+    assert found["pad"] == found["cat"] == found["softmax"] == candidates.DIFFERS
+    assert "fo" not in found
+
+
+def test_an_operator_of_the_files_name_counts_as_one_of_the_statement(tmp_path: Path) -> None:
+    file = f"{Path(FILE).parent}/decompose_index_select.py"
+    operators = "OPS = {aten.index_select.default, aten.view_copy.default, tosa.SLICE.default}"
+    text = f"{operators}\n\n\ndef f(dim):\n    return max(dim, 0)\n"
+    packages(tmp_path, fold=text, file=file)
+    edit = Edit(file, "f", (statement("return max(dim, 0)"),), (statement("return dim % 4"),))
+    found = candidates.operators(Edits((edit,), (file,), ()), tmp_path)
+    assert (found["index select"], found["view"], found["slice"], found["max"]) == (
+        *(candidates.STATEMENT, candidates.FILE, candidates.FILE, candidates.WORD),
+    )
+
+
+def test_models_with_the_operators_of_an_edit_come_first_and_families_take_turns() -> None:
+    cases = [case(f"{name}-{number}") for name in ("cat", "pad", "relu") for number in range(2)]
+    cases.append(case("drawn", "slice and relu", backends=("tosa-fp",)))
+    found = list(
+        candidates.ranked(cases, {"cat": 1, "pad": 1, "slice": 4}, ("tosa-int", "tosa-fp"), random.Random(0))
+    )
+    assert found[0].case.family == "drawn"
+    assert sorted(tried.case.family for tried in found[1:3]) == ["cat", "pad"]
+    assert len(found) == 5
+    # One has a target that reaches the edit, the others get these in turn.
+    assert [tried.target for tried in found] == ["tosa-fp", "tosa-int", "tosa-fp", "tosa-int", "tosa-fp"]
+
+
+@pytest.mark.parametrize(
+    ("file", "number"), [(FILE, 4), (f"{Path(FILE).parent}/new.py", 4), ("executorch/exir/new.py", 0)]
+)
+def test_cells_around_an_edit_reach_its_file_or_one_beside_it(tmp_path: Path, file: str, number: int) -> None:
+    found = candidates.around(known(packages(tmp_path)), (file,))
+    assert found == sorted(range(number), key=lambda each: known(tmp_path).cells[each].seconds)
+
+
+def test_a_case_that_is_named_by_an_operator_comes_before_one_that_has_it_somewhere() -> None:
+    cases = [*(case(f"mul-{number}", "mul of a slice") for number in range(9)), case("slice", "a sum")]
+    found = list(candidates.ranked(cases, {"slice": 2}, ("tosa-int",), random.Random(0)))
+    assert found[0].case.name == "slice"
+
+
+def test_a_drawn_model_has_the_operators_of_its_source() -> None:
+    drawn = [
+        replace(
+            case(name), build=functools.partial(lambda source, data: source, f"x = torch.{name}_pool2d(x)")
+        )
+        for name in ("avg", "max")
+    ]
+    found = list(candidates.ranked(drawn, {"max pool2d": 2}, ("tosa-int",), random.Random(0)))
+    assert [tried.case.name for tried in found] == ["max"]

@@ -1,0 +1,146 @@
+"""Changed models: what each change leaves as it is, and where it does not fit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from executorch_goldens.exporting import changing, rewriting
+from executorch_goldens.exporting.changing import CHANGES, NotChangedError, changed
+from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.sweep.worker import requested_case
+from executorch_goldens.zoo.registry import CASES, Case, ZooError
+
+X = torch.arange(24.0).reshape(2, 3, 4)
+
+
+class Sliced(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x[:, 1:3], x[:, :2]], 2).mean(-1, keepdim=True)
+
+
+class Cut(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[:, 1:]
+
+
+class Clamped(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.clamp(x + y, 1.0, 20.0)
+
+
+def case_of(module: Callable[[], torch.nn.Module], *inputs: torch.Tensor) -> Case:
+    return Case(
+        name="small",
+        family="small",
+        guards="a small model",
+        build=lambda data: Example(module(), inputs or (X,)),
+    )
+
+
+def run(case: Case, *changes: str) -> Any:
+    """Return the outputs of a changed case, flat."""
+    example = changed(case, changes).build(Data(case.name)) if changes else case.build(Data(case.name))
+    found = example.module(*example.inputs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+@pytest.mark.parametrize("change", ["from-the-end", "ends", "rotated-back", "unknown", "turned", "deeper"])
+def test_some_changes_compute_the_same(change: str) -> None:
+    (found,), (expected,) = run(case_of(Sliced), change), run(case_of(Sliced))
+    assert torch.equal(found.permute(1, 2, 0) if change == "rotated-back" else found, expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("read-twice-0", lambda x: (x, torch.relu(x))),
+        ("turned-inside-0", lambda x: (torch.relu(x),)),
+        ("flattened-inside-0", lambda x: (torch.relu(x),)),
+        ("clamped-inside-0", lambda x: (torch.clamp(x, -0.5, 0.75),)),
+    ],
+)
+def test_a_value_inside_is_read_by_what_is_added(change: str, expected: Callable[..., Any]) -> None:
+    (plain,) = run(case_of(Sliced))
+    for one, other in zip(run(case_of(Sliced), change), expected(plain), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_an_operator_is_applied_to_its_own_result() -> None:
+    (found,) = run(case_of(Clamped, X, -2 * X), "again-1")
+    assert torch.equal(found, torch.clamp(X - 2 * X - 2 * X, 1.0, 20.0))
+    (found,) = run(case_of(Cut), "again-0")
+    assert torch.equal(found, X[:, 2:])
+
+
+def test_arguments_of_operators_are_others() -> None:
+    x = X.reshape(2, 3, 4)
+    (found,) = run(case_of(Sliced), "flags")
+    assert torch.equal(found, torch.cat([x[:, 1:3], x[:, :2]], 2).mean(-1))
+    (found,) = run(case_of(lambda: torch.nn.Softmax(1)), "next-dimension")
+    assert torch.equal(found, torch.softmax(X, 2))
+    (found,) = run(case_of(Sliced), "many")
+    assert torch.equal(found, run(case_of(Sliced))[0])
+    (found,) = run(case_of(lambda: torch.nn.AvgPool2d(2, 1)), "longer-steps")
+    assert torch.equal(found, torch.nn.functional.avg_pool2d(X, 2, 2))
+    (found,) = run(case_of(lambda: torch.nn.AvgPool2d(1, 1)), "uneven")
+    assert torch.equal(found, torch.nn.functional.avg_pool2d(X, (1, 2), (1, 2)))
+
+
+@pytest.mark.parametrize(
+    "change", [name for name in CHANGES if name.startswith("read-twice") or name == "ends"]
+)
+def test_a_change_that_there_is_nothing_for_is_none(change: str) -> None:
+    with pytest.raises(NotChangedError):
+        run(case_of(torch.nn.Identity), change)
+
+
+def test_what_has_keywords_is_left_as_it_is() -> None:
+    case = Case(
+        name="keywords",
+        family="small",
+        guards="a call with a keyword",
+        build=lambda data: Example(torch.nn.Softmax(1), (X,), dynamic_shapes=({0: torch.export.Dim("n")},)),
+    )
+    assert changed(case, ("as-it-is",)).build(Data("keywords")).dynamic_shapes
+    with pytest.raises(NotChangedError, match="left as they are"):
+        changed(case, ("rotated",)).build(Data("keywords"))
+
+
+def test_an_export_that_is_asked_for_a_changed_case_makes_it() -> None:
+    request = {
+        "models": ["tests.support.zoo"],
+        "case": "steady",
+        "module": None,
+        "others": [],
+        "pickled": None,
+    }
+    plain, other = (requested_case({**request, "changes": changes}) for changes in ([], ["rotated"]))
+    assert (plain.name, other.name) == ("steady", "steady-x-rotated")
+
+
+def test_a_kept_case_is_for_its_target_alone() -> None:
+    here = sys.modules[__name__].__name__
+    CASES.add(case_for(here))
+    changing.keep(here, here, "kept-softmax", "rotated", target="tosa-int16")
+    kept = CASES.within([here])["kept-softmax-x-rotated"]
+    assert (kept.backends, kept.also, kept.module) == (("tosa-int16",), ("tosa-int16",), here)
+    with pytest.raises(ZooError, match="'no-such' is no change"):
+        changing.keep(here, here, "kept-softmax", "no-such", target="tosa-int16")
+
+
+def case_for(module: str) -> Case:
+    def build(data: Data) -> Example:
+        return Example(torch.nn.Softmax(1), (X,))
+
+    assert build.__module__ == module
+    return Case(name="kept-softmax", family="small", guards="a small model", build=build)
+
+
+def test_every_rewrite_that_comes_first_is_one() -> None:
+    assert set(rewriting.FIRST) <= set(rewriting.REWRITES)
+    assert list(CHANGES)[: len(rewriting.FIRST)] == list(rewriting.FIRST)
