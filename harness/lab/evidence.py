@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from executorch_goldens.goldens import golden
-from executorch_goldens.judging import known
+from executorch_goldens.goldens.decisions import Decisions
+from executorch_goldens.reach import map as maps
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo import targets
 from lab import GOLDENS, findings, markdown
+from lab.mutants import commits, recall
 from lab.mutants import page as mutants
 from lab.mutants.history import FIXES
 from lab.mutants.history.__main__ import ZOO, met
@@ -29,6 +31,8 @@ BUCKETS = (
     (-2, "2^-3 and 2^-2; above a tenth, each operator is judged by itself"),
     (math.inf, "2^-1 and more; each operator is judged by itself"),
 )
+#: The release that upstream's commits were laid on.
+COMPARED = "1.4.1"
 FAILS, NOT_RUN = "lowering fails", "not judged: the program is not run"
 
 
@@ -48,7 +52,7 @@ def counts() -> dict[str, str]:
     fixed = sum(finding.upstream == "merged" for finding in found)
     judged = mutants.judged()
     detected = sum(each.detected for each in judged)
-    drawn = mechanical.committed()
+    drawn = drawn_results()
     fixes = [met(fix) for fix in FIXES]
     cells = {version: frozenset(map(str, core.read(GOLDENS / version / core.FILE))) for version in versions}
     # A zoo's cell has its number before it; those of results that name none are not counted.
@@ -59,15 +63,26 @@ def counts() -> dict[str, str]:
     by_zoo = sum(each.is_seen(ZOO) for each in fixes)
     by_all = sum(each.is_seen(*each.untaught) for each in fixes)
     return {
+        "history.md#by-command": recall.committed(versions[-1]),
+        "history.md#commits-in-a-row": commits.committed(COMPARED),
         "history.md": f"of {len(fixes)} real upstream fixes, taken back one at a time, the cells of a default run see "
         f"at least {by_core}, the whole zoo {by_zoo}, and all sources of models that were tried {by_all}",
-        "mutants.md": f"of {len(drawn)} defects drawn by rule, {sum(each.reached for each in drawn)} are in lines that "
-        f"some cell runs, and {sum(each.killed for each in drawn)} are detected; of {len(judged)} made by hand, "
+        "mutants.md": f"of {len(drawn)} defects drawn by rule in one release, "
+        f"{sum(each.every != mechanical.NOT_REACHED for each in drawn)} are in lines that some cell runs, and "
+        f"{sum(each.every == mechanical.KILLED for each in drawn)} are detected; of {len(judged)} made by hand, "
         f"{detected}",
         "findings/README.md": f"{len(found)} defects found in ExecuTorch, each with a script and a text to file; "
         f"{fixed} are fixed upstream since",
-        f"coverage/{versions[-1]}.md": f"{goldens:,} goldens on {len(versions)} releases",
+        f"coverage/{versions[-1]}-reach.md": f"{goldens:,} goldens on {len(versions)} releases",
     }
+
+
+def drawn_results() -> list[mechanical.Result]:
+    """Return what became of the mechanical mutants of the release with the most results, which has a map."""
+    mapped = [version for version in releases.load().releases if (GOLDENS / version / maps.FILE).is_file()]
+    found = {version: mechanical.committed(version) for version in mapped}
+    version = max(mapped, key=lambda each: len(found[each]))
+    return mechanical.results(version, found[version])
 
 
 def line() -> Iterator[str]:
@@ -88,7 +103,8 @@ def cells() -> Iterator[str]:
     """Yield how many cells each release has: with a golden, known to be wrong, and in the core."""
     yield ""
     yield from markdown.head(("release", "goldens", "known defects", "cells of the core"))
-    for version, defects in known.read(GOLDENS).items():
+    for version in releases.load().releases:
+        defects = Decisions.of_root(GOLDENS, version).defects
         counted = (_goldens(version), len(defects), len(core.read(GOLDENS / version / core.FILE)))
         yield markdown.row((version, *map(str, counted)))
     yield ""

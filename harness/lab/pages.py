@@ -26,7 +26,7 @@ MAKERS = {
     "bench": "lab.bench.measurement",
     "commands": "lab.commands",
     "cluster-soak": "lab.faults.cluster_soak",
-    "coverage": "lab.coverage.page",
+    "core": "lab.core.page",
     "evidence": "lab.evidence",
     "failures": "lab.failures.command",
     "faults": "lab.faults.__main__",
@@ -38,6 +38,7 @@ MAKERS = {
     "history": "lab.mutants.history.__main__",
     "mutants": "lab.mutants.page",
     "narrow": "lab.narrow",
+    "options": "lab.options.page",
     "reach": "lab.reach.page",
     "soak": "lab.faults.soak",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import msgspec
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
-from executorch_goldens.judging import known
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.settings import releases
 from lab import DOCS, GOLDENS, markdown
 
@@ -49,33 +48,30 @@ def load() -> tuple[Thread, ...]:
 
 def lines(threads: Sequence[Thread], root: Path) -> Iterator[str]:
     """Yield the threads as Markdown, with the state in the goldens of each release."""
-    declared = known.read(GOLDENS)
-    matrix = {
-        version: dataclasses.replace(release, known=declared[version])
-        for version, release in releases.load().releases.items()
-    }
+    matrix = releases.load().releases
+    decided = {version: Decisions.of_root(GOLDENS, version) for version in matrix}
     yield from markdown.head(("upstream", "defect", "cells", *matrix))
     for thread in threads:
         numbers = " ".join(f"#{number}" for number in thread.numbers)
-        states = (state(root / version, release, thread) for version, release in matrix.items())
+        states = (state(root / name, release, decided[name], thread) for name, release in matrix.items())
         yield markdown.row((numbers, thread.what, ", ".join(thread.cells), *states))
 
 
-def state(root: Path, release: releases.Release, thread: Thread) -> str:
+def state(root: Path, release: releases.Release, decided: Decisions, thread: Thread) -> str:
     """Return whether the goldens of a release show a defect: ``shows``, ``no``, or why they cannot say."""
-    found = [cell_state(root, release, name, thread.sign) for name in thread.cells]
+    found = [cell_state(root, release, decided, name, thread.sign) for name in thread.cells]
     for prefix in ("shows", "other"):
         if chosen := sorted({text for text in found if text.startswith(prefix)}):
             return "; ".join(chosen)
     return "no" if "no" in found else "; ".join(sorted(set(found)))
 
 
-def cell_state(root: Path, release: releases.Release, name: str, sign: str) -> str:
+def cell_state(root: Path, release: releases.Release, decided: Decisions, name: str, sign: str) -> str:
     """Return the state of one cell."""
     cell = Cell(*name.split("/"))
     if cell.target in release.unsupported:
         return f"cannot be reached: no {cell.target}"
-    if defect := release.known.get(name):
+    if defect := decided.defects.get(name):
         return f"shows ({defect.verdict})" if sign in defect.reason else f"other: {defect.reason}"
     texts = golden.read(golden.directory(root, cell))
     if texts is None:

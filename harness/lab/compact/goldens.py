@@ -10,9 +10,10 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import accuracy, golden, merging
 from executorch_goldens.goldens import reading as whole
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.goldens.reading import Reading
-from lab.compact import known, table
+from lab.compact import table
 from lab.compact.form import COUNTED
 from lab.compact.table import TableError
 
@@ -51,8 +52,8 @@ def write(folder: Path, changed: Mapping[Cell, Texts | None]) -> None:
 def readings(folder: Path, release: str) -> dict[Cell, Reading]:
     """Return what each golden counts, and of cells that are known to be wrong the defect; raise `GoldenError`."""
     found = {cell: reading(read(folder, cell) or {}) for cell in recorded(folder)}
-    for name, defect in known.read(folder, release).items():
-        found[Cell(*name.split("/"))] = Reading(f"{defect.verdict}: {defect.reason}")
+    for name, defect in Decisions.of_root(folder.parent, release).defects.items():
+        found[Cell(*name.split("/"))] = Reading(f"{defect.verdict}: {defect.cause}")
     return dict(sorted(found.items()))
 
 

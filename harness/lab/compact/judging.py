@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import rendering
+from executorch_goldens.goldens.decisions import KNOWN, Decisions
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import Comparison, diverging, made_with, passes
+from executorch_goldens.judging.known import as_known
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.structure.outline import outline
 from lab.compact import form, parts
-from lab.compact.known import Defect, as_known
 from lab.compact.parts import Parts
 
 
@@ -24,32 +25,31 @@ def compare(
     outcomes: Sequence[Outcome],
     reviewed: Texts | None,
     release: Release,
-    known: Mapping[str, Defect],
+    decided: Decisions,
     of_cell: Parts = (),
 ) -> Comparison:
     """Judge the exports of a cell and compare them with its golden; None where it has none.
 
     Parameters
     ----------
-    known
-        The known defects, by cell.
+    decided
+        The decisions about cells of the release.
     of_cell
         The samples of its sheet.
     """
-    defect = known.get(str(cell))
     try:
         if (objection := verdict.objection(cell, outcomes)) is not None:
-            return Comparison(as_known(defect, _diverging(objection, outcomes, reviewed)))
+            return Comparison(as_known(decided, _diverging(objection, outcomes, reviewed)))
         artifact, variations = verdict.agreed(outcomes), [outcome.variation for outcome in outcomes]
         texts = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
     except DecodeError as error:
-        return Comparison(as_known(defect, Verdict(cell, "undecodable", str(error))))
+        return Comparison(as_known(decided, Verdict(cell, "undecodable", str(error))))
     made = form.compact(texts, _parts(artifact, texts, of_cell))
-    if defect is not None and isinstance(artifact.result, Lowered) and artifact.result.not_run:
-        # Nothing says that it is right.
-        detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
-        return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=True))
-    if defect is not None:
+    for defect in decided.about(KNOWN, cell):
+        if isinstance(artifact.result, Lowered) and artifact.result.not_run:
+            # Nothing says that it is right.
+            detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
+            return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
         reason = f"is right now, and known as {defect.verdict} ({defect.reason}): --update deletes that entry"
         return Comparison(Verdict(cell, "changed", reason, recordable=True), made)
     if reviewed is None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell, Failure, Outcome
+from executorch_goldens.goldens import decisions
+from executorch_goldens.goldens.decisions import NONE
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import Comparison
@@ -19,7 +21,6 @@ from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings import config
 from executorch_goldens.sweep.sweep import Sweep
 from lab.compact import goldens, judging, known
-from lab.compact.known import Defect
 from lab.compact.parts import Parts
 
 #: What a cell may be beside its verdict.
@@ -86,7 +87,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.version = self.planned.release.version
-        self.known: dict[str, Defect] = known.read(self.planned.root, self.version)
+        self.judged: dict[str, Verdict] = {}
         self.own = OwnFiles.of(config.load().root, self.planned.listed.files)
         self.changed: dict[Cell, Texts | None] = {}
 
@@ -98,7 +99,6 @@ class Run:
 
     def __call__(self, cells: Sequence[Cell]) -> Iterator[Found]:
         """Yield what is found of each cell; record it in the end; raise `GoldenError`, `SweepError`."""
-        before = dict(self.known)
         try:
             with Sweep(cells, self.planned.variations, self.planned.settings) as sweep:
                 for cell in cells:
@@ -107,20 +107,21 @@ class Run:
                     yield found
         finally:
             goldens.write(self.planned.root, self.changed)
-            if self.known != before:
-                known.write(self.planned.root, self.version, self.known)
+            if self.judged:
+                root = self.planned.root.parent
+                decisions.write(root, known.settled(decisions.read(root), self.version, self.judged))
 
     def _found(self, cell: Cell, outcomes: Sequence[Outcome]) -> Found:
         reviewed = goldens.read(self.planned.root, cell)
         made = self._judged(cell, outcomes, reviewed)
         judged = made.verdict
-        missing = made.texts is not None and self.planned.expectations.missing(cell, made.texts)
+        missing = made.texts is not None and self.planned.decided.missing(cell, made.texts)
         if missing:
             detail = (*judged.detail, missing)
             return Found(dataclasses.replace(judged, detail=detail), UNEXPECTED)
         if self.updating:
-            self.known = known.settled(self.known, judged)
-            if str(cell) in self.known:
+            self.judged[str(cell)] = judged
+            if known.is_defect(judged):
                 # A golden from when it was right is deleted.
                 self.changed |= {cell: None} if reviewed is not None else {}
                 return Found(judged, KNOWN)
@@ -132,8 +133,8 @@ class Run:
     def _judged(self, cell: Cell, outcomes: Sequence[Outcome], reviewed: Texts | None) -> Comparison:
         release, of_cell = self.planned.release, self.zoo.parts(cell.case, self.version)
         # What an update finds is known from then on, whatever was.
-        before = {} if self.updating else self.known
-        made = judging.compare(cell, outcomes, reviewed, release, before, of_cell)
+        decided = NONE if self.updating else self.planned.decided
+        made = judging.compare(cell, outcomes, reviewed, release, decided, of_cell)
         failure = verdict.agreed(outcomes).result if made.texts is not None else None
         if isinstance(failure, Failure) and (place := self.own.place(failure.traceback, cell.target)):
             return Comparison(verdict.own_failure(cell, failure, place))

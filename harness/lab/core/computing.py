@@ -1,117 +1,139 @@
-"""Computes the core of a zoo: few cheap cells that reach, on a release, all that the whole zoo reaches.
-
-What each cell reaches, `lab.core.reading` reads. What a cell costs is read from the committed seconds.
-"""
+"""Draws a core: few cheap cells that keep what a core must keep."""
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from pathlib import Path
+from collections.abc import Collection, Iterable, Sequence
 
-from executorch_goldens.artifact import Cell
 from executorch_goldens.running.core import UPDATE
-from executorch_goldens.sweep.seconds import Seconds, committed
-from executorch_goldens.zoo.registry import Case
-from lab.core.reading import Reached, reached
-from lab.coverage import visits
-from lab.stock.issues import issue_cells
+from lab.core.wanted import Cells, Source, numbers_of
+from lab.reach.page import bits
 
 #: Of what a cell was taken for, this much is written out.
 SHOWN = 3
 
-_UNITS = Cell("xnnpack-fp32", "piecewise-units")
-#: By release, cells that have operators or values of attributes that no golden tells of: they are known defects.
-DEFECTS = {
-    "1.1.0": (*(Cell("tosa-fp", name) for name in ("comparisons", "gather", "narrow-shifts")), _UNITS),
-    "1.2.0": (*(Cell("tosa-fp", name) for name in ("bit-patterns", "conv-transpose2d")), _UNITS),
-    "1.3.1": (Cell("tosa-fp", "bit-patterns"), _UNITS),
-    "1.4.1": (Cell("tosa-fp", "argmax"), Cell("tosa-u55", "narrow-shifts")),
-    "1.5.1": (Cell("tosa-u55", "narrow-shifts"),),
-}
 
+def cover(wanted: Iterable[Cells], first: Collection[int], price: Sequence[float]) -> list[int]:
+    """Return `first` and few further cells, one of each of `wanted` among them.
 
-def cover(wanted: Reached, first: Sequence[Cell], seconds: Seconds) -> dict[Cell, list[str]]:
-    """Return `first` and few further cells that reach all of `wanted`, each with the reason it was chosen for.
-
-    Greedy: the cells that alone reach something, then always the one that takes least seconds for each thing that it
-    reaches of what is left. What the others reach as well goes again, the dearest first. Ties go by name, and so the
-    answer is the same wherever it is computed.
+    Greedy: always the one that costs least for each of what is left; those that the others make needless go again, the
+    dearest first. Ties go by number, and so the answer is the same wherever it is computed.
     """
-    alone = sorted({cell for cells in wanted.values() if len(cells) == 1 for cell in cells} - set(first))
-    price = {cell: seconds.of(cell) for cell in set().union(*wanted.values())}
-    needed = dict.fromkeys((*first, *alone))
-    taken = _greedy(wanted, needed.keys(), price)
-    return _shared_out(wanted, [*needed, *_not_needless(wanted, needed, taken, price)])
+    begun = bits(first)
+    rows = [row for row in narrowest(wanted) if not row & begun]
+    taken = _greedy(rows, price)
+    chosen = bits(taken)
+    for cell in sorted(taken, key=lambda each: (-price[each], each)):
+        others = chosen & ~(1 << cell)
+        if all(row & others for row in rows if row >> cell & 1):
+            chosen = others
+    return [*first, *(cell for cell in taken if chosen >> cell & 1)]
 
 
-def _greedy(wanted: Reached, needed: AbstractSet[Cell], price: Mapping[Cell, float]) -> list[Cell]:
-    """Return cells that reach what `needed` ones do not, the best bargain first."""
-    taken = []
-    left = {what: cells for what, cells in wanted.items() if needed.isdisjoint(cells)}
-    while left:
-        counts = Counter(cell for cells in left.values() for cell in cells)
-        best = min(counts, key=lambda cell: (price[cell] / counts[cell], cell))
-        taken.append(best)
-        left = {what: cells for what, cells in left.items() if best not in cells}
+def narrowest(wanted: Iterable[Cells]) -> list[Cells]:
+    """Return those of `wanted` of which none is a part: who has a cell of each has a cell of all.
+
+    >>> narrowest([0b110, 0b111, 0b001, 0b110])
+    [1, 6]
+    """
+    kept: list[Cells] = []
+    for row in sorted(set(wanted), key=lambda each: (each.bit_count(), each)):
+        if row and not any(narrow & row == narrow for narrow in kept):
+            kept.append(row)
+    return kept
+
+
+def _greedy(rows: Sequence[Cells], price: Sequence[float], budget: float = math.inf) -> list[int]:
+    """Return cells of all rows, the best bargain first; those of a budget alone."""
+    left, taken = list(rows), []
+    counts = Counter(cell for row in rows for cell in numbers_of(row))
+    waiting = [(price[cell] / number, cell) for cell, number in counts.items()]
+    heapq.heapify(waiting)
+    while left and waiting:
+        cost, cell = heapq.heappop(waiting)
+        number = sum(row >> cell & 1 for row in left)
+        if not number or price[cell] > budget:
+            continue
+        if price[cell] / number > cost:
+            heapq.heappush(waiting, (price[cell] / number, cell))
+            continue
+        taken.append(cell)
+        budget -= price[cell]
+        left = [row for row in left if not row >> cell & 1]
     return taken
 
 
-def _not_needless(
-    wanted: Reached, needed: Collection[Cell], taken: Sequence[Cell], price: Mapping[Cell, float]
-) -> list[Cell]:
-    """Return the cells of `taken` that remain after dropping redundant ones, dearest first."""
-    chosen = {*needed, *taken}
-    for cell in sorted(taken, key=lambda cell: (-price[cell], cell)):
-        others = chosen - {cell}
-        if all(not others.isdisjoint(cells) for cells in wanted.values() if cell in cells):
-            chosen = others
-    return [cell for cell in taken if cell in chosen]
+def drawn(source: Source) -> list[int]:
+    """Return the core of a release, by the numbers of its cells.
 
-
-def _shared_out(wanted: Reached, chosen: Iterable[Cell]) -> dict[Cell, list[str]]:
-    """Return each of the cells with the part that none before it reaches."""
-    left = dict(wanted)
-    shares = {}
-    for cell in chosen:
-        shares[cell] = sorted(what for what, cells in left.items() if cell in cells)
-        for what in shares[cell]:
-            del left[what]
-    return shares
-
-
-def text(
-    version: str,
-    folder: Path,
-    cells: Sequence[Cell],
-    cases: Collection[Case],
-    coverage: visits.Reached,
-) -> str:
-    """Return the text of a release's core.
-
-    Parameters
-    ----------
-    folder
-        Of the release's goldens.
-    cells, cases
-        All of the zoo on this release.
+    It runs the statements that the committed one runs, kills the mutants that any candidate is known to kill, sees the
+    fixes, shows the issues, and has each target. What is left of the committed one's seconds goes to cells that run
+    most further statements for a second.
     """
-    always = {
-        cell: f"issue #{number}" for number, of_issue in issue_cells(cases).items() for cell in of_issue
-    }
-    always |= dict.fromkeys(DEFECTS.get(version, ()), "a known defect that has what no golden tells of")
-    wanted = reached(folder, cells, coverage)
-    core = cover(wanted, [cell for cell in always if cell in cells], committed(folder))
-    lines = [
-        f"# The core of the zoo on ExecuTorch {version}: {len(core)} of {len(cells)} cells. They reach the",
-        f"# {len(wanted)} passes, node visitors, operators, attributes and targets that the zoo reaches, and show the",
-        f"# issues. Written by: {UPDATE}",
+    price = [each.seconds for each in source.known.cells]
+    statements = [each & source.candidates for each in source.statements]
+    wanted = [each for each in statements if each & source.committed]
+    wanted += [cells for _, cells in source.must()]
+    chosen = cover(wanted, sorted(source.always), price)
+    ran = bits(chosen)
+    rest = source.seconds(source.committed) - source.seconds(ran)
+    return [*chosen, *_greedy([each for each in statements if each and not each & ran], price, rest)]
+
+
+def lacking(source: Source, cells: Cells) -> list[str]:
+    """Return what some cells lack of what a core must have, statements aside."""
+    return [
+        *(f"a golden of {cell}" for cell in source.gone),
+        *(name for name, having in source.must() if not having & cells),
+        *(f"{why} by {source.cell(cell)}" for cell, why in source.always.items() if not cells >> cell & 1),
     ]
-    for cell, taken_for in core.items():
-        why = [always[cell]] if cell in always else []
-        why += taken_for[:SHOWN]
-        if len(taken_for) > SHOWN:
-            why.append(f"and {len(taken_for) - SHOWN} more")
-        lines.append(f"{cell}  {'; '.join(why)}")
+
+
+def superfluous(source: Source, cells: Cells) -> list[int]:
+    """Return candidates outside of a core without which the others still show everything, the dearest first.
+
+    Everything is: each function in each of its situations, each mutant, each fix.
+    """
+    rows = [*source.situations().values(), *(having for _, having in source.must())]
+    by_cell: dict[int, list[Cells]] = {}
+    for row in rows:
+        for cell in numbers_of(row):
+            by_cell.setdefault(cell, []).append(row)
+    left, found = source.candidates, []
+    for cell in sorted(
+        numbers_of(source.candidates & ~cells), key=lambda each: (-source.known.cells[each].seconds, each)
+    ):
+        others = left & ~(1 << cell)
+        if all(row & others for row in by_cell.get(cell, ())):
+            left = others
+            found.append(cell)
+    return found
+
+
+def text(source: Source, chosen: Sequence[int]) -> str:
+    """Return the text of a release's core."""
+    number, of = len(chosen), source.candidates.bit_count()
+    lines = [
+        f"# The core of the zoo on ExecuTorch {source.known.release}: {number} of {of} cells. They run",
+        f"# {source.reached(bits(chosen))} statements of the map of reach, kill the mutants and see the fixes",
+        f"# that any cell with a golden is known to, and show the issues. Written by: {UPDATE}",
+    ]
+    must, statements = dict(source.must()), list(source.statements)
+    for cell in chosen:
+        why = [source.always[cell]] if cell in source.always else []
+        why += shown([name for name, having in must.items() if having >> cell & 1])
+        number = sum(having >> cell & 1 for having in statements)
+        if number:
+            why.append(f"{number} statements")
+        must = {name: having for name, having in must.items() if not having >> cell & 1}
+        statements = [having for having in statements if not having >> cell & 1]
+        lines.append(f"{source.cell(cell)}  {'; '.join(why)}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def shown(names: Sequence[str]) -> list[str]:
+    """Return a few of some names, and how many more there are."""
+    more = [f"and {len(names) - SHOWN} more"] if len(names) > SHOWN else []
+    return [*names[:SHOWN], *more]

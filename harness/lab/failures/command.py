@@ -12,7 +12,7 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import Cause, cause
-from executorch_goldens.judging import known
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
 from lab import GOLDENS, pages
@@ -23,7 +23,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "failures",
-        description="Print a Markdown table of the goldens that are failures, and of the defects that known.toml "
+        description="Print a Markdown table of the goldens that are failures, and of the defects that decisions.toml "
         "declares: a line per cause.",
     )
     share(parser.add_argument, "--goldens")
@@ -55,14 +55,13 @@ def parts() -> Iterator[Part]:
 
 def table(root: Path) -> Iterator[str]:
     """Yield the Markdown table of the failures under `root`, most frequent cause first."""
-    declared = known.read(root)
     found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for version in releases.load().releases:
         for cell in golden.recorded(root / version):
             texts = golden.read(golden.directory(root / version, cell))
             if texts is not None and golden.FAILURE in texts:
                 found[cause(texts[golden.FAILURE])][str(cell)].append(version)
-        for name, defect in declared.get(version, {}).items():
+        for name, defect in Decisions.of_root(root, version).defects.items():
             found[Cause(f"known: {defect.verdict}", defect.reason)][name].append(version)
     yield "| where | why | cells and releases |"
     yield "|---|---|---|"

@@ -49,7 +49,7 @@ def judge(cell: Cell, outcomes: Sequence[Outcome], release: Release) -> tuple[Ca
     try:
         judged = compare(cell, outcomes, None, release).verdict
     except DecodeError as error:
-        judged = undecodable(cell, error, release)
+        judged = undecodable(cell, error)
     return of_verdict(judged, outcomes)
 
 

@@ -7,7 +7,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +137,7 @@ def search(arguments: argparse.Namespace) -> Search:
     require_flatc(environment.python)
     settings = environment.settings((ZOO,), arguments.jobs, arguments.export_timeout)
     return Search(
-        # Known defects are those of this project's zoo.
-        replace(release, known={}),
+        release,
         settings,
         variations.variations(variations.named("quick")),
         targets,

@@ -17,18 +17,16 @@ from executorch_goldens.decode import DecodeError, SchemaError, decode
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import equality, golden, rendering, roots
+from executorch_goldens.goldens import decisions, equality, golden, rendering, roots
+from executorch_goldens.goldens.decisions import DecisionError, Decisions
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.reading import reading
-from executorch_goldens.judging import expectations
-from executorch_goldens.judging.expectations import ExpectationError, Expectations
 from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.evidence import Evidence, EvidenceError
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.review.rejections import RejectionError, Rejections
 from executorch_goldens.review.summary import Summary
 from executorch_goldens.running import core
 from executorch_goldens.settings import config, releases
@@ -178,8 +176,6 @@ store = "build/store"
 [tool.goldens.tolerances]
 tosa-fp = 1e-5
 
-[tool.goldens.budgets]
-"tosa-*/lin*" = { outside = 0, memory = 10_000 }
 """
     example = (DATA / "example_project" / "pyproject.toml").read_bytes()
     return [own.encode(), every.encode(), example]
@@ -197,16 +193,12 @@ def read_matrix(data: bytes, folder: Path) -> None:
     for release in matrix.releases.values():
         release.requirements()
         release.stack()
-    releases.known_defects(folder / "releases.toml")
 
 
 def matrices() -> list[bytes]:
+    """Return the whole, and the first release."""
     text = releases.MATRIX.read_text()
-    # The whole, the first release, and what is known of that.
-    short, known = (
-        each.split("\n[releases.") for each in (text, (REPOSITORY / "goldens" / "known.toml").read_text())
-    )
-    return [text.encode(), *("\n[releases.".join(each[:2]).encode() for each in (short, known))]
+    return [text.encode(), "\n[releases.".join(text.split("\n[releases.")[:2]).encode()]
 
 
 def result_lines() -> list[bytes]:
@@ -286,17 +278,6 @@ def tensor_files() -> list[bytes]:
         for member in source.infolist():
             target.writestr(member.filename, source.read(member))
     return [b"evidence.npz\n" + whole, b"evidence.npz\n" + plain.getvalue()]
-
-
-def read_rejections(data: bytes, folder: Path) -> None:
-    written(folder / "rejected.json", data)
-    Rejections.read(folder)
-
-
-def rejections() -> list[bytes]:
-    return [
-        b'{"format": 1, "reasons": {"tosa: add \\u2192 sub": "not meant", "pass FuseBatchNorm": "look again"}}\n'
-    ]
 
 
 #: A key of the store.
@@ -380,29 +361,29 @@ def read_zoo(data: bytes, folder: Path) -> None:
     roots.check(folder, ("models",), updating=True)
 
 
-def read_expectations(data: bytes, folder: Path) -> None:
-    """Read expectations of goldens, and use them as a run and ``goldens review --expect`` do."""
-    written(folder / expectations.FILE, data)
-    stated = expectations.read(folder)
+def read_decisions(data: bytes, folder: Path) -> None:
+    """Read decisions, and use them as a run and ``goldens review --expect`` do."""
+    written(folder / decisions.FILE, data)
+    stated = decisions.read(folder)
     for release in {version for each in stated for version in each.releases}:
-        found = Expectations(folder, release, stated)
+        found = Decisions(folder, release, stated)
         for cell in GOLDENS:
             texts = {name: text.decode() for name, text in golden_texts(cell).items()}
             found.missing(Cell(*cell.split("/")), texts)
-            found.stale(Cell(*cell.split("/")), texts)
-        list(found.of_no_cell([]))
-    expectations.write(folder, stated)
-    assert expectations.joined(expectations.read(folder)) == expectations.joined(stated)
+    decisions.write(folder, stated)
+    assert decisions.joined(decisions.read(folder)) == decisions.joined(stated)
 
 
-def expectation_files() -> list[bytes]:
-    """Return the beginning of the zoo's own, and a small one of both kinds."""
-    whole = (REPOSITORY / "goldens" / expectations.FILE).read_bytes()
-    end = whole.index(b"[[expected]]", 2000)
+def decision_files() -> list[bytes]:
+    """Return the beginning of the zoo's own, and a small one of other kinds."""
+    whole = (REPOSITORY / "goldens" / decisions.FILE).read_bytes()
+    end = whole.index(b"[[decision]]", 2000)
     return [
         whole[:end],
-        b'[[expected]]\nwhat = "NO DELEGATE"\nwhy = "runs all of it itself"\nreleases = ["1.4.1", "1.10.0"]\n'
-        b'cells = ["tosa-int/sum"]\n',
+        b'[[decision]]\nwhat = "undelegated"\nwhy = "runs all of it itself"\nreleases = ["1.4.1", "1.10.0"]\n'
+        b'cells = ["tosa-int/sum"]\n[[decision]]\nwhat = "known"\nverdict = "corrupt"\ncause = "output \xe2\x80\xa6"\n'
+        b'releases = ["1.4.1"]\ncells = ["tosa-int/a", "tosa-int/b"]\n[[decision]]\nwhat = "rejected"\ncause = "0"\n'
+        b'why = "no"\n[[decision]]\nwhat = "budget"\nlimits = { memory = 8000, sqnr = 20.5 }\ncells = ["*/a"]\n',
     ]
 
 
@@ -467,7 +448,6 @@ READERS: Mapping[str, Reader] = {
         Reader("evidence", evidences, read_evidence, (EvidenceError,)),
         Reader("origins", origin_files, read_origins, (OriginsError,)),
         Reader("tensors", tensor_files, read_evidence, (EvidenceError,), is_text=False),
-        Reader("rejections", rejections, read_rejections, (RejectionError,)),
         Reader("entry", store_entries, read_entry, (StoreError,), is_text=False),
         Reader("whole-entry", whole_entries, read_whole_entry, (StoreError,), is_text=False),
         Reader("shard", shard_files, read_shard, (UsageError, MergeError)),
@@ -478,7 +458,7 @@ READERS: Mapping[str, Reader] = {
             "fielded", lambda: [PAIR.file(REPOSITORY / "goldens").read_bytes()], read_fielded, (GoldenError,)
         ),
         Reader("compiled", compiled_goldens, read_compiled, (CompiledGoldenError,)),
-        Reader("expected.toml", expectation_files, read_expectations, (ExpectationError,)),
+        Reader("decisions.toml", decision_files, read_decisions, (DecisionError,)),
         *corpora.READERS,
     )
 }

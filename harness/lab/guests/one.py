@@ -1,4 +1,4 @@
-"""``python -m lab guest NAME``: the cells of a guest zoo, or of the pairs, against their compact goldens."""
+"""``python -m lab guest NAME``: the cells of a guest zoo, or of a matrix, against their compact goldens."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from executorch_goldens.toolchains.toolchain import here
 from lab.compact.runs import ACCEPTED, Compact, Found, Run
 from lab.guests import ZOOS, GuestZoo, layer, listing, sheets
+from lab.options import cases as options_of_lowering
 from lab.pairs import cases as pairs
 
 #: Lines of a cell that are shown.
@@ -40,6 +41,7 @@ def _of_guests(zoo: GuestZoo) -> Compact:
 RECORDED: Mapping[str, Compact] = {
     **{zoo.name: _of_guests(zoo) for zoo in ZOOS.values()},
     "pairs": Compact("pairs", "lab.pairs.zoo", Path("pairs"), pairs.core),
+    "options": Compact("options", "lab.options.zoo", Path("options"), options_of_lowering.core),
 }
 
 
@@ -47,7 +49,7 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "guest",
-        description="Export the cells of a guest zoo, or of the pairs, and compare them with their goldens.",
+        description="Export the cells of a guest zoo, or of a matrix, and compare them with their goldens.",
     )
     parser.add_argument("zoo", choices=tuple(RECORDED))
     parser.add_argument("--tier", choices=TIERS, default=CORE, help="default: %(default)s")

@@ -24,12 +24,13 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.judging.verdict import objection
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep import worker
 from executorch_goldens.zoo.registry import Case
-from lab.compact import goldens, known
+from lab.compact import goldens
 from lab.conditioning import ANY_SQNR
 from lab.guests import GuestZoo, listing, sheets
 from lab.guests.cases import QUANTIZATION
@@ -114,7 +115,7 @@ def masked(text: str) -> str:
 
 def right_in(folder: Path, version: str) -> set[str]:
     """Return the cells whose golden in a folder is a program, and right."""
-    wrong = set(known.read(folder, version))
+    wrong = set(Decisions.of_root(folder.parent, version).defects)
     recorded = ((str(cell), goldens.read(folder, cell) or {}) for cell in goldens.recorded(folder))
     return {cell for cell, texts in recorded if golden.FAILURE not in texts} - wrong
 

@@ -18,10 +18,11 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
+from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.review.drift import Drift
 from executorch_goldens.settings import releases
 from lab import GOLDENS, markdown
-from lab.compact import goldens, known
+from lab.compact import goldens
 from lab.guests import ZOOS, listing
 from lab.pages import Part
 
@@ -89,8 +90,8 @@ def recorded(root: Path) -> Iterator[tuple[str, str, int, list[Wrong]]]:
         for version in releases.load().releases:
             folder = root / zoo.folder / version
             wrong = [
-                Wrong(zoo.name, version, cell, defect.verdict, defect.reason)
-                for cell, defect in known.read(folder, version).items()
+                Wrong(zoo.name, version, cell, defect.verdict, defect.cause)
+                for cell, defect in Decisions.of_root(folder.parent, version).defects.items()
             ]
             right = 0
             for cell in goldens.recorded(folder):

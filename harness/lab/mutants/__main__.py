@@ -58,7 +58,7 @@ def add_to(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a row per mutant, then the totals; return 0 if all is as it must be and as committed, else 1."""
     if options.mechanical:
-        return mechanical.run(prepare(GOLDENS, "1", options.jobs, edits=mechanical.INSTALLED), options)
+        return mechanical.run(options)
     mutants = select(options.names)
     prepared = prepare(GOLDENS, options.variations, options.jobs)
     if options.tier == CORE:

@@ -12,17 +12,22 @@ import argparse
 import itertools
 import json
 import shutil
+import statistics
 import subprocess
+import tomllib
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
-from executorch_goldens.settings.arguments import positive_float
+from executorch_goldens.files import durable
+from executorch_goldens.settings.arguments import positive_float, positive_int
 from executorch_goldens.settings.config import load
 from executorch_goldens.toolchains.toolchain import Toolchain
-from lab.mutants.recall import compared, keep, results, unfinished
+from lab import markdown, pages
+from lab.mutants.recall import REACHED, SEEN, UNREACHED, compared, keep, results, unfinished
 
 #: Paths of upstream's repository whose Python lowers programs.
 PATHS = (
@@ -30,6 +35,10 @@ PATHS = (
     *(":!*/test/*", ":!*/tests/*", ":!*/scripts/*", ":!*/runtime/*", ":!*/third-party/*"),
 )
 KEPT = Path("build/commits")
+#: Committed results, and what a person read in those that differ; of these a part of docs/history.md is made.
+COMMITTED = Path(__file__).parent / "history" / "kept" / "commits"
+READ = COMMITTED / "read.toml"
+UPSTREAM = "https://github.com/pytorch/executorch/commit"
 
 
 def add_to(subparsers: Any) -> None:
@@ -43,7 +52,9 @@ def add_to(subparsers: Any) -> None:
         "--budget", type=positive_float, help="minutes of each comparison (default: the command's)"
     )
     parser.add_argument("--minutes", type=positive_float, help="begin no comparison after (default: none)")
+    parser.add_argument("--count", type=positive_int, help="commits to compare (default: all that fit)")
     parser.add_argument("--so-far", action="store_true", help="only report")
+    parser.add_argument("--update", action="store_true", help="write the results, and docs/history.md")
     parser.set_defaults(run=run)
 
 
@@ -57,13 +68,77 @@ def run(options: argparse.Namespace) -> int:
         if (folder / ".git" / "applied.json").is_file()
         else lay(options, folder)
     )
-    pairs = itertools.pairwise(applied)
+    pairs = itertools.islice(itertools.pairwise(applied), options.count)
     for (_, _, before), (upstream, title, own) in unfinished(pairs, lambda each: each[1][0], kept, options):
         names = (f"{options.release} + {folder}@{before}", f"{options.release} + {folder}@{own}")
         keep(kept, {"name": upstream, "title": title, **compared(*names, options.budget)})
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{count} {name}" for name, count in number.items()), f"of {len(applied) - 1}")
+    if options.update:
+        COMMITTED.mkdir(parents=True, exist_ok=True)
+        durable.replace(COMMITTED / kept.name, kept.read_text())
+        pages.update(["history", "evidence"])
     return SAME
+
+
+def lines() -> Iterator[str]:
+    """Yield the part of docs/history.md about commits in a row."""
+    yield "## Commits in a row"
+    yield ""
+    yield "Upstream's commits after the branch point of a release, in its order, that edit Python of backends or of"
+    yield "exir and fit the release's own sources; each compared with the one before by two names. What a person read"
+    yield f"in those that differ is in `{READ.relative_to(COMMITTED.parents[2])}`. Written by"
+    yield "`nox -s lab -- commits REPOSITORY SINCE --update`."
+    read = tomllib.loads(READ.read_text(encoding="utf-8")) if READ.is_file() else {}
+    for file in sorted(COMMITTED.glob("*.jsonl")):
+        every = results(file)
+        yield ""
+        yield f"{file.stem}: {summary(every, read)}."
+        yield ""
+        yield from markdown.head(
+            ("commit", "said", "edited lines reached", "cells", "seconds", "differ", "read")
+        )
+        for each in every:
+            yield _row(each, read.get(each["name"], {}))
+
+
+def summary(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
+    """Return how many commits were said to be identical, and how many rightly and wrongly red."""
+    seen = [each for each in every if each["result"] == SEEN]
+    judged = Counter(read.get(each["name"], {}).get("red", "not read") for each in seen)
+    number = Counter(each["result"] for each in every)
+    half = statistics.median(each["seconds"] for each in every) / 60
+    words = ", ".join(f"{count} {word}" for word, count in sorted(judged.items()))
+    return (
+        f"of {len(every)} commits {number[REACHED]} were identical where reached, {len(seen)} differed ({words}), "
+        f"and of {number[UNREACHED]} no edited line was reached; {half:.1f} minutes each (median)"
+    )
+
+
+def committed(release: str) -> str:
+    """Return the summary of the committed results of a release."""
+    read = tomllib.loads(READ.read_text(encoding="utf-8")) if READ.is_file() else {}
+    said = summary(results(COMMITTED / f"{release}.jsonl"), read)
+    return (
+        f"upstream's commits after {release} in a row, each compared with the one before by two names: {said}"
+    )
+
+
+def _row(each: Mapping[str, Any], read: Mapping[str, str]) -> str:
+    reach = each.get("reach") or {}
+    asked = (reach.get("reached") or 0) + len(reach.get("unreached") or ())
+    kinds = ", ".join(f"{count} {kind}" for kind, count in each.get("kinds", {}).items())
+    return markdown.row(
+        (
+            f"[{each['name']}]({UPSTREAM}/{each['name']}) {each['title']}",
+            each["result"],
+            f"{reach.get('reached') or 0} of {asked}",
+            str(each.get("cells", 0)),
+            str(each["seconds"]),
+            kinds or "-",
+            f"{read['red']}: {read['why']}" if read else "-",
+        )
+    )
 
 
 def git(folder: Path, *words: str, given: str | None = None) -> str:

@@ -62,4 +62,4 @@ def _committed() -> Iterator[str]:
     cells = len(over_core.with_golden(GOLDENS / release))
     yield from over_core.section(release, cells, found(), MUTANTS)
     yield ""
-    yield from mechanical.section(release)
+    yield from mechanical.section()

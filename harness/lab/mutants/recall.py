@@ -100,6 +100,16 @@ def lines() -> Iterator[str]:
             )
 
 
+def committed(release: str) -> str:
+    """Return the committed results of a release in words."""
+    number = Counter(each["result"] for each in results(COMMITTED / f"{release}.jsonl"))
+    said = ", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED))
+    return (
+        f"of {number.total()} fixes of {release}, each taken back and compared with the release by "
+        f"`goldens compare` with two names, {said}"
+    )
+
+
 def unfinished(
     every: Iterable[T], name: Callable[[T], str], kept: Path, options: argparse.Namespace
 ) -> Iterator[T]:
@@ -169,7 +179,7 @@ def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
     except ValueError:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         return {"result": UNREACHED, "head": f"error: {lines[-1]}", "seconds": seconds}
-    differing = [cell for cell, each in found["cells"].items() if each["kind"] != "identical"]
+    differing = {cell: each for cell, each in found["cells"].items() if each["kind"] != "identical"}
     reach = found["reach"] or {}
     result = SEEN if differing else REACHED if reach.get("reached") else UNREACHED
     return {
@@ -177,6 +187,8 @@ def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
         "head": found["head"],
         "seconds": seconds,
         "cells": len(found["cells"]),
-        "seen_by": differing[:5],
+        "seen_by": list(differing)[:5],
+        "kinds": dict(Counter(each["kind"] for each in differing.values())),
+        "causes": dict(Counter(each["cause"] or each["what"] for each in differing.values()).most_common(3)),
         "reach": {name: reach.get(name) for name in ("reached", "unreached", "raising")},
     }

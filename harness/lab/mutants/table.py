@@ -77,7 +77,7 @@ class Judged:
 def judge(planned: Plan, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
     """Return the verdict on exports of `cell`, and record nothing."""
     reviewed = golden.read(golden.directory(planned.root, cell))
-    return compare(cell, outcomes, reviewed, planned.release, planned.options.budgets).verdict
+    return compare(cell, outcomes, reviewed, planned.release, planned.decided).verdict
 
 
 def named(verdict: Verdict, shows: str = "") -> str:

@@ -16,6 +16,9 @@ LIBRARY = "covertable==3.2.0"
 #: Decides in which order pairs are covered.
 SALT = "1"
 
+#: Factors whose values are numbers.
+NUMBERS = {"form": int, "rank": int}
+
 Rules = Sequence[tuple[tuple[str, ...], Callable[[Mapping[str, Any]], bool]]]
 
 
@@ -29,6 +32,8 @@ class Array:
         With which those of its models begin.
     triples
         Factors whose values occur in all triples, not only in all pairs.
+    row
+        Makes a row of a value of each factor.
     """
 
     name: str
@@ -36,6 +41,7 @@ class Array:
     factors: Mapping[str, Sequence[object]]
     rules: Rules
     triples: Sequence[Sequence[str]] = ()
+    row: Callable[..., Any] = Row
 
 
 PAIRS = Array("pairs", Path(__file__).parent / "rows.tsv", factors.FACTORS, factors.RULES)
@@ -43,15 +49,15 @@ WIDER = Array("wider", Path(__file__).parent / "wider.tsv", wider.FACTORS, wider
 ARRAYS = {array.name: array for array in (PAIRS, WIDER)}
 
 
-def read(array: Array = PAIRS) -> dict[str, Row]:
+def read(array: Array = PAIRS) -> dict[str, Any]:
     """Return the rows of an array by the names of their models."""
     head, *lines = array.file.read_text(encoding="utf-8").splitlines()
     assert head.split("\t") == ["name", *array.factors]
     found = {}
     for line in lines:
         name, *values = line.split("\t")
-        row = dict(zip(array.factors, values, strict=True))
-        found[name] = Row(**{**row, "form": int(row["form"]), "rank": int(row["rank"])})  # type: ignore[arg-type]
+        row = zip(array.factors, values, strict=True)
+        found[name] = array.row(**{factor: NUMBERS.get(factor, str)(value) for factor, value in row})
     return found
 
 
@@ -87,7 +93,7 @@ def drawn(array: Array, runs: Callable[[Row], bool]) -> list[Row]:
     return [row for row in made if runs(row)]
 
 
-def text(array: Array, rows: Iterable[Row]) -> str:
+def text(array: Array, rows: Iterable[Any]) -> str:
     """Return the file of `rows`."""
     lines = ["\t".join(("name", *array.factors))]
     for number, row in enumerate(rows):

@@ -27,8 +27,10 @@ from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.exports import Settings, cores
+from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.toolchain import Toolchain, here
+from executorch_goldens.zoo.registry import zoo_of
 from executorch_goldens.zoo.variations import variations
 from lab import pages
 from lab.further import SOURCES as FURTHER
@@ -37,7 +39,7 @@ from lab.mutants.mechanical import drawing
 
 #: Zoos by the module that registers their cases, those first whose cells have goldens.
 SOURCES = (
-    *("models", "models.situations", "lab.pairs.zoo"),
+    *("models", "models.situations", "lab.pairs.zoo", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
     *(source.module for source in FURTHER.values()),
 )
@@ -95,7 +97,10 @@ def record(
     """Export the cells of a source that have no record; return how many were recorded."""
     repository = config.load()
     known = {each.cell for each in read(file)}
-    cells = load_cells((source,), toolchain.release)
+    # The zoo holds the situations, which are a source of their own.
+    cases = load_zoo((source,))
+    own = {name for name, case in cases.items() if zoo_of(case, SOURCES) == source}
+    cells = [cell for cell in load_cells((source,), toolchain.release) if cell.case in own]
     selected = select(cells, options.cell)
     wanted = [cell for cell in cells if cell in selected and cell not in known]
     settings = toolchain.settings(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,21 +9,20 @@ from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, PassRun
-from executorch_goldens.goldens import golden, rendering
-from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens import decisions, golden, rendering
+from executorch_goldens.goldens.decisions import FAILURE, Decision, Decisions
+from executorch_goldens.goldens.decisions import KNOWN as DEFECT
 from executorch_goldens.goldens.reading import reading as whole_reading
-from executorch_goldens.judging import expectations
-from executorch_goldens.judging.expectations import Expectations
-from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict
 from executorch_goldens.settings import releases
 from lab.compact import form, goldens, known, parts, runs, table
 from lab.compact.form import COUNTED, GONE, OTHER, compact, recorded_runs
-from lab.compact.known import Defect
 from lab.compact.runs import KNOWN, RECORDED, UNEXPECTED, Compact, Run
 from tests.conftest import Artifacts
 from tests.support.making import other, wrong
@@ -161,20 +158,30 @@ def test_a_damaged_table_is_an_error(
         # The system lacked memory, or a person ended it.
         ("crashed", "seed0-heap0: killed by SIGKILL", False),
         ("timed-out", "seed0-heap0: no end within 180 s", False),
+        # This repository's mistake, which no release makes.
+        ("failed", f"{OF_OWN_FILE}, harness/lab/x.py, line 1, in program: it is used wrongly", False),
     ],
 )
 def test_what_the_next_run_may_not_find_is_not_noted(verdict: str, reason: str, noted: bool) -> None:
-    cell = Cell("tosa-fp", "add")
-    assert bool(known.settled({}, Verdict(cell, verdict, reason))) is noted
+    assert known.is_defect(Verdict(Cell("tosa-fp", "add"), verdict, reason)) is noted
 
 
-def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:
-    reason = 'output 0: "é" differs'
-    defects = {"tosa-fp/a": Defect("corrupt", reason, general(reason), "a table of codes")}
-    known.write(tmp_path, INSTALLED, defects)
-    assert known.read(tmp_path, INSTALLED) == defects
-    known.write(tmp_path, INSTALLED, {})
-    assert not any(tmp_path.iterdir())
+def test_an_update_keeps_what_is_still_so_and_what_it_did_not_judge() -> None:
+    both = Decision(
+        DEFECT, "corrupt", "output …", None, (), "a sign", ("1.4.1", "1.5.1"), ("a/a", "a/b", "a/c")
+    )
+    judged = {
+        "a/a": Verdict(Cell("a", "a"), "corrupt", "output 3"),
+        "a/b": Verdict(Cell("a", "b"), "corrupt", "output 3 and more"),
+        "a/d": Verdict(Cell("a", "d"), "stable", ""),
+    }
+    assert decisions.joined(known.settled([both], "1.5.1", judged)) == decisions.joined(
+        [
+            msgspec.structs.replace(both, cells=("a/a", "a/c")),
+            msgspec.structs.replace(both, releases=("1.4.1",), cells=("a/b",)),
+            Decision(DEFECT, "corrupt", "output … and more", releases=("1.5.1",), cells=("a/b",)),
+        ]
+    )
 
 
 @given(st.text(st.characters(), min_size=1).filter(str.strip))
@@ -182,35 +189,11 @@ def test_what_is_known_is_read_as_it_was_written(tmp_path: Path) -> None:
 @example("half of a pair: \ud800")
 def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
     """TOML cannot hold half of a UTF-16 pair, so it is escaped."""
-    said = reason.encode("utf-8", "backslashreplace").decode("utf-8")
-    judged = known.settled({}, Verdict(Cell("tosa-fp", "add"), "corrupt", reason))
+    judged = {"tosa-fp/add": Verdict(Cell("tosa-fp", "add"), "corrupt", reason)}
+    settled = list(known.settled([], INSTALLED, judged))
     with tempfile.TemporaryDirectory() as folder:
-        known.write(Path(folder), INSTALLED, judged)
-        (read,) = known.read(Path(folder), INSTALLED).values()
-        assert (read.verdict, read.reason) == ("corrupt", said.strip())
-
-
-def test_what_is_known_stays_where_it_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known.write(tmp_path, INSTALLED, {"tosa-fp/a": Defect("corrupt", "first")})
-    before = (tmp_path / known.FILE).read_bytes()
-
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(golden.UnwritableError, match="No space left"):
-        known.write(tmp_path, INSTALLED, {"tosa-fp/b": Defect("corrupt", "second")})
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {known.FILE: before}
-
-
-def test_a_file_of_what_is_known_that_a_merge_left_is_named_with_the_way_out(tmp_path: Path) -> None:
-    known.write(tmp_path, INSTALLED, {"tosa-fp/a": Defect("corrupt", "first")})
-    path = tmp_path / known.FILE
-    path.write_text(f"<<<<<<< HEAD\n{path.read_text()}=======\n>>>>>>> theirs\n")
-    with pytest.raises(releases.MatrixError, match=r"known.toml: was left by a merge.*git checkout --ours"):
-        known.read(tmp_path, INSTALLED)
+        decisions.write(Path(folder), settled)
+        assert decisions.read(Path(folder)) == tuple(settled)
 
 
 # Runs
@@ -252,7 +235,7 @@ def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Running:
             variations=(),
             settings=None,
             listed=SimpleNamespace(files=()),
-            expectations=Expectations(tmp_path, INSTALLED, expectations.read(tmp_path)),
+            decided=Decisions.of_root(tmp_path, INSTALLED),
         )
         zoo = Compact("own", "own", Path("own"), lambda release: frozenset(("alpha",)))
         return {found.verdict.cell: found.label for found in Run(zoo, planned, updating)([ALPHA, BETA])}
@@ -268,10 +251,12 @@ def test_an_update_records_what_is_right_and_notes_what_is_wrong(
     assert running(made) == {ALPHA: "new", BETA: "corrupt"}
     assert running(made, updating=True) == {ALPHA: RECORDED, BETA: KNOWN}
     files = {path.name: path.read_bytes() for path in (tmp_path / INSTALLED).iterdir()}
-    assert files.keys() == {f"xnnpack-fp32{table.SUFFIX}", known.FILE}
+    assert files.keys() == {f"xnnpack-fp32{table.SUFFIX}"}
+    decided = (tmp_path / decisions.FILE).read_bytes()
     assert running(made) == {ALPHA: "stable", BETA: KNOWN}
     assert running(made, updating=True) == {ALPHA: "stable", BETA: KNOWN}
     assert {path.name: path.read_bytes() for path in (tmp_path / INSTALLED).iterdir()} == files
+    assert (tmp_path / decisions.FILE).read_bytes() == decided
 
 
 def test_what_changes_fails_until_it_is_recorded(
@@ -283,7 +268,7 @@ def test_what_changes_fails_until_it_is_recorded(
     made = {ALPHA: other(steady), BETA: steady}
     assert running(made) == {ALPHA: "changed", BETA: "changed"}
     assert running(made, updating=True) == {ALPHA: RECORDED, BETA: RECORDED}
-    assert not (tmp_path / INSTALLED / known.FILE).exists()
+    assert not (tmp_path / decisions.FILE).exists()
     assert running(made) == {ALPHA: "stable", BETA: "stable"}
     # A golden from when it was right goes.
     assert running({ALPHA: wrong(steady), BETA: steady}) == {ALPHA: "corrupt", BETA: "stable"}
@@ -311,7 +296,8 @@ def test_a_failure_is_recorded_where_it_is_expected_by_its_cause(
     made = {ALPHA: steady, BETA: failing}
     assert running(made, updating=True) == {ALPHA: RECORDED, BETA: UNEXPECTED}
     origin = rendering.MadeWith({"executorch": INSTALLED}, VARIATIONS, "equal")
-    cause = expectations.cause_of(rendering.render(failing, origin))
-    expectations.write(tmp_path, [expectations.Expected("FAILURE", (INSTALLED,), ("xnnpack-fp32/*",), cause)])
+    cause = decisions.cause_of(rendering.render(failing, origin))
+    expected = Decision(FAILURE, cause=cause, releases=(INSTALLED,), cells=("xnnpack-fp32/*",))
+    decisions.write(tmp_path, [expected])
     assert running(made, updating=True) == {ALPHA: "stable", BETA: RECORDED}
     assert running(made) == {ALPHA: "stable", BETA: "stable"}

@@ -9,6 +9,7 @@ import pytest
 from executorch_goldens.cli import ERROR, SAME
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
+from executorch_goldens.goldens.decisions import KNOWN, Decision, write
 from lab.__main__ import main
 from lab.failures.command import table
 
@@ -51,9 +52,8 @@ def test_in_another_repository_it_speaks_of_the_defects_that_this_declares(
     monkeypatch.chdir(tmp_path)
     assert main(["failures"]) == SAME
     assert capsys.readouterr().out.splitlines()[2:] == []
-    (tmp_path / "goldens" / "known.toml").write_text(
-        '[releases."1.4.1"]\nknown = {"tosa-fp/net" = "corrupt: ours"}\n'
-    )
+    defect = Decision(KNOWN, "corrupt", why="ours", releases=("1.4.1",), cells=("tosa-fp/net",))
+    write(tmp_path / "goldens", [defect])
     assert main(["failures"]) == SAME
     assert capsys.readouterr().out.splitlines()[2:] == ["| known: corrupt | ours | tosa-fp/net (1.4.1) |"]
 

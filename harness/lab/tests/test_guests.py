@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -16,8 +17,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from executorch_goldens.judging import expectations
-from executorch_goldens.judging.expectations import Expectations
+from executorch_goldens.goldens import decisions
+from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
 from executorch_goldens.running.options import Options
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
@@ -25,9 +26,8 @@ from executorch_goldens.toolchains import locking
 from executorch_goldens.toolchains.environments import Environments, Layer
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.zoo.registry import NAME_PATTERN, ZooError, load
-from lab.compact import goldens, known
+from lab.compact import goldens
 from lab.compact.form import PARTS
-from lab.compact.known import Defect
 from lab.guests import ZOOS, cases, command, layer, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of
 from lab.guests.one import RECORDED
@@ -500,7 +500,7 @@ def test_each_golden_is_of_a_case_of_its_zoo(zoo: str) -> None:
         assert cells
         assert {cell.case for cell in cells} | RECORDED[zoo].core(folder.name) <= cases.keys()
         assert RECORDED[zoo].core(folder.name)
-        here = Expectations(root, folder.name, expectations.read(root))
+        here = Decisions.of_root(root, folder.name)
         assert not [cell for cell in cells if here.missing(cell, goldens.read(folder, cell) or {})]
 
 
@@ -572,18 +572,24 @@ def test_every_guest_that_is_wrong_is_explained_and_every_explanation_is_used() 
     assert {triage.why(each, table) for each in found} == {row.why for row in table}
 
 
+def known(folder: Path, defects: Mapping[str, tuple[str, str]]) -> None:
+    """Let cells of the folder of a release have known defects: each a verdict and its cause."""
+    decided = [
+        Decision(KNOWN, verdict, cause, releases=(folder.name,), cells=(cell,))
+        for cell, (verdict, cause) in defects.items()
+    ]
+    decisions.write(folder.parent, [*decisions.read(folder.parent), *decided])
+
+
 def test_what_nothing_explains_is_counted(tmp_path: Path) -> None:
     folder = tmp_path / ZOOS["arm-ops"].folder / INSTALLED
     folder.mkdir(parents=True)
-    known.write(
-        folder,
-        INSTALLED,
-        {
-            "tosa-int/abs": Defect("imprecise", "right within rounding"),
-            "tosa-int/add": Defect("corrupt", "values differ"),
-            "tosa-int/mul": Defect("crashed", "killed"),
-        },
-    )
+    defects = {
+        "tosa-int/abs": ("imprecise", "right within rounding"),
+        "tosa-int/add": ("corrupt", "values differ"),
+        "tosa-int/mul": ("crashed", "killed"),
+    }
+    known(folder, defects)
     lines = list(triage.tables(tmp_path))
     assert f"| arm-ops | {INSTALLED} | 3 | 0 | 0 | 1 | 1 | 0 | 1 | 2 |" in lines
     assert f"| corrupt | {triage.UNEXPLAINED} | arm-ops | {INSTALLED}: 1 |" in lines
@@ -592,7 +598,7 @@ def test_what_nothing_explains_is_counted(tmp_path: Path) -> None:
 def test_a_guest_that_is_not_the_same_every_time_has_its_column(tmp_path: Path) -> None:
     folder = tmp_path / ZOOS["arm-ops"].folder / INSTALLED
     folder.mkdir(parents=True)
-    known.write(folder, INSTALLED, {"tosa-int/abs": Defect("unstable", "2 different artifacts")})
+    known(folder, {"tosa-int/abs": ("unstable", "2 different artifacts")})
     assert f"| arm-ops | {INSTALLED} | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in list(triage.tables(tmp_path))
 
 
@@ -600,7 +606,7 @@ def test_the_page_compares_each_release_with_the_one_before_it(tmp_path: Path) -
     for version, verdict, by in (("1.3.1", "corrupt", 1), ("1.5.1", "crashed", 2)):
         folder = tmp_path / ZOOS["arm-ops"].folder / version
         folder.mkdir(parents=True)
-        defects = {"abs": Defect(verdict, "killed"), "add": Defect("corrupt", f"off by 0.{by}")}
-        known.write(folder, version, {f"tosa-fp/{name}": defect for name, defect in defects.items()})
+        defects = {"abs": (verdict, "killed"), "add": ("corrupt", f"off by 0.{by}")}
+        known(folder, {f"tosa-fp/{name}": defect for name, defect in defects.items()})
     # What was wrong before and is wrong in another way is not newly wrong.
     assert "| arm-ops | 1.3.1 | 1.5.1 | 2 | 1 | 0 | 0 | 0 |" in list(triage.tables(tmp_path))

@@ -9,8 +9,8 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
 from executorch_goldens.settings import releases
-from executorch_goldens.settings.releases import KnownDefect
 from executorch_goldens.zoo import registry
 from executorch_goldens.zoo.targets import TARGETS
 from lab import findings
@@ -18,9 +18,9 @@ from lab.threads import Thread, cell_state, load, state
 
 ZOO = registry.load(("models",))
 
-RELEASE = replace(
-    releases.load().releases["1.5.1"], known={"tosa-fp/known": KnownDefect("corrupt", "is wrong (#7)")}
-)
+RELEASE = releases.load().releases["1.5.1"]
+DEFECT = Decision(KNOWN, "corrupt", why="is wrong (#7)", releases=("1.5.1",), cells=("tosa-fp/known",))
+DECIDED = Decisions(Path(), "1.5.1", (DEFECT,))
 FAILURE = "stage: lower\ntype: KeyError\npass: SomePass\nfunction: -\nmessage: a cycle\n"
 
 
@@ -51,18 +51,18 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_a_cell_says_whether_it_shows_the_defect(root: Path, cell: str, sign: str, says: str) -> None:
-    assert cell_state(root, RELEASE, cell, sign) == says
+    assert cell_state(root, RELEASE, DECIDED, cell, sign) == says
 
 
 def test_a_target_that_the_release_lacks_cannot_show_it(root: Path) -> None:
     release = replace(RELEASE, unsupported={"tosa-fp": "no"})
-    assert cell_state(root, release, "tosa-fp/right", "") == "cannot be reached: no tosa-fp"
+    assert cell_state(root, release, DECIDED, "tosa-fp/right", "") == "cannot be reached: no tosa-fp"
 
 
 def test_one_cell_that_shows_a_defect_is_enough(root: Path) -> None:
     entry = Thread((7,), "x", ("tosa-fp/right", "tosa-fp/fails"))
-    assert state(root, RELEASE, entry) == "shows (fails)"
-    assert state(root, RELEASE, replace(entry, cells=entry.cells[:1])) == "no"
+    assert state(root, RELEASE, DECIDED, entry) == "shows (fails)"
+    assert state(root, RELEASE, DECIDED, replace(entry, cells=entry.cells[:1])) == "no"
 
 
 def test_every_cell_is_one_of_the_zoo() -> None:

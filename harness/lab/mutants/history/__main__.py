@@ -18,6 +18,7 @@ from typing import Any
 from executorch_goldens.errors import UsageError
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings.zoo import load_zoo
+from executorch_goldens.zoo.registry import zoo_of
 from lab import GOLDENS, pages
 from lab.further import SOURCES as FURTHER
 from lab.further import is_held_out
@@ -56,10 +57,12 @@ ZOO, SITUATIONS = "zoo", "situations"
 LATER = "upstream's later tests"
 #: The zoo of sheets, and the matrix of situations.
 SHEETS, PAIRS = "torch-ops", "pairs"
+#: The modules of these two: the zoo's goldens are of both.
+MODELS, TAUGHT_MODELS = "models", "models.situations"
 #: Zoos that fixes are tried on, by name: the module, and the folder in `GOLDENS` and in `KEPT`.
 ZOOS = {
-    ZOO: ("models", Path()),
-    SITUATIONS: ("models.situations", Path("situations")),
+    ZOO: (MODELS, Path()),
+    SITUATIONS: (TAUGHT_MODELS, Path("situations")),
     **{guests.name: (guests.module, guests.folder) for guests in GUESTS.values()},
     PAIRS: ("lab.pairs.zoo", Path("pairs")),
     **{source.name: (source.module, source.folder) for source in FURTHER.values()},
@@ -119,15 +122,17 @@ def run(options: argparse.Namespace) -> int:
     if not options.so_far:
         module, folder = ZOOS[options.zoo]
         prepared = prepare(
-            GOLDENS / folder,
+            goldens_of(options.zoo),
             "0,",
             options.jobs,
             None,
             __package__,
             SWEEPS / folder,
             tuple(options.cell),
-            module,
+            MODELS if module == TAUGHT_MODELS else module,
         )
+        if module in (MODELS, TAUGHT_MODELS):
+            prepared = only(prepared, module)
         of_release = [fix for fix in fixes if fix.release == prepared.release.version]
         if not of_release:
             raise UsageError(
@@ -234,10 +239,22 @@ def held_out(planned: Plan, module: str) -> Plan:
     return replace(planned, asked=asked)
 
 
+def only(planned: Plan, module: str) -> Plan:
+    """Return a run over the cells of the zoo that one of its two modules registers."""
+    cases = load_zoo([MODELS])
+    own = {name for name, case in cases.items() if zoo_of(case, (MODELS, TAUGHT_MODELS)) == module}
+    return replace(planned, asked=frozenset(cell for cell in planned.asked if cell.case in own))
+
+
+def goldens_of(zoo: str) -> Path:
+    """Return the root of the goldens of a zoo."""
+    return GOLDENS if zoo == SITUATIONS else GOLDENS / ZOOS[zoo][1]
+
+
 def kept(zoo: str, release: str) -> Kept:
     module, folder = ZOOS[zoo]
     models = {name: case.guards for name, case in load_zoo([module]).items()} if zoo in FURTHER else None
-    return Kept(KEPT / folder / f"{release}.jsonl", GOLDENS / folder / release, models)
+    return Kept(KEPT / folder / f"{release}.jsonl", goldens_of(zoo) / release, models)
 
 
 def met(fix: Fix) -> Met:

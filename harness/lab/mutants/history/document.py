@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab import markdown
+from lab.mutants import commits
 from lab.mutants import recall as compared
 from lab.mutants.history import AREAS, KINDS, SINCE
 from lab.mutants.history.fix import Fix
@@ -109,8 +110,7 @@ SOURCES = {
     ),
     "situations": (
         "`models/situations`, which was taught: when few fixes were detected, each class of corrected situation got a "
-        "family of small cases there, whose `guards` name the fixes. Its goldens are in `goldens/situations`. It does "
-        "not count either"
+        "family of small cases there, whose `guards` name the fixes. It does not count either"
     ),
 }
 #: About cells that are not right without any edit.
@@ -197,6 +197,8 @@ def document(
     yield from introduction(recall(found, efforts), frozen)
     yield ""
     yield from compared.lines()
+    yield ""
+    yield from commits.lines()
     for area, fixes in AREAS.items():
         yield ""
         yield f"## {area}"

@@ -21,12 +21,12 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.decisions import NONE
 from executorch_goldens.judging.comparison import Comparison, compare, undecodable
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import find
 from lab.compact import goldens, judging
-from lab.compact import known as defects
 from lab.compact.runs import Compact
 from lab.fuzz.cause import of_verdict
 from lab.mutants.history.fix import Fix
@@ -297,7 +297,6 @@ class Search:
     ) -> None:
         self.planned = planned
         self.compact = compact
-        self.defects = defects.read(planned.root, planned.release.version) if compact is not None else {}
         self.unedited = unedited
         self.kept = kept
         self.guarded = guarded
@@ -321,7 +320,7 @@ class Search:
         if not self.unedited:
             root = self.planned.root
             recorded = goldens.recorded(root) if self.compact is not None else golden.recorded(root)
-            accepted = {*self.planned.release.known, *self.defects, *map(str, recorded)}
+            accepted = {*self.planned.decided.defects, *map(str, recorded)}
             cells = [cell for cell in cells if str(cell) in accepted]
         random.Random(SHUFFLE).shuffle(cells)
         return cells
@@ -437,13 +436,13 @@ class Search:
         try:
             if self.unedited:
                 # Known defects of the zoo do not apply to one of these.
-                made = compare(cell, outcomes, reviewed, replace(release, known={}))
+                made = compare(cell, outcomes, reviewed, release)
             elif self.compact is not None:
                 of_cell = self.compact.parts(cell.case, release.version)
-                made = judging.compare(cell, outcomes, reviewed, release, self.defects, of_cell)
+                made = judging.compare(cell, outcomes, reviewed, release, self.planned.decided, of_cell)
             else:
-                made = compare(cell, outcomes, reviewed, release, self.planned.options.budgets)
+                made = compare(cell, outcomes, reviewed, release, self.planned.decided)
         except DecodeError as error:
-            made = Comparison(undecodable(cell, error, release))
+            made = Comparison(undecodable(cell, error, NONE if self.unedited else self.planned.decided))
         self.says(f"  {made.verdict.name}: {mutated}")
         return made, outcomes

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections import Counter
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
 from executorch_goldens.files import durable
 from executorch_goldens.reach import map as maps
+from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.running import core
-from executorch_goldens.running.options import CORE, FULL
-from executorch_goldens.running.plan import Plan
-from executorch_goldens.sweep import seconds
-from executorch_goldens.toolchains.toolchain import here
-from lab import pages
+from executorch_goldens.settings import config
+from executorch_goldens.settings.arguments import positive_float
+from executorch_goldens.settings.exports import cores
+from executorch_goldens.settings.zoo import load_zoo
+from executorch_goldens.toolchains.toolchain import Toolchain, here
+from lab import GOLDENS, pages
 from lab.mutants.mechanical import drawing, page
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.reach import Reach
-from lab.mutants.mechanical.search import Found, Kept, Search, with_golden
+from lab.mutants.mechanical.search import Found, Kept, Search
 
 #: The module that registers drawn mutants in exporting processes.
 INSTALLED = "lab.mutants.mechanical.installed"
+#: The module, with those below it, that registers cells with whole goldens.
+ZOO = "models"
 #: Of the repository: what was found, which a stopped session goes on from.
 BUILD = Path("build/mutants")
 
@@ -35,70 +40,72 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--mechanical",
         action="store_true",
-        help="mutants that are made by operators of mutation and drawn by chance, over the cells that run their lines: "
-        "those of the core, and with --tier full then others",
+        help="mutants of the installed release that are made by operators of mutation and drawn by chance, over "
+        "unlike cells of all sources that run their lines, those of the core first",
     )
     group.add_argument("--seed", type=int, default=drawing.SEED, help="of the drawing (default: %(default)s)")
     group.add_argument(
         "--count", type=int, default=drawing.COUNT, help="mutants drawn (default: %(default)s)"
     )
+    group.add_argument("--minutes", type=positive_float, help="try no mutant after (default: none)")
 
 
-def run(planned: Plan, options: argparse.Namespace) -> int:
-    """Print a line a mutant and tier, then the page's section; with ``--update`` write the table and the page."""
-    environment = here()
-    every = drawing.every_site(environment.site_packages / "executorch")
+def run(options: argparse.Namespace) -> int:
+    """Print a line for each mutant; with ``--update`` write the tables of the release, and the page."""
+    toolchain = here()
+    version = toolchain.release.version
+    root = GOLDENS / version
+    every = drawing.every_site(toolchain.site_packages / "executorch")
     drawn = drawing.draw(every, options.seed, options.count)
     print(f"{len(drawn)} of {len(every)} sites drawn: {drawing.digest(drawn)}", file=sys.stderr)
-    known = maps.read(planned.root / maps.FILE)
-    of_core, others = (Reach(known, cells) for cells in tiers(planned))
-    found = {CORE: over(planned, drawn, of_core, CORE, options)}
-    left = [mutant for mutant in drawn if not found[CORE].get(mutant.name, page.UNTRIED).killed]
-    found[FULL] = over(planned, left, others, FULL, options) if options.tier == FULL else {}
-    rows = page.rows(drawn, found[CORE], found[FULL])
-    print(*page.figures(rows), sep="\n")
+    reached = maps.read(root / maps.FILE)
+    kept = Kept(BUILD / f"mechanical-{version}.jsonl", version)
+    before = page.of_drawing(version, drawing.digest(drawn))
+    found = {
+        row.mutant: Found(row.mutant, (), row.killers, row.verdict, row.named)
+        for row in before
+        if row.killers
+    }
+    found |= kept.read(drawn)
+    if not options.so_far:
+        until = time.monotonic() + 60 * (options.minutes or math.inf)
+        for each in tried(toolchain, reached, drawn, found, kept, options.jobs, until):
+            found[each.mutant] = each
+            print(f"{each.mutant} {each.verdict} {each.named} {' '.join(each.killed_by)}", flush=True)
     if options.update:
-        durable.replace(page.FOUND, page.text(rows))
-        durable.replace(
-            page.DRAWING,
-            page.drawing_text(options.seed, len(every), drawn, len(of_core.cells), len(others.cells)),
-        )
+        reach = Reach(reached)
+        found |= {each.name: Found(each.name) for each in drawn if not reach.of(each.site)}
+        folder = page.FOLDER / version
+        durable.replace(folder / page.FOUND, page.text(drawn, found, before))
+        durable.replace(folder / page.DRAWING, page.drawing_text(options.seed, len(every), drawn))
         pages.update(["mutants"])
     return SAME
 
 
-def tiers(planned: Plan) -> tuple[list[Cell], list[Cell]]:
-    """Return the cells with a golden: those of the core, the cheapest first; then others, by target in turn."""
-    known = seconds.committed(planned.root)
-    in_order = sorted(with_golden(planned, planned.zoo), key=lambda cell: (known.of(cell), str(cell)))
-    of_core = set(core.read(planned.root / core.FILE))
-    others = [cell for cell in in_order if cell not in of_core]
-    return [cell for cell in in_order if cell in of_core], in_turn(others)
+def tried(
+    toolchain: Toolchain,
+    reached: ReachMap,
+    drawn: Sequence[Mechanical],
+    found: Mapping[str, Found],
+    kept: Kept,
+    jobs: int | None,
+    until: float,
+) -> Iterator[Found]:
+    """Yield the results of cells for each mutant."""
+    load_zoo(reached.sources)
+    # A program that is wrong with a mutant is a different one, which is enough.
+    settings = toolchain.settings(
+        (*reached.sources, INSTALLED), jobs or cores(), tolerances=config.load().tolerances, execute=False
+    )
+    search = Search(toolchain.release, settings, drawn, BUILD / f"drawn-{toolchain.release.version}.json")
+    yield from search.over(Reach(reached), tiers(reached), dict(found), kept, until)
 
 
-def in_turn(cells: Sequence[Cell]) -> list[Cell]:
-    """Return the first cell of each target, then the second of each, and so on."""
-    number: Counter[str] = Counter()
-    numbered = []
-    for cell in cells:
-        numbered.append((number[cell.target], cell))
-        number[cell.target] += 1
-    return [cell for _, cell in sorted(numbered, key=lambda pair: pair[0])]
-
-
-def over(
-    planned: Plan, drawn: Sequence[Mechanical], reached: Reach, tier: str, options: argparse.Namespace
-) -> dict[str, Found]:
-    """Return the results of cells for each mutant, by name; print them as they come."""
-    kept = Kept(BUILD / f"mechanical-{tier}.jsonl", reached.cells)
-    if options.so_far:
-        return kept.read(drawn)
-    searching = Search(planned, drawn, BUILD / "drawn.json")
-    found = {}
-    for each in searching.over(reached, kept):
-        found[each.mutant] = each
-        print(
-            f"{tier} {each.mutant} {each.verdict} {each.cell} {each.named} {each.tried}/{each.reach}",
-            flush=True,
-        )
-    return found
+def tiers(reached: ReachMap) -> list[list[Cell]]:
+    """Return the cells of a map: those of the core, others of the zoo, and those of other sources."""
+    of_core = set(core.read(GOLDENS / reached.release / core.FILE))
+    made: list[list[Cell]] = [[], [], []]
+    for each in reached.cells:
+        in_zoo = reached.sources[each.source].partition(".")[0] == ZOO
+        made[0 if each.cell in of_core else 1 if in_zoo else 2].append(each.cell)
+    return made

@@ -88,15 +88,19 @@ def draw(every: Sequence[Site], seed: int = SEED, count: int = COUNT) -> list[Me
 
 def digest(drawn: Sequence[Mechanical]) -> str:
     """Return the identity of a drawing."""
-    return hashlib.sha256(text(drawn).encode()).hexdigest()[:12]
+    return hashlib.sha256(_sites(drawn).encode()).hexdigest()[:12]
 
 
-def text(drawn: Sequence[Mechanical]) -> str:
-    """Return the drawing as a file has it, for `read`."""
+def text(release: str, drawn: Sequence[Mechanical]) -> str:
+    """Return the drawing from a release's sources as a file has it, for `read`."""
+    return f"{release}\n{_sites(drawn)}"
+
+
+def read(file: Path) -> tuple[str, list[Mechanical]]:
+    """Return the release and the drawing."""
+    release, _, sites_of = file.read_text(encoding="utf-8").partition("\n")
+    return release, [Mechanical(name, Site(**site)) for name, site in json.loads(sites_of).items()]
+
+
+def _sites(drawn: Sequence[Mechanical]) -> str:
     return json.dumps({mutant.name: asdict(mutant.site) for mutant in drawn}, indent=0)
-
-
-def read(file: Path) -> list[Mechanical]:
-    return [
-        Mechanical(name, Site(**site)) for name, site in json.loads(file.read_text(encoding="utf-8")).items()
-    ]

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from executorch_goldens import patches
-from executorch_goldens.settings import releases
 from lab.mutants.mechanical import DRAWN
 from lab.mutants.mechanical.drawing import read
 
 if os.environ.get(DRAWN):
-    for mutant in read(Path(os.environ[DRAWN])):
-        patches.register(mutant.patch(releases.load().default))
+    release, drawn = read(Path(os.environ[DRAWN]))
+    for mutant in drawn:
+        patches.register(mutant.patch(release))

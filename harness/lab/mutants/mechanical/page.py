@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import tables
+from executorch_goldens.artifact import Cell
+from executorch_goldens.reach import map as maps
+from executorch_goldens.running import core
+from executorch_goldens.settings import releases
+from lab import GOLDENS, markdown, tables
 from lab.mutants.mechanical import OPERATORS, PLACES, drawing
 from lab.mutants.mechanical.drawing import Mechanical
-from lab.mutants.mechanical.search import NOT_REACHED, Found
+from lab.mutants.mechanical.reach import PACKAGE
+from lab.mutants.mechanical.search import TRIED, Found
 from lab.mutants.table import NONE
 
 FOLDER = Path(__file__).parent
-#: Results of each drawn mutant, `Row` by `Row`.
-FOUND = FOLDER / "found.tsv"
-#: The drawing, and its numbers of cells.
-DRAWING = FOLDER / "drawing.tsv"
-DRAWING_COLUMNS = ("seed", "sites", "drawn", "digest", "core", "others")
+#: In the folder of a release: results of each drawn mutant, `Row` by `Row`.
+FOUND = "found.tsv"
+#: The drawing.
+DRAWING = "drawing.tsv"
+DRAWING_COLUMNS = ("seed", "sites", "drawn", "digest")
 #: Survivors that were read: `EQUIVALENT` or `HOLE`, and why.
-READ = FOLDER / "read.tsv"
+READ = "read.tsv"
 READ_COLUMNS = ("mutant", "class", "why")
 EQUIVALENT, HOLE = "equivalent", "hole"
+
+#: What cells say of a mutant.
+NOT_REACHED, UNTRIED, ALIVE, KILLED = SAID = ("not reached", "not tried", "alive", "killed")
 
 #: Characters of code that a table shows.
 SHOWN = 70
@@ -34,68 +42,51 @@ class Row:
 
     Attributes
     ----------
-    line
-        The first of the statement that is edited.
-    core, others
-        Verdict of the cell that kills it, ``stable`` where all that it was tried on are, `NOT_REACHED`, or `NONE` where
-        it was not tried: over the core, and over cells outside it.
-    core_reach, others_reach
-        Number of cells whose export runs its lines.
+    at, first, last
+        First line of the function, and lines of the statement that is edited.
+    alive
+        Number of cells that are as they are without it.
     killed_by
-        The cell; `NONE` for a mutant that no cell kills.
+        The cells that are not, with a blank between; `NONE` for a mutant that no cell kills.
+    verdict, named
+        The result for the first of these.
     """
 
     mutant: str
     operator: str
     place: str
     file: str
-    line: int
+    at: int
+    first: int
+    last: int
     function: str
     old: str
     new: str
-    core: str
-    core_reach: int
-    others: str
-    others_reach: int
+    alive: int
     killed_by: str
+    verdict: str
     named: str
 
     @property
-    def killed_by_core(self) -> bool:
-        return self.core not in ("stable", NOT_REACHED, NONE)
-
-    @property
-    def killed(self) -> bool:
-        return self.killed_by != NONE
-
-    @property
-    def reached(self) -> bool:
-        return bool(self.core_reach or self.others_reach)
+    def killers(self) -> tuple[str, ...]:
+        return () if self.killed_by == NONE else tuple(self.killed_by.split())
 
 
 COLUMNS = tuple(Row.__dataclass_fields__)
 
-#: Of a mutant that was not tried.
-UNTRIED = Found("", 0, 0, "", NONE, NONE)
 
-
-def rows(drawn: Sequence[Mechanical], core: Mapping[str, Found], others: Mapping[str, Found]) -> list[Row]:
-    """Return a row for each mutant that was tried over the core."""
-    made = []
+def text(drawn: Sequence[Mechanical], found: Mapping[str, Found], before: Sequence[Row] = ()) -> str:
+    """Return the table of mutants with results; `before` has older ones of the same drawing."""
+    rows = {row.mutant: row for row in before}
     for mutant in drawn:
-        if mutant.name not in core:
-            continue
-        first, then = core[mutant.name], others.get(mutant.name, UNTRIED)
-        last = then if then.killed else first
-        site = mutant.site
-        made.append(
-            Row(
-                *(mutant.name, site.operator, mutant.place, site.file, site.first, site.function),
-                *(shown(site.old), shown(site.new), first.verdict, first.reach, then.verdict, then.reach),
-                *(last.cell or NONE, last.named),
+        if (each := found.get(mutant.name)) is not None:
+            site = mutant.site
+            rows[mutant.name] = Row(
+                *(mutant.name, site.operator, mutant.place, site.file, site.line, site.first, site.last),
+                *(site.function, shown(site.old), shown(site.new), len(each.alive)),
+                *(" ".join(each.killed_by) or NONE, each.verdict, each.named),
             )
-        )
-    return made
+    return tables.text(COLUMNS, (vars(rows[name]) for name in sorted(rows)))
 
 
 def shown(code: str) -> str:
@@ -103,104 +94,146 @@ def shown(code: str) -> str:
     return code if len(code) <= SHOWN else f"{code[: SHOWN - 3]}..."
 
 
-def text(found: Sequence[Row]) -> str:
-    return tables.text(COLUMNS, map(vars, found))
-
-
-def drawing_text(seed: int, sites: int, drawn: Sequence[Mechanical], core: int, others: int) -> str:
-    """Return the table of the drawn mutants.
-
-    Parameters
-    ----------
-    sites
-        How many it was drawn from.
-    core, others
-        Cells whose reach is recorded.
-    """
-    values = (seed, sites, len(drawn), drawing.digest(drawn), core, others)
+def drawing_text(seed: int, sites: int, drawn: Sequence[Mechanical]) -> str:
+    """Return the table of the drawn mutants; `sites` is how many they were drawn from."""
+    values = (seed, sites, len(drawn), drawing.digest(drawn))
     return tables.text(DRAWING_COLUMNS, [dict(zip(DRAWING_COLUMNS, values, strict=True))])
 
 
-def committed() -> list[Row]:
-    """Return the rows of the committed table."""
-    numbers = ("line", "core_reach", "others_reach")
+def committed(release: str) -> list[Row]:
+    """Return the rows of the committed table of a release; none without one."""
+    numbers = ("at", "first", "last", "alive")
     return [
         Row(**{name: int(value) if name in numbers else value for name, value in row.items()})  # type: ignore[arg-type]
-        for row in tables.read(FOUND, COLUMNS)
+        for row in tables.read(FOLDER / release / FOUND, COLUMNS)
     ]
 
 
-def read_survivors() -> dict[str, tuple[str, str]]:
+def of_drawing(release: str, digest: str) -> list[Row]:
+    """Return the committed rows of a release if they are of a drawing."""
+    drawn = tables.read(FOLDER / release / DRAWING, DRAWING_COLUMNS)
+    return committed(release) if any(row["digest"] == digest for row in drawn) else []
+
+
+def read_survivors(release: str) -> dict[str, tuple[str, str]]:
     """Return the class and the reason of each survivor that was read, by name."""
-    return {row["mutant"]: (row["class"], row["why"]) for row in tables.read(READ, READ_COLUMNS)}
+    rows = tables.read(FOLDER / release / READ, READ_COLUMNS)
+    return {row["mutant"]: (row["class"], row["why"]) for row in rows}
 
 
-def figures(found: Sequence[Row]) -> Iterator[str]:
-    """Yield the tables of how many are killed, by operator and by place, and the total."""
+@dataclass(frozen=True)
+class Result:
+    """What some cells say of a mutant, one of `SAID`."""
+
+    row: Row
+    core: str
+    every: str
+    #: Why an alive one is no hole; empty for one that is, or that nobody has read.
+    equivalent: bool = False
+
+
+def results(release: str, found: Sequence[Row]) -> list[Result]:
+    """Return what the core and all cells of the map of a release say of each mutant."""
+    known, of_core = maps.read(GOLDENS / release / maps.FILE), core.read(GOLDENS / release / core.FILE)
+    read = read_survivors(release)
+    functions = {(known.files[each.file], each.first): each for each in known.functions}
+    made = []
+    for row in found:
+        function = functions.get((f"{PACKAGE}/{row.file}", row.at))
+        numbers = known.cells_at(function, range(row.first, row.last + 1)) if function else ()
+        cells = {known.cells[number].cell for number in numbers}
+        killers = {*map(Cell.named, row.killers)}
+        made.append(
+            Result(
+                row,
+                _said(row, not cells.isdisjoint(of_core), not killers.isdisjoint(of_core)),
+                _said(row, bool(cells), bool(killers)),
+                read.get(row.mutant, ("",))[0] == EQUIVALENT and not killers,
+            )
+        )
+    return made
+
+
+def _said(row: Row, reached: bool, killed: bool) -> str:
+    if killed:
+        return KILLED
+    return NOT_REACHED if not reached else ALIVE if row.alive or row.killers else UNTRIED
+
+
+def figures(found: Sequence[Result]) -> Iterator[str]:
+    """Yield the tables of what became of mutants, by operator and by place, and the total."""
     for what, names in (("operator", OPERATORS), ("place", PLACES)):
-        columns = (what, "drawn", "core reaches", "core kills", "any reaches", "any kills", "survive")
-        yield f"| {' | '.join(columns)} |"
-        yield "|---|---:|---:|---:|---:|---:|---:|"
+        said = [f"{who}: {each}" for who in ("core", "any") for each in SAID]
+        yield from markdown.head((what, "drawn", *said, "equivalent"))
         for name in names:
-            yield counts(name, [row for row in found if getattr(row, what) == name])
+            yield counts(name, [each for each in found if getattr(each.row, what) == name])
         yield counts("all", found)
         yield ""
-    verdicts = Counter(row.core if row.killed_by_core else row.others for row in found if row.killed)
+    reached = [each for each in found if each.every in (ALIVE, KILLED) and not each.equivalent]
+    shares = (
+        f"{who} kills {number} ({100 * number / max(len(reached), 1):.0f}%)"
+        for who, number in (
+            ("the core", sum(each.core == KILLED for each in reached)),
+            ("any cell", sum(each.every == KILLED for each in reached)),
+        )
+    )
+    yield f"Of {len(reached)} that were tried and that nobody has read as equivalent, {', '.join(shares)}."
+    verdicts = Counter(each.row.verdict for each in found if each.every == KILLED)
     yield f"Killed with the verdict: {', '.join(f'{name} {number}' for name, number in verdicts.most_common())}."
 
 
-def counts(name: str, found: Sequence[Row]) -> str:
-    def number(holds: Callable[[Row], bool]) -> int:
-        return sum(map(holds, found))
-
-    values = (
-        len(found),
-        number(lambda row: bool(row.core_reach)),
-        number(lambda row: row.killed_by_core),
-        number(lambda row: row.reached),
-        number(lambda row: row.killed),
-        number(lambda row: row.reached and not row.killed),
-    )
+def counts(name: str, found: Sequence[Result]) -> str:
+    """Return the row of a table for some mutants."""
+    of_core, of_any = (Counter(getattr(each, who) for each in found) for who in ("core", "every"))
+    said = [by[each] for by in (of_core, of_any) for each in SAID]
+    values = (len(found), *said, sum(each.equivalent for each in found))
     return f"| {name} | {' | '.join(map(str, values))} |"
 
 
-def section(release: str) -> Iterator[str]:
+def section() -> Iterator[str]:
     """Yield the lines of harness/lab/docs/mutants.md about mechanical mutants."""
-    found, read = committed(), read_survivors()
-    (drawn,) = tables.read(DRAWING, DRAWING_COLUMNS)
     yield "## Mechanical mutants"
     yield ""
-    yield "These are not chosen by hand: mutation operators make every possible edit of the functions of ExecuTorch"
-    yield f"{release} that quantize, partition, rewrite and serialize, {drawn['sites']} in all, and"
-    yield f"{drawn['drawn']} of them are drawn by seed {drawn['seed']} (digest `{drawn['digest']}`)."
-    yield "The [map of reach](instruments.md#reach) has the lines that each cell runs. Each mutant is tried on the six"
-    yield "cheapest cells of the core that run its line, one export each, until one differs from its golden; what is"
-    yield "left, on six cells outside the core. `reached` counts mutants whose line any of"
-    yield f"{drawn['core']} cells of the core, or of {drawn['others']} others in the map, runs."
-    yield "The figures are of a session before there was a map, with one record of each cell by coverage.py."
+    yield "These are not chosen by hand: mutation operators make every possible edit of the functions of a release of"
+    yield "ExecuTorch that quantize, partition, rewrite and serialize, and a seed draws some of them."
+    yield "The [map of reach](instruments.md#reach) has the lines that each cell runs. Each mutant is tried on"
+    yield f"{TRIED} cells of the core that run its line, of unlike source, target and situation, one export each, until"
+    yield f"one differs from its unedited export; what is left, on {TRIED} other cells of the zoo, then on {TRIED} of"
+    yield "other sources. `core` and `any` count what the cells of the core, or of the map, are known to do."
     yield "Written by `nox -s lab -- mutants --mechanical --update`."
     yield ""
     yield from (f"- {name}: {does}" for name, does in OPERATORS.items())
-    yield ""
-    yield from figures(found)
-    yield ""
-    yield from survivors(found, read)
+    for release in releases.load().releases:
+        found = committed(release)
+        if found and (GOLDENS / release / maps.FILE).is_file():
+            yield ""
+            yield from of_release(release, found)
 
 
-def survivors(found: Sequence[Row], read: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+def of_release(release: str, found: Sequence[Row]) -> Iterator[str]:
+    """Yield the part of a release."""
+    (drawn,) = tables.read(FOLDER / release / DRAWING, DRAWING_COLUMNS)
+    yield f"### Of ExecuTorch {release}"
+    yield ""
+    yield f"{drawn['drawn']} of {drawn['sites']} edits are drawn by seed {drawn['seed']} (digest `{drawn['digest']}`);"
+    yield f"{len(found)} of them have results: those that no cell reaches, and those that were tried."
+    yield ""
+    said = results(release, found)
+    yield from figures(said)
+    yield ""
+    yield from survivors([each.row for each in said if each.every == ALIVE], read_survivors(release))
+
+
+def survivors(left: Sequence[Row], read: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     """Yield the table of survivors that were read."""
-    left = [row for row in found if row.reached and not row.killed]
     chosen = [row for row in left if row.mutant in read]
     classes = Counter(read[row.mutant][0] for row in chosen)
-    yield "### Survivors that were read"
-    yield ""
-    yield f"Of the {len(left)} that are reached and not killed, {len(chosen)} were read: {classes[EQUIVALENT]} are"
+    yield f"Of the {len(left)} that are reached and alive, {len(chosen)} were read: {classes[EQUIVALENT]} are"
     yield f"equivalent to the original, {classes[HOLE]} are holes, with a situation that would kill them."
     yield ""
-    yield "| mutant | place | where | edit | class | why |"
-    yield "|---|---|---|---|---|---|"
+    yield from markdown.head(("mutant", "place", "where", "edit", "class", "why"))
     for row in chosen:
-        where = f"{row.file.rpartition('/')[2]}:{row.line} {row.function}"
+        where = f"{row.file.rpartition('/')[2]}:{row.first} {row.function}"
         edit = f"{_code(row.old)} → {_code(row.new)}"
         yield f"| {row.mutant} | {row.place} | {where} | {edit} | {' | '.join(read[row.mutant])} |"
 

@@ -1,4 +1,4 @@
-"""Each drawn mutant on the cheapest cells that run its lines, until one differs from its golden.
+"""Each drawn mutant on unlike cells that run its lines, of all sources, until one differs from its unedited export.
 
 What was found is kept a line a mutant, and a session that was stopped goes on from there.
 """
@@ -6,29 +6,40 @@ What was found is kept a line a mutant, and a session that was stopped goes on f
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.decode import DecodeError
 from executorch_goldens.files import durable
-from executorch_goldens.goldens import golden
-from executorch_goldens.running.plan import Plan
+from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.judging.comparison import compare, undecodable
+from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.settings.exports import Settings
+from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.targets import find
+from executorch_goldens.zoo.variations import variations
 from lab.mutants import lines
 from lab.mutants.mechanical import DRAWN
 from lab.mutants.mechanical.drawing import Mechanical, text
 from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mutant import Mutated
-from lab.mutants.table import NONE, judge, named
+from lab.mutants.table import NONE, named
 
-#: Cells that a mutant is tried on, at most, over the core and again outside it.
-TRIED = 6
+#: Cells of each tier that leave a mutant alive before the next tier is tried.
+TRIED = 4
 #: Seconds of an export with a mutant, at most: some never end.
 LIMIT = 60.0
-#: Verdict of a mutant whose lines no cell runs.
-NOT_REACHED = "not reached"
+#: Exports are made under this variation.
+VARIATIONS = variations((1,))
 
 
 @dataclass(frozen=True)
@@ -39,40 +50,33 @@ class Found:
     ----------
     mutant
         Its name.
-    reach
-        Number of cells whose export runs its lines.
-    tried
-        Number of these that it was tried on.
-    cell
-        The last one, which differs from its golden; empty where none does.
+    alive
+        Cells that are as they are without it.
+    killed_by
+        Cells that are not.
     verdict, named
-        The result for that cell, as in `lab.mutants.table.Judged`; `NOT_REACHED` where `reach` is 0.
+        The result for the first of these, as in `lab.mutants.table.Judged`.
     """
 
     mutant: str
-    reach: int
-    tried: int
-    cell: str
-    verdict: str
-    named: str
-
-    @property
-    def killed(self) -> bool:
-        return bool(self.cell)
+    alive: Sequence[str] = ()
+    killed_by: Sequence[str] = ()
+    verdict: str = NONE
+    named: str = NONE
 
 
 class Kept:
-    """The results of earlier sessions with the same mutants, cells and goldens' release."""
+    """The results of earlier sessions with the same mutants on the same release."""
 
-    def __init__(self, file: Path, cells: Sequence[Cell]) -> None:
+    def __init__(self, file: Path, release: str) -> None:
         self.file = file
-        self.cells = hashlib.sha256(repr(sorted(map(str, cells))).encode()).hexdigest()
+        self.release = release
 
     def key(self, mutant: Mechanical) -> str:
-        return hashlib.sha256(f"{self.cells}{mutant.site!r}".encode()).hexdigest()[:12]
+        return hashlib.sha256(f"{self.release}{mutant.site!r}".encode()).hexdigest()[:12]
 
     def read(self, drawn: Sequence[Mechanical]) -> dict[str, Found]:
-        """Return the results of `drawn`, by name."""
+        """Return the last results of `drawn`, by name."""
         keys = {(mutant.name, self.key(mutant)) for mutant in drawn}
         return lines.read(self.file, keys, Found)
 
@@ -85,67 +89,117 @@ class Search:
 
     Parameters
     ----------
-    planned
-        With ``lab.mutants.mechanical.installed`` among its zoos, and one variation.
+    settings
+        With ``lab.mutants.mechanical.installed`` among its zoos.
     file
         Where exporting processes read the drawn mutants from; written here.
     """
 
-    def __init__(self, planned: Plan, drawn: Sequence[Mechanical], file: Path) -> None:
-        self.planned = planned
+    def __init__(self, release: Release, settings: Settings, drawn: Sequence[Mechanical], file: Path) -> None:
+        self.release = release
+        self.settings = replace(settings, limit=LIMIT)
         self.drawn = drawn
         self.installed: dict[Cell, Sequence[str]] = {}
-        #: Whether a cell equals its golden without a mutant; otherwise it does not count.
-        self.usable: dict[Cell, bool] = {}
+        #: What each cell is without a mutant; None for one that is not right.
+        self.unedited: dict[Cell, Texts | None] = {}
+        self.lock = threading.Lock()
+        #: Two threads must not export a cell at the same time.
+        self.exporting: dict[Cell, threading.Lock] = defaultdict(threading.Lock)
         file.parent.mkdir(parents=True, exist_ok=True)
-        durable.replace(file, text(drawn))
+        durable.replace(file, text(release.version, drawn))
         os.environ[DRAWN] = str(file.absolute())
 
-    def over(self, reach: Reach, kept: Kept) -> Iterator[Found]:
-        """Yield the results of the cells of `reach`, the cheapest first, for each mutant."""
-        known = kept.read(self.drawn)
-        targets = sorted({cell.target for cell in reach.cells})
-        settings = replace(self.planned.settings, limit=LIMIT)
-        with Sweep(
+    def over(
+        self,
+        reach: Reach,
+        tiers: Sequence[Sequence[Cell]],
+        known: Mapping[str, Found],
+        kept: Kept,
+        until: float = math.inf,
+    ) -> Iterator[Found]:
+        """Yield the results for each mutant.
+
+        Parameters
+        ----------
+        tiers
+            The core, then others: a mutant is tried on `TRIED` of each until one kills it. One that is known to be
+            killed is tried on those of the core alone.
+        known
+            Results so far, by name.
+        until
+            No mutant is begun after, by `time.monotonic`.
+        """
+        # Of targets that load the same, one is exported before others.
+        targets = {
+            (find(name).backend, find(name).is_quantized): name
+            for name in sorted({each.target for tier in tiers for each in tier})
+        }
+        sweep = Sweep(
             (),
-            self.planned.variations,
-            settings,
+            VARIATIONS,
+            self.settings,
             lasting=True,
             further_patches=self.installed,
-            targets=targets,
-        ) as sweep:
-            for mutant in self.drawn:
-                found = known.get(mutant.name)
-                if found is None:
-                    found = self.tried(sweep, mutant, reach.of(mutant.site))
+            targets=sorted(targets.values()),
+        )
+
+        def tried(mutant: Mechanical) -> Found:
+            before = known.get(mutant.name, Found(mutant.name))
+            if time.monotonic() > until:
+                return before
+            found = self.tried(sweep, before, reach.of(mutant.site), tiers)
+            if found != before:
+                with self.lock:
                     kept.add(mutant, found)
-                yield found
+            return found
 
-    def tried(self, sweep: Sweep, mutant: Mechanical, cells: Sequence[Cell]) -> Found:
-        """Try a mutant on up to `TRIED` of `cells`."""
-        if not cells:
-            return Found(mutant.name, 0, 0, "", NOT_REACHED, NONE)
-        tried = 0
-        for cell in cells:
-            if tried == TRIED:
+        with sweep, ThreadPoolExecutor(self.settings.jobs) as threads:
+            yield from threads.map(tried, self.drawn)
+
+    def tried(
+        self, sweep: Sweep, found: Found, cells: Sequence[Cell], tiers: Sequence[Sequence[Cell]]
+    ) -> Found:
+        """Try a mutant on unlike ones of `cells`, tier by tier."""
+        first = {*map(str, tiers[0])}
+        for number, tier in enumerate(tiers):
+            if found.killed_by and (number or not first.isdisjoint(found.killed_by)):
                 break
-            mutated = Mutated(cell.target, cell.case, mutant.name)
-            self.installed[mutated] = (mutant.name,)
-            verdict = judge(self.planned, cell, sweep.again(mutated, self.planned.variations))
-            if verdict.name != "stable" and not self._is_usable(sweep, cell):
+            within = set(tier)
+            found = self._on(sweep, found, [cell for cell in cells if cell in within])
+        return found
+
+    def _on(self, sweep: Sweep, found: Found, cells: Sequence[Cell]) -> Found:
+        alive = len({*found.alive} & {*map(str, cells)})
+        for cell in cells:
+            if alive >= TRIED:
+                break
+            if str(cell) in found.alive or self._without(sweep, cell) is None:
                 continue
-            tried += 1
-            if verdict.name != "stable":
-                return Found(mutant.name, len(cells), tried, str(cell), verdict.name, named(verdict))
-        return Found(mutant.name, len(cells), tried, "", "stable", NONE)
+            judged = self._compared(sweep, cell, found.mutant)
+            if judged.name != "stable":
+                first = not found.killed_by
+                return replace(
+                    found,
+                    killed_by=(*found.killed_by, str(cell)),
+                    verdict=judged.name if first else found.verdict,
+                    named=named(judged) if first else found.named,
+                )
+            alive += 1
+            found = replace(found, alive=(*found.alive, str(cell)))
+        return found
 
-    def _is_usable(self, sweep: Sweep, cell: Cell) -> bool:
-        if cell not in self.usable:
-            without = judge(self.planned, cell, sweep.again(cell, self.planned.variations))
-            self.usable[cell] = without.name == "stable"
-        return self.usable[cell]
+    def _without(self, sweep: Sweep, cell: Cell) -> Texts | None:
+        """Return what a cell is without a mutant; None for one that is not right."""
+        with self.exporting[cell]:
+            if cell not in self.unedited:
+                self.unedited[cell] = compare(cell, sweep.again(cell, VARIATIONS), None, self.release).texts
+            return self.unedited[cell]
 
-
-def with_golden(planned: Plan, cells: Sequence[Cell]) -> list[Cell]:
-    """Return those of `cells` that must be as their golden."""
-    return [cell for cell in cells if golden.directory(planned.root, cell).is_dir()]
+    def _compared(self, sweep: Sweep, cell: Cell, mutant: str) -> Verdict:
+        mutated = Mutated(cell.target, cell.case, mutant)
+        self.installed[mutated] = (mutant,)
+        outcomes = sweep.again(mutated, VARIATIONS)
+        try:
+            return compare(cell, outcomes, self.unedited[cell], self.release).verdict
+        except DecodeError as error:
+            return undecodable(cell, error)

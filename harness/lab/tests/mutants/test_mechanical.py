@@ -10,7 +10,6 @@ import random
 import sys
 import types
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,17 +19,18 @@ from executorch_goldens.artifact import Artifact, Cell
 from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.edits import PACKAGES
 from executorch_goldens.settings import releases
+from executorch_goldens.settings.zoo import load_zoo
+from executorch_goldens.toolchains.toolchain import here
 from lab import tables
 from lab.mutants import EditError
-from lab.mutants.__main__ import prepare
 from lab.mutants.mechanical import OPERATORS, PLACES, command, drawing, page
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.installing import install
 from lab.mutants.mechanical.reach import Reach
-from lab.mutants.mechanical.search import NOT_REACHED, Found, Kept, Search
+from lab.mutants.mechanical.search import Found, Kept, Search
 from lab.mutants.mechanical.sites import Site, sites
 from lab.reach.command import exported
-from tests import REPOSITORY
+from tests import GOLDENS
 
 # Sites
 
@@ -169,8 +169,8 @@ def test_a_seed_draws_the_same_each_time_and_more_begin_with_the_same(every: lis
 
 def test_a_drawing_is_read_as_it_was_written(tmp_path: Path, every: list[Site]) -> None:
     some = drawing.draw(every, 1, 20)
-    (tmp_path / "drawn.json").write_text(drawing.text(some), encoding="utf-8")
-    assert drawing.read(tmp_path / "drawn.json") == some
+    (tmp_path / "drawn.json").write_text(drawing.text("1.4.1", some), encoding="utf-8")
+    assert drawing.read(tmp_path / "drawn.json") == ("1.4.1", some)
 
 
 # Making an edit
@@ -246,68 +246,92 @@ def test_an_edit_of_what_is_not_there_is_refused(home: types.ModuleType) -> None
 
 # Which cells reach it, and what is kept
 
+MAPPED = [
+    release
+    for release in releases.load().releases
+    if page.committed(release) and (GOLDENS / release / maps.FILE).is_file()
+]
 ONE, TWO, NEVER = Cell("tosa-fp", "add"), Cell("tosa-int", "add"), Cell("tosa-int", "mul")
 
 
-def test_a_cell_reaches_a_site_where_it_runs_its_statement(tmp_path: Path) -> None:
+def test_cells_that_run_the_statement_reach_a_site_and_unlike_ones_take_turns(tmp_path: Path) -> None:
     at = site("A.five", "bound", "3", "4")
     for file in ("made", "other"):
         path = tmp_path / "executorch" / "exir" / f"{file}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(HOME)
-    ran = {ONE: {f"executorch/{at.file}": (at.first,)}, TWO: {"executorch/exir/other.py": (at.first,)}}
-    record = partial(maps.Record, "models", seconds=1.0, facts="")
-    records = [record(cell=cell, lines=lines) for cell, lines in ran.items()]
-    known = maps.build("1.5.1", "", "2026-01-01", records, tmp_path)
-    assert Reach(known, [NEVER, TWO, ONE]).of(at) == [ONE]
-    assert Reach(known, [NEVER, TWO]).cells == [TWO]
+    runs = {f"executorch/{at.file}": (at.first,)}
+    third = Cell("tosa-fp", "mul")
+    records = [
+        maps.Record("models", NEVER, 1.0, "", {"executorch/exir/other.py": (at.first,)}),
+        maps.Record("models", ONE, 2.0, "", runs),
+        maps.Record("models", third, 1.0, "", runs),
+        maps.Record("models", TWO, 9.0, "", runs),
+    ]
+    assert Reach(maps.build("1.5.1", "", "2026-01-01", records, tmp_path)).of(at) == [third, TWO, ONE]
 
 
-def test_what_a_stopped_session_found_is_read_again_where_mutant_and_cells_are_the_same(
+def test_what_a_stopped_session_found_is_read_again_where_mutant_and_release_are_the_same(
     tmp_path: Path,
 ) -> None:
     mutant = Mechanical("m", site("A.five", "bound", "3", "4"))
-    found = Found("m", 3, 1, str(ONE), "changed", "APass")
+    found = Found("m", [str(TWO)], [str(ONE)], "changed", "APass")
     file = tmp_path / "build" / "kept.jsonl"
-    assert Kept(file, [ONE]).read([mutant]) == {}
-    Kept(file, [ONE]).add(mutant, found)
-    assert Kept(file, [ONE]).read([mutant]) == {"m": found}
-    assert Kept(file, [ONE, TWO]).read([mutant]) == {}
-    assert Kept(file, [ONE]).read([replace(mutant, site=site("A.five", "bound", "3", "2"))]) == {}
+    assert Kept(file, "1.5.1").read([mutant]) == {}
+    Kept(file, "1.5.1").add(mutant, found)
+    assert Kept(file, "1.5.1").read([mutant]) == {"m": found}
+    assert Kept(file, "1.4.1").read([mutant]) == {}
+    assert Kept(file, "1.5.1").read([replace(mutant, site=site("A.five", "bound", "3", "2"))]) == {}
 
 
-def test_a_row_says_who_kills_and_counts_are_of_rows() -> None:
+def test_a_table_has_the_killers_and_a_count_tells_the_core_from_any_cell() -> None:
     at = replace(site("A.five", "bound", "3", "4"), file="exir/passes/made.py")
-    mutants = [Mechanical(name, at) for name in "abcd"]
-    core = {
-        "a": Found("a", 9, 1, str(ONE), "corrupt", "P"),
-        "b": Found("b", 9, 6, "", "stable", "-"),
-        "c": Found("c", 0, 0, "", NOT_REACHED, "-"),
+    mutants = [Mechanical(name, at) for name in "abc"]
+    found = {
+        "a": Found("a", (str(TWO),), (str(ONE), str(NEVER)), "corrupt", "P"),
+        "b": Found("b", (str(ONE), str(TWO))),
     }
-    others = {"b": Found("b", 2, 2, str(TWO), "failed", "Q"), "c": Found("c", 1, 1, "", "stable", "-")}
-    rows = page.rows(mutants, core, others)
-    assert [(row.killed_by_core, row.killed, row.killed_by) for row in rows] == [
-        (True, True, str(ONE)),
-        (False, True, str(TWO)),
-        (False, False, "-"),
+    head, first, second = page.text(mutants, found).splitlines()
+    assert tuple(head.split("\t")) == page.COLUMNS
+    assert first.split("\t")[-4:] == ["1", f"{ONE} {NEVER}", "corrupt", "P"]
+    assert second.split("\t")[-4:] == ["2", "-", "-", "-"]
+    older = page.Row(*("a", "bound", "exir", "f", 1, 2, 2, "g", "3", "4", 9, "-", "-", "-"))
+    third = "\t".join(map(str, vars(replace(older, mutant="c")).values()))
+    before = [older, replace(older, mutant="c")]
+    assert page.text(mutants, found, before).splitlines()[1:] == [first, second, third]
+    rows = [
+        page.Row(*("m", "bound", "exir", "f", 1, 2, 2, "g", "3", "4", alive, killed_by, "-", "-"))
+        for alive, killed_by in ((0, f"{ONE} {NEVER}"), (1, "-"), (0, "-"))
     ]
-    assert page.counts("all", rows) == "| all | 3 | 2 | 1 | 3 | 2 | 1 |"
+    assert rows[0].killers == (str(ONE), str(NEVER))
+    results = [
+        page.Result(rows[0], page.ALIVE, page.KILLED),
+        page.Result(rows[1], page.NOT_REACHED, page.ALIVE, equivalent=True),
+        page.Result(rows[2], page.NOT_REACHED, page.UNTRIED),
+    ]
+    assert page.counts("all", results) == "| all | 3 | 2 | 0 | 1 | 0 | 0 | 1 | 1 | 1 | 1 |"
+    counted = "Of 1 that were tried and that nobody has read as equivalent,"
+    assert f"{counted} the core kills 0 (0%), any cell kills 1 (100%)." in page.figures(results)
 
 
 # What is committed
 
 
 def test_what_is_committed_is_the_drawing_of_the_installed_release(every: list[Site]) -> None:
-    (drawn,) = tables.read(page.DRAWING, page.DRAWING_COLUMNS)
+    release = releases.load().default
+    (drawn,) = tables.read(page.FOLDER / release / page.DRAWING, page.DRAWING_COLUMNS)
     mutants = drawing.draw(every, int(drawn["seed"]), int(drawn["drawn"]))
     assert (int(drawn["sites"]), drawn["digest"]) == (len(every), drawing.digest(mutants))
-    assert [row.mutant for row in page.committed()] == [mutant.name for mutant in mutants]
+    assert [row.mutant for row in page.committed(release)] == [mutant.name for mutant in mutants]
 
 
-def test_forty_survivors_or_more_were_read_and_each_has_a_class_and_a_reason() -> None:
-    survivors = {row.mutant for row in page.committed() if row.reached and not row.killed}
-    read = page.read_survivors()
-    assert len(survivors & set(read)) >= 40
+@pytest.mark.parametrize("release", MAPPED)
+def test_each_survivor_that_was_read_has_a_class_and_a_reason(release: str) -> None:
+    read = page.read_survivors(release)
+    alive = [
+        each.row.mutant for each in page.results(release, page.committed(release)) if each.every == page.ALIVE
+    ]
+    assert [name for name in alive if name not in read] == []
     assert {kind for kind, _ in read.values()} <= {page.EQUIVALENT, page.HOLE}
     assert all(why for _, why in read.values())
 
@@ -323,12 +347,13 @@ def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
 ) -> None:
     monkeypatch.setenv("GOLDENS_DRAWN_MUTANTS", "")
     monkeypatch.setattr(patches, "PATCHES", dict(patches.PATCHES))
-    planned = prepare(REPOSITORY / "goldens", "1", jobs=1, edits=command.INSTALLED)
-    recording = replace(planned.settings, execute=False, reach=PACKAGES)
-    (outcome,) = exported([CELL], recording, math.inf)
+    toolchain = here()
+    load_zoo(("models",))
+    settings = toolchain.settings(("models", command.INSTALLED), 1, execute=False)
+    (outcome,) = exported([CELL], replace(settings, reach=PACKAGES), math.inf)
     assert isinstance(outcome.result, Artifact)
     record = maps.Record("models", CELL, 1.0, "", outcome.result.reach)
-    reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], package.parent), [CELL])
+    reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], package.parent))
     reached = [
         each for each in every if each.function == "Conv1dUnsqueezePass.call_operator" and reach.of(each)
     ]
@@ -337,10 +362,11 @@ def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
     harmless = next(each for each in reached if each.old == 'x_meta.data["input_qparams"] = {}')
     unreached = next(each for each in every if each.file.endswith("decompose_gelu_pass.py"))
     drawn = [Mechanical(name, each) for name, each in (("a", harmful), ("b", harmless), ("c", unreached))]
-    kept = Kept(tmp_path / "kept.jsonl", [CELL])
-    found = {each.mutant: each for each in Search(planned, drawn, tmp_path / "drawn.json").over(reach, kept)}
-    assert found["a"].cell == str(CELL)
-    assert found["a"].verdict in ("failed", "corrupt", "changed")
-    assert (found["b"].verdict, found["b"].tried) == ("stable", 1)
-    assert found["c"].verdict == NOT_REACHED
-    assert kept.read(drawn) == found
+    kept = Kept(tmp_path / "kept.jsonl", toolchain.release.version)
+    search = Search(toolchain.release, settings, drawn, tmp_path / "drawn.json")
+    found = {each.mutant: each for each in search.over(reach, [[CELL], []], {}, kept)}
+    assert found["a"].killed_by == (str(CELL),)
+    assert found["a"].verdict in ("failed", "changed")
+    assert (found["b"].alive, found["b"].killed_by) == ((str(CELL),), ())
+    assert found["c"] == Found("c")
+    assert {name: (*each.alive,) for name, each in kept.read(drawn).items()} == {"a": (), "b": (str(CELL),)}

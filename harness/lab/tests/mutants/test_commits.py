@@ -1,0 +1,30 @@
+"""Commits in a row: what is said of them together, and the row of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab.mutants import commits
+from lab.mutants.recall import REACHED, SEEN, UNREACHED
+
+READ = {"a": {"red": "rightly", "why": "a pool pads by one more"}}
+
+
+def result(name: str, said: str, seconds: int = 60, **more: Any) -> dict[str, Any]:
+    return {"name": name, "title": "Fix", "result": said, "seconds": seconds, **more}
+
+
+def test_a_red_commit_that_nobody_read_is_counted_apart_from_those_rightly_red() -> None:
+    every = [result("a", SEEN, 30), result("b", SEEN), result("c", REACHED), result("d", UNREACHED, 600)]
+    assert commits.summary(every, READ) == (
+        "of 4 commits 1 were identical where reached, 2 differed (1 not read, 1 rightly), and of 1 no edited line was "
+        "reached; 1.0 minutes each (median)"
+    )
+
+
+def test_a_row_has_the_lines_that_were_reached_and_what_was_read() -> None:
+    reach = {"reached": 3, "unreached": ["backends/arm/x.py:7"]}
+    row = commits._row(result("a", SEEN, cells=12, reach=reach, kinds={"better": 2}), READ["a"])
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[0].startswith("[a](https://github.com/pytorch/executorch/commit/a)")
+    assert cells[1:] == [SEEN, "3 of 4", "12", "60", "2 better", "rightly: a pool pads by one more"]
