@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from executorch_goldens.comparing.searching import AS_IT_IS, SEED, Search, Try, Walk
+from executorch_goldens.comparing.searching import SEED, UNCHANGED, Search, Try, Walk
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.reach.answer import answer
 from executorch_goldens.reach.choice import SHORT, differing, turns, words_of
@@ -55,11 +55,11 @@ def search(
         return None
     chance = random.Random(SEED)
     samples = list(ranked(further.values(), operators(edits, head), targets, chance))
-    elsewhere = [Try(case, AS_IT_IS, target) for case, target in retargeted(near, known, chance)]
+    elsewhere = [Try(case, UNCHANGED, target) for case, target in retargeted(near, known, chance)]
     walk = Walk(
         near,
         turns([samples[::2], samples[1::2], elsewhere]),
-        [each for each in CHANGES if each not in AS_IT_IS],
+        [each for each in CHANGES if each not in UNCHANGED],
     )
     modules = {case.name: case.module for case in (*cases.values(), *further.values())}
     names = (*known.sources, *zoos)
@@ -141,7 +141,7 @@ def ranked(
     for score in sorted(scores, reverse=True):
         for case in turns(list(scores[score].values())):
             fit = [target for target in (*case.also, *case.backends) if target in targets]
-            yield Try(case, AS_IT_IS, fit[0] if fit else targets[number % len(targets)])
+            yield Try(case, UNCHANGED, fit[0] if fit else targets[number % len(targets)])
             number += not fit
 
 

@@ -22,7 +22,7 @@ import filelock
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.comparing.outcome import KINDS, RIGHT, SAME, Made, kind_of, shown
 from executorch_goldens.comparing.searching import Search, Try, lines_run
-from executorch_goldens.comparing.sides import Sides
+from executorch_goldens.comparing.sides import Sides, side_by_side
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.files.wording import count
@@ -287,10 +287,9 @@ class Comparison:
                 strict=True,
             )
         )
-        base.partner, head.partner = head, base
         known = seconds.committed(config.load().goldens / sides.base.release.version)
         progress = Progress(cells, known, 2 * exports, sides.head.settings.jobs, screen, sys.stderr.isatty())
-        with base, head:
+        with side_by_side(base, head):
             for number, cell in enumerate(cells):
                 if number and time.monotonic() - started > most:
                     break

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, kind_of
-from executorch_goldens.comparing.sides import Side, Sides
+from executorch_goldens.comparing.sides import Side, Sides, side_by_side
 from executorch_goldens.files.wording import count
 from executorch_goldens.sweep.sweep import Sweep
-from executorch_goldens.zoo.registry import CHANGED, NAME_PATTERN, Case
+from executorch_goldens.zoo.registry import AS_IT_IS, NAME_PATTERN, Case, changed_name
 from executorch_goldens.zoo.variations import Variation
 
-#: The change that changes nothing, for a model of another zoo or another target.
-AS_IT_IS = ("as-it-is",)
+#: The changes of a model that is tried as it is.
+UNCHANGED = (AS_IT_IS,)
 #: Begins the line that keeps a model.
 KEEP = "from executorch_goldens.exporting.changing import keep; keep(__name__, "
 SEED = 0
@@ -46,7 +46,7 @@ class Try:
 
     @property
     def cell(self) -> Cell:
-        return Cell(self.target, CHANGED.join((self.case.name, *self.changes)))
+        return Cell(self.target, changed_name(self.case.name, self.changes))
 
     @property
     def line(self) -> str:
@@ -56,7 +56,7 @@ class Try:
 
     def further(self, change: str) -> Try:
         """Return it with one more change."""
-        before = () if self.changes == AS_IT_IS else self.changes
+        before = () if self.changes == UNCHANGED else self.changes
         return replace(self, changes=(*before, change))
 
 
@@ -145,7 +145,7 @@ class Walk:
 
     def _further(self) -> Try | None:
         """Return a model that reached the edit with one more change, rather one of the last ones."""
-        able = [each for each in self.reaching if len(each.changes) < MOST or each.changes == AS_IT_IS]
+        able = [each for each in self.reaching if len(each.changes) < MOST or each.changes == UNCHANGED]
         for _ in range(len(able) and 20):
             # The larger of two draws.
             place = max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))
@@ -194,7 +194,8 @@ class Search:
         The base exports a model only where the head ran an edited line.
         """
         deadline = time.monotonic() + seconds
-        with _Pair(self.sides, variation, deadline) as pair:
+        pair = _Pair(self.sides, variation, deadline)
+        with side_by_side(pair.base, pair.head):
             try:
                 for found in self._differing(pair):
                     yield self._smaller(found, pair)
@@ -253,22 +254,12 @@ class _Pair:
         self.variation = variation
         self.deadline = deadline
         self.base, self.head = (self._sweep(side) for side in (sides.base, sides.head))
-        self.base.partner, self.head.partner = self.head, self.base
         self.release = replace(sides.head.release, pins=sides.base.release.pins)
         self.of_base = sides.base.release
 
     def _sweep(self, side: Side) -> Sweep:
         settings = replace(side.settings, execute=False, limit=min(side.settings.limit, SLOWEST))
         return Sweep((), (self.variation,), settings, lasting=True)
-
-    def __enter__(self) -> _Pair:
-        self.base.start()
-        self.head.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.base.stop()
-        self.head.stop()
 
     def ask(self, sweep: Sweep, model: Try) -> None:
         sweep.add(model.cell, (self.variation,))

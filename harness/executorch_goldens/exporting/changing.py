@@ -20,12 +20,10 @@ import torch
 from executorch_goldens.exporting import rewriting
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.rewriting import NotChangedError
-from executorch_goldens.zoo.registry import CASES, CHANGED, Case, ZooError
+from executorch_goldens.zoo.registry import AS_IT_IS, CASES, Case, ZooError, changed_name
 from executorch_goldens.zoo.targets import TARGETS
 
 Change = Callable[[Example], Example]
-#: The change that changes nothing: a model for another target.
-AS_IT_IS = "as-it-is"
 #: Sizes that a dimension of unknown size may have.
 LEAST, LARGEST = 1, 64
 
@@ -252,15 +250,6 @@ CHANGES: Mapping[str, Change] = {
 }
 
 
-def name_of(case: str, changes: tuple[str, ...]) -> str:
-    """Return the name of a changed case.
-
-    >>> name_of("cat-h-v", ("ones", "rotated"))
-    'cat-h-v-x-ones-x-rotated'
-    """
-    return CHANGED.join((case, *changes))
-
-
 def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Case:
     """Return a case with something changed; its function raises `NotChangedError` where the model does not take it.
 
@@ -286,7 +275,7 @@ def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Cas
     build.__module__ = module
     return replace(
         case,
-        name=name_of(case.name, changes),
+        name=changed_name(case.name, changes),
         build=build,
         guards=f"{case.guards}; {', '.join(changes)}",
         constant_outputs=False,

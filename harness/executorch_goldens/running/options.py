@@ -119,8 +119,8 @@ class Options:
         _option(
             "--tier",
             SELECT,
-            "cells that reach all that the zoo reaches, or all cells (default: core; full where no core is committed, "
-            "cells are chosen, or goldens may be written)",
+            "the core, which catches what any cell is known to, or all cells (default: core; full where no core is "
+            "committed, cells are chosen, or goldens may be written)",
             choices=TIERS,
         ),
     ] = None

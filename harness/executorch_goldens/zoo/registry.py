@@ -46,6 +46,8 @@ SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
 
 #: Between the name of a case and each thing that is changed of it (`executorch_goldens.exporting.changing`).
 CHANGED = "-x-"
+#: The change that changes nothing: a model of another zoo, or for another target.
+AS_IT_IS = "as-it-is"
 
 #: Old and new names of arguments of `case`.
 FORMER = {"report": "issue"}
@@ -279,6 +281,15 @@ def _beginnings(name: str) -> Iterator[str]:
         around = name[end - 1 : end + 1]
         if end == len(name) or not (around.isalpha() or around.isdigit()):
             yield name[:end]
+
+
+def changed_name(case: str, changes: Iterable[str]) -> str:
+    """Return the name of a case with some changes.
+
+    >>> changed_name("cat-h-v", ("ones", "rotated"))
+    'cat-h-v-x-ones-x-rotated'
+    """
+    return CHANGED.join((case, *changes))
 
 
 def zoo_of(case: Case, zoos: Sequence[str]) -> str | None:

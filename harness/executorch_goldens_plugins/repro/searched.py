@@ -13,7 +13,7 @@ from executorch_goldens.comparing.making import Comparison
 from executorch_goldens.comparing.outcome import Made, kind_of
 from executorch_goldens.comparing.page import Column
 from executorch_goldens.comparing.searching import Try
-from executorch_goldens.comparing.sides import Side
+from executorch_goldens.comparing.sides import Side, side_by_side
 from executorch_goldens.files.wording import count
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import TARGETS
@@ -42,13 +42,12 @@ def shrunk(comparison: Comparison) -> Column | None:
         program = program_of(changed(model.case, model.changes), model.target, "example")
     except NoProgramError as error:
         return _column([f"{model.cell} is not made smaller: {error}"])
-    with (
-        tempfile.TemporaryDirectory(prefix="goldens-found-") as folder,
-        Trial(comparison, model, folder) as trial,
-    ):
-        if not trial.shows(program):
-            return _column([f"{model.cell} is not made smaller: its exported graph shows something else"])
-        small = shrink(program, trial.shows)
+    with tempfile.TemporaryDirectory(prefix="goldens-found-") as folder:
+        trial = Trial(comparison, model, folder)
+        with side_by_side(trial.base, trial.head):
+            if not trial.shows(program):
+                return _column([f"{model.cell} is not made smaller: its exported graph shows something else"])
+            small = shrink(program, trial.shows)
     file = comparison.folder / FILE
     file.write_text(zoo_of(small, model), encoding="utf-8")
     sizes = f"{program.size()[0]} operators to {small.size()[0]}, {count(trial.tried, 'program')} tried"
@@ -78,7 +77,6 @@ class Trial:
         both = (comparison.sides.base, comparison.sides.head)
         self.releases = both[0].release, replace(both[1].release, pins=both[0].release.pins)
         self.base, self.head = map(self._sweep, both)
-        self.base.partner, self.head.partner = self.head, self.base
         self.tried = 0
         self.end = time.monotonic() + LONGEST
 
@@ -87,15 +85,6 @@ class Trial:
         machine = replace(machine, environment={**machine.environment, **self.environment})
         settings = replace(side.settings, models=(candidate.__name__,), machine=machine)
         return Sweep((), (self.variation,), settings, lasting=True, targets=(self.cell.target,))
-
-    def __enter__(self) -> Trial:
-        self.base.start()
-        self.head.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.base.stop()
-        self.head.stop()
 
     def shows(self, program: Program) -> bool:
         """Return whether a program differs in the way that was found; False once the time is over."""

@@ -22,12 +22,21 @@ from typing import Any
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files import durable
 from executorch_goldens.settings.arguments import positive_float, positive_int
 from executorch_goldens.settings.config import load
 from executorch_goldens.toolchains.toolchain import Toolchain
-from lab import markdown, pages
-from lab.mutants.recall import REACHED, SEEN, UNREACHED, compared, keep, results, unfinished
+from lab import markdown
+from lab.mutants.recall import (
+    REACHED,
+    SEEN,
+    UNREACHED,
+    accept,
+    compared,
+    keep,
+    lines_reached,
+    results,
+    unfinished,
+)
 
 #: Paths of upstream's repository whose Python lowers programs.
 PATHS = (
@@ -75,9 +84,7 @@ def run(options: argparse.Namespace) -> int:
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{count} {name}" for name, count in number.items()), f"of {len(applied) - 1}")
     if options.update:
-        COMMITTED.mkdir(parents=True, exist_ok=True)
-        durable.replace(COMMITTED / kept.name, kept.read_text())
-        pages.update(["history", "evidence"])
+        accept(kept, COMMITTED)
     return SAME
 
 
@@ -89,7 +96,7 @@ def lines() -> Iterator[str]:
     yield "exir and fit the release's own sources; each compared with the one before by two names. What a person read"
     yield f"in those that differ is in `{READ.relative_to(COMMITTED.parents[2])}`. Written by"
     yield "`nox -s lab -- commits REPOSITORY SINCE --update`."
-    read = tomllib.loads(READ.read_text(encoding="utf-8")) if READ.is_file() else {}
+    read = what_was_read()
     for file in sorted(COMMITTED.glob("*.jsonl")):
         every = results(file)
         yield ""
@@ -100,6 +107,11 @@ def lines() -> Iterator[str]:
         )
         for each in every:
             yield _row(each, read.get(each["name"], {}))
+
+
+def what_was_read() -> dict[str, Any]:
+    """Return what a person read in commits that differ, by commit."""
+    return tomllib.loads(READ.read_text(encoding="utf-8"))
 
 
 def summary(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
@@ -117,22 +129,19 @@ def summary(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
 
 def committed(release: str) -> str:
     """Return the summary of the committed results of a release."""
-    read = tomllib.loads(READ.read_text(encoding="utf-8")) if READ.is_file() else {}
-    said = summary(results(COMMITTED / f"{release}.jsonl"), read)
+    said = summary(results(COMMITTED / f"{release}.jsonl"), what_was_read())
     return (
         f"upstream's commits after {release} in a row, each compared with the one before by two names: {said}"
     )
 
 
 def _row(each: Mapping[str, Any], read: Mapping[str, str]) -> str:
-    reach = each.get("reach") or {}
-    asked = (reach.get("reached") or 0) + len(reach.get("unreached") or ())
     kinds = ", ".join(f"{count} {kind}" for kind, count in each.get("kinds", {}).items())
     return markdown.row(
         (
             f"[{each['name']}]({UPSTREAM}/{each['name']}) {each['title']}",
             each["result"],
-            f"{reach.get('reached') or 0} of {asked}",
+            lines_reached(each),
             str(each.get("cells", 0)),
             str(each["seconds"]),
             kinds or "-",

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,9 +70,7 @@ def run(options: argparse.Namespace) -> int:
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED)), f"of {len(fixes)}")
     if options.update:
-        COMMITTED.mkdir(parents=True, exist_ok=True)
-        durable.replace(COMMITTED / kept.name, kept.read_text())
-        pages.update(["history"])
+        accept(kept, COMMITTED)
     return SAME
 
 
@@ -86,13 +84,11 @@ def lines() -> Iterator[str]:
     yield from markdown.head(("fix", "said", "edited lines reached", "cells", "seconds", "seen by"))
     for file in sorted(COMMITTED.glob("*.jsonl")):
         for each in results(file):
-            reach = each.get("reach") or {}
-            asked = (reach.get("reached") or 0) + len(reach.get("unreached") or ())
             yield markdown.row(
                 (
                     f"{each['name']} ({file.stem})",
                     each["result"],
-                    f"{reach.get('reached') or 0} of {asked}",
+                    lines_reached(each),
                     str(each.get("cells", 0)),
                     str(each["seconds"]),
                     ", ".join(each.get("seen_by", ())[:2]) or "-",
@@ -108,6 +104,20 @@ def committed(release: str) -> str:
         f"of {number.total()} fixes of {release}, each taken back and compared with the release by "
         f"`goldens compare` with two names, {said}"
     )
+
+
+def lines_reached(result: Mapping[str, Any]) -> str:
+    """Return how many of the edited lines that can run were reached, in words."""
+    reach = result.get("reach") or {}
+    reached = reach.get("reached") or 0
+    return f"{reached} of {reached + len(reach.get('unreached') or ())}"
+
+
+def accept(kept: Path, committed: Path) -> None:
+    """Commit results to a folder, and write the pages that are made of them."""
+    committed.mkdir(parents=True, exist_ok=True)
+    durable.replace(committed / kept.name, kept.read_text())
+    pages.update(["history", "evidence"])
 
 
 def unfinished(
