@@ -114,10 +114,11 @@ def tolerances() -> Iterator[str]:
     """Yield how many goldens of the newest release hold their outputs to which part of the largest value."""
     *_, version = releases.load().releases
     counted: dict[str, Counter[str]] = {kind: Counter() for kind in ("float", "quantized", "built")}
-    for manifest in (GOLDENS / version).glob(f"*/*/{golden.MANIFEST}"):
-        target = targets.TARGETS.get(manifest.parent.parent.name)
+    for cell in golden.recorded(GOLDENS / version):
+        target = targets.TARGETS.get(cell.target)
         kind = "built" if target is None else "quantized" if target.is_quantized else "float"
-        counted[kind][_bucket(manifest.read_text())] += 1
+        facts = golden.read(golden.file_of(GOLDENS / version, cell)) or {}
+        counted[kind][_bucket(facts[golden.MANIFEST])] += 1
     yield ""
     yield from markdown.head((f"largest tolerance of an output, {version}", *counted))
     for words in (*(words for _, words in BUCKETS), FAILS, NOT_RUN):

@@ -73,7 +73,7 @@ def cell_state(root: Path, release: releases.Release, decided: Decisions, name: 
         return f"cannot be reached: no {cell.target}"
     if defect := decided.defects.get(name):
         return f"shows ({defect.verdict})" if sign in defect.reason else f"other: {defect.reason}"
-    texts = golden.read(golden.directory(root, cell))
+    texts = golden.read(golden.file_of(root, cell))
     if texts is None:
         return "not recorded"
     if golden.FAILURE not in texts:

@@ -77,8 +77,8 @@ def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository whose goldens an older version wrote."""
     goldens, sweeps = tmp_path / "goldens", tmp_path / "build" / "sweeps"
     for cell, release in (("tosa-int/gate", "1.4.1"), ("tosa-int/gate", "1.5.1"), ("tosa-fp/gate", "1.5.1")):
-        golden.write(goldens / release / cell, golden_of(failure("no branch", "export")))
-    golden.write(golden.directory(goldens / "1.5.1", Cell("tosa-fp", "sum")), golden_of(lowered()))
+        golden.write(goldens / release / f"{cell}.txt", golden_of(failure("no branch", "export")))
+    golden.write(golden.file_of(goldens / "1.5.1", Cell("tosa-fp", "sum")), golden_of(lowered()))
     sweeps.mkdir(parents=True)
     (goldens / "expected.toml").write_text(EXPECTED)
     (goldens / "known.toml").write_text(KNOWN_DEFECTS)

@@ -142,7 +142,7 @@ def test_a_repository_gets_its_first_golden_and_what_stands_in_its_settings_stay
     assert "nets/wake_word.py:WakeWord takes sound float32[2, 40]\n" in done.stdout
     assert DRAWN in done.stdout
     assert "1 new" in done.stdout
-    assert (repository / "goldens" / release / "xnnpack-fp32" / "wake-word" / "manifest.txt").exists()
+    assert (repository / "goldens" / release / "xnnpack-fp32" / "wake-word.txt").exists()
     written = (repository / "pyproject.toml").read_text()
     assert written.startswith(f"{settings}\n\n[tool.goldens]\n")
     loaded = config.load(repository)
@@ -350,13 +350,13 @@ def test_what_runs_leave_is_ignored_by_git_and_what_was_ignored_before_stays(rep
     assert (repository / ".gitignore").read_text().count("build/") == 1
     left = ("build/sweeps/a", "goldens/.1.4.1.lock", "goldens/tests/.1.4.1.lock", ".nox/a", "nets/net.pt")
     left += ("__pycache__/nets.cpython-311.pyc", "nets/__pycache__/a.pyc")
-    for name in (*left, "goldens/1.4.1/tosa-fp/a/manifest.txt"):
+    for name in (*left, "goldens/1.4.1/tosa-fp/a.txt"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_text("")
     shown = subprocess.run(
         ["git", "status", "--short", "--untracked-files=all"], capture_output=True, text=True, check=True
     ).stdout
-    assert "goldens/1.4.1/tosa-fp/a/manifest.txt" in shown
+    assert "goldens/1.4.1/tosa-fp/a.txt" in shown
     assert not [name for name in left if name in shown]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from executorch_goldens.cli import main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
+from executorch_goldens.goldens import golden
 from tests import GOLDENS
 from tests.support.decoding.payloads import FIXTURES, load
 
@@ -83,48 +83,53 @@ def test_diff_of_two_payloads_is_a_report_and_one(capsys: pytest.CaptureFixture[
 def test_diff_of_two_folders_of_goldens(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     text = Path(TOSA + ".txt").read_text()
     for side, pad in (("a", "[1, 1, 1, 1]"), ("b", "[0, 0, 0, 0]")):
-        (tmp_path / side).mkdir()
-        (tmp_path / side / "delegate_0.tosa.txt").write_text(text.replace("[1, 1, 1, 1]", pad))
-        (tmp_path / side / "graph.txt").write_text(f"graph\n{pad}\n")
+        sections = {"delegate_0.tosa": text.replace("[1, 1, 1, 1]", pad), "graph": f"graph\n{pad}\n"}
+        golden.write(tmp_path / side / "linear.txt", {"manifest": "variations: x\n", **sections})
     (tmp_path / "a/only.txt").write_text("")
     code, out, _ = run(capsys, "diff", str(tmp_path / "a"), str(tmp_path / "b"))
     assert code == 1
     assert out.startswith(f"A: {tmp_path / 'a'}\nB: {tmp_path / 'b'}\n")
     assert out.count("\nB: ") == 1
+    assert "\nlinear.txt: delegate_0.tosa\n" in out
     assert "CONV2D tosa_conv2d_default: pad [1, 1, 1, 1] -> [0, 0, 0, 0]" in out
     assert "\n-[1, 1, 1, 1]\n+[0, 0, 0, 0]\n" in out
     assert f"only.txt: only in {tmp_path / 'a'}" in out
 
 
-def test_diff_of_a_golden_with_what_a_run_left_of_its_cell_takes_the_first_variation(
+def test_diff_of_a_golden_and_a_payload_is_of_its_only_section_of_that_kind(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    for folder, line in (("golden", "a"), ("made/seed0-heap0", "b"), ("made/seed4-heap1", "c")):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "manifest.txt").write_text(f"numerics: {line}\n")
-    code, out, _ = run(capsys, "diff", str(tmp_path / "golden"), str(tmp_path / "made"))
-    assert code == 1
-    assert out.endswith("\nmanifest.txt\n  numerics: a -> b\n")
-    assert "only in" not in out
+    text = Path(TOSA + ".txt").read_text()
+    other = text.replace("[1, 1, 1, 1]", "[0, 0, 0, 0]")
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    golden.write(one, {"manifest": "variations: x\n", "graph": "", "delegate_0.tosa": text})
+    assert run(capsys, "diff", str(one), TOSA) == (0, "", "")
+    assert run(capsys, "diff", OTHER, str(one))[0] == 1
+    golden.write(
+        two, {"manifest": "variations: x\n", "graph": "", "delegate_0.tosa": text, "delegate_1.tosa": other}
+    )
+    code, _, error = run(capsys, "diff", str(two), TOSA)
+    assert (code, "is a golden with 2 sections of the other's kind, tosa" in error) == (2, True)
 
 
-def test_diff_of_two_folders_has_no_digest_and_nothing_of_how_they_were_made(
+def test_diff_of_two_goldens_has_no_digest_and_nothing_of_how_they_were_made(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    before = GOLDENS / "1.5.1/tosa-int/linear"
-    _, out, _ = run(capsys, "diff", str(before), str(GOLDENS / "1.4.1/tosa-int/linear"))
+    before = GOLDENS / "1.5.1/tosa-int/linear.txt"
+    _, out, _ = run(capsys, "diff", str(before), str(GOLDENS / "1.4.1/tosa-int/linear.txt"))
     assert "compile_specs[2].key" in out
-    assert out.endswith("\nmanifest.txt\n  executorch: 1.5.1 -> 1.4.1\n  torch: 2.14.1 -> 2.13.0\n")
+    assert out.endswith("\nfacts\n  executorch: 1.5.1 -> 1.4.1\n  torch: 2.14.1 -> 2.13.0\n")
     # Bytes that no text explains are a difference; another way to the same artifact is none.
-    after = shutil.copytree(before, tmp_path / "after")
-    manifest, trace = ((after / name).read_text() for name in ("manifest.txt", "trace.txt"))
-    (after / "manifest.txt").write_text(manifest.replace("shortcuts: ", "shortcuts: another "))
-    (after / "trace.txt").write_text(re.sub(r"[0-9a-f]{12}$", "0" * 12, trace, flags=re.MULTILINE))
+    texts = golden.read(before) or {}
+    facts, after = texts["manifest"], tmp_path / "after.txt"
+    trace = re.sub(r"[0-9a-f]{12}$", "0" * 12, texts["trace"], flags=re.MULTILINE)
+    other = facts.replace("variations: ", "variations: another ")
+    golden.write(after, {**texts, "manifest": other, "trace": trace})
     assert run(capsys, "diff", str(before), str(after)) == (0, "", "")
-    changed = re.sub(r"(pte: \d+ bytes sha256 )\w+", r"\g<1>" + "0" * 64, manifest)
-    (after / "manifest.txt").write_text(changed)
+    changed = re.sub(r"(pte: \d+ bytes sha256 )\w+", r"\g<1>" + "0" * 16, facts)
+    golden.write(after, {**texts, "manifest": changed})
     code, out, _ = run(capsys, "diff", str(before), str(after))
-    assert (code, out.splitlines()[2:]) == (1, ["manifest.txt", "  pte: different bytes"])
+    assert (code, out.splitlines()[2:]) == (1, ["facts", "  pte: different bytes"])
 
 
 @pytest.mark.parametrize(

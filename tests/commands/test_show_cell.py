@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.cli import ERROR, SAME, main
+from executorch_goldens.goldens import golden
 from tests import DATA, GOLDENS
 
 CELL = "tosa-fp/linear"
@@ -20,7 +21,9 @@ MADE = DATA / "report_results" / "stock" / "1.2.0" / "tosa-fp" / "two-delegates"
 def roots(tmp_path: Path) -> list[str]:
     """Options that name a root of one golden, of two releases, and a folder without results."""
     for release in ("1.3.1", "1.4.1"):
-        shutil.copytree(GOLDENS / release / CELL, tmp_path / "goldens" / release / CELL)
+        (tmp_path / "goldens" / release / CELL).parent.mkdir(parents=True)
+        for name in (f"{CELL}.txt", golden.RELEASE):
+            shutil.copy(GOLDENS / release / name, tmp_path / "goldens" / release / name)
     return ["--goldens", str(tmp_path / "goldens"), "--sweeps", str(tmp_path / "sweeps")]
 
 
@@ -29,10 +32,10 @@ def test_a_cell_is_shown_by_every_text_of_its_golden(
 ) -> None:
     assert main(["show", CELL, *roots]) == SAME
     said = capsys.readouterr().out
-    golden = Path(roots[1]) / release / CELL
-    assert said.startswith(f"{CELL}: the golden ({golden})\n")
-    for file in golden.iterdir():
-        assert f"\n==> {file.name} <==\n{file.read_text()}" in f"{said}\n"
+    file = Path(roots[1]) / release / f"{CELL}.txt"
+    assert said.startswith(f"{CELL}: the golden ({file})\n")
+    for name, text in (golden.read(file) or {}).items():
+        assert f"\n==> {name} <==\n{text}" in f"{said}\n"
 
 
 def test_the_short_form_of_a_cell_has_its_operators(
@@ -40,15 +43,15 @@ def test_the_short_form_of_a_cell_has_its_operators(
 ) -> None:
     assert main(["show", CELL, "--short", "--release", "1.4.1", *roots]) == SAME
     said = capsys.readouterr().out
-    assert re.findall("==> (.*) <==", said) == ["graph.txt", "delegate_0.tosa.txt"]
+    assert re.findall("==> (.*) <==", said) == ["graph", "delegate_0.tosa"]
     assert " = CONV2D(" in said or " = MATMUL(" in said
     assert said.index("\nconstants\n") > said.index("\ngraph ")
 
 
 def test_a_release_is_chosen(roots: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", CELL, "--release", "1.3.1", *roots]) == SAME
-    manifest = Path(roots[1]) / "1.3.1" / CELL / "manifest.txt"
-    assert manifest.read_text() in capsys.readouterr().out
+    texts = golden.read(Path(roots[1]) / "1.3.1" / f"{CELL}.txt") or {}
+    assert texts["manifest"] in capsys.readouterr().out
     assert main(["show", CELL, "--release", "1.0.0", *roots]) == ERROR
     assert "'1.0.0'" in capsys.readouterr().err
 
@@ -56,21 +59,22 @@ def test_a_release_is_chosen(roots: list[str], capsys: pytest.CaptureFixture[str
 def test_what_a_run_made_is_shown_where_it_is_newer_than_the_golden(
     roots: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    golden = tmp_path / "goldens" / "1.4.1" / CELL
-    made = tmp_path / "sweeps" / "1.4.1" / CELL / "seed0-heap0"
-    shutil.copytree(MADE / "seed0-heap0", made)
-    (made / "program.pte").write_bytes(b"\xff")
+    reviewed = tmp_path / "goldens" / "1.4.1" / f"{CELL}.txt"
+    folder = tmp_path / "sweeps" / "1.4.1" / CELL / "seed0-heap0"
+    shutil.copytree(MADE / "seed0-heap0", folder)
+    (folder / "program.pte").write_bytes(b"\xff")
+    made = folder / "golden.txt"
     for newer, source in (
         (made, f"the result of a run, newer than the golden ({made})"),
-        (golden, "the golden ("),
+        (reviewed, "the golden ("),
     ):
-        os.utime(golden, (1, 1))
+        os.utime(reviewed, (1, 1))
         os.utime(made, (1, 1))
         os.utime(newer, (2, 2))
         assert main(["show", CELL, "--release", "1.4.1", *roots]) == SAME
         said = capsys.readouterr().out
         assert said.startswith(f"{CELL}: {source}")
-        assert ((made / "manifest.txt").read_text() in said) == (newer == made)
+        assert ((golden.read(made) or {})["manifest"] in said) == (newer == made)
 
 
 def test_a_cell_that_there_is_not_is_an_error_that_says_how_to_get_one(

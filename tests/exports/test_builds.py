@@ -169,7 +169,7 @@ def test_a_data_file_is_part_of_the_golden() -> None:
     lowered = made("external")
     texts = golden_of(lowered)
     assert "data _default_external_constant: 904 bytes sha256 " in texts[golden.MANIFEST]
-    text = texts["data__default_external_constant.ptd.txt"]
+    text = texts["data__default_external_constant.ptd"]
     assert text.startswith("ptd 904 bytes\n")
     assert "data 0.weight: FLOAT[4,4]" in text
 

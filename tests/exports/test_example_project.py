@@ -56,9 +56,9 @@ class Project:
         )
 
     def recorded(self) -> set[str]:
-        """Return the directories of the goldens, below the release's."""
-        found = {path.parent for path in (self.folder / "goldens").rglob("manifest.txt")}
-        return {str(path.relative_to(self.folder / "goldens")) for path in found}
+        """Return the names of the goldens, below the releases' folder."""
+        found = (self.folder / "goldens").glob("*/*/*.txt")
+        return {str(path.relative_to(self.folder / "goldens").with_suffix("")) for path in found}
 
 
 def install(environment: Path, source: Path) -> None:

@@ -118,4 +118,4 @@ def test_what_could_not_be_checked_is_in_the_verdict_and_in_the_golden(
     compared = compare(cell, [outcome(artifact, cell)], None, RELEASE)
     assert "not validated: lowered_module_0: tosa-opt cannot read it" in compared.verdict.reason
     assert compared.texts is not None
-    assert "\nvalidated: not validated: lowered_module_0: " in compared.texts["manifest.txt"]
+    assert "\nvalidated: not validated: lowered_module_0: " in compared.texts["manifest"]

@@ -170,8 +170,8 @@ def test_a_patch_that_does_not_fit_ends_the_run_with_one_error(runner: Runner) -
 # Goldens
 
 
-def spoil(runner: Runner, name: str, old: bytes, new: bytes) -> None:
-    file = runner.root / "tosa-fp" / "alpha" / name
+def spoil(runner: Runner, old: bytes, new: bytes) -> None:
+    file = runner.root / "tosa-fp" / "alpha.txt"
     assert old in file.read_bytes()
     file.write_bytes(file.read_bytes().replace(old, new))
 
@@ -188,27 +188,22 @@ def spoilt(runner: Runner, recorded: Runner) -> Runner:
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "facts"),
+    ("old", "new", "facts"),
     [
-        ("graph.txt", b"getitem", b"gotitem", ["edited by hand", "git checkout"]),
-        ("graph.txt", b"getitem", b"\xff", ["cannot be read", "git checkout"]),
-        (
-            "manifest.txt",
-            f"format: {FORMAT}".encode(),
-            b"format: 99",
-            ["format 99", f"({FORMAT})", "manifest.txt"],
-        ),
-        ("manifest.txt", f"format: {FORMAT}".encode(), b"format: 1", ["format 1", "older", UPDATE]),
+        (b"getitem", b"gotitem", ["edited by hand", "git checkout"]),
+        (b"getitem", b"\xff", ["cannot be read", "git checkout"]),
+        (f"golden: {FORMAT}".encode(), b"golden: 99", ["format 99", f"({FORMAT})"]),
+        (f"golden: {FORMAT}".encode(), b"golden: 1", ["format 1", "older", UPDATE]),
     ],
     ids=["edited", "damaged", "newer", "older"],
 )
 def test_a_golden_that_cannot_be_used_is_named_and_left_alone(
-    spoilt: Runner, name: str, old: bytes, new: bytes, facts: list[str]
+    spoilt: Runner, old: bytes, new: bytes, facts: list[str]
 ) -> None:
-    spoil(spoilt, name, old, new)
+    spoil(spoilt, old, new)
     before = spoilt.files()
     finished = spoilt("--models", "zoo_alpha", UPDATE)
-    finished.refused(*facts, str(spoilt.root / "tosa-fp" / "alpha"))
+    finished.refused(*facts, str(spoilt.root / "tosa-fp" / "alpha.txt"))
     assert "1 failed, 3 passed" in finished.output
     assert finished.verdicts()["tosa-fp/alpha"] == "damaged-golden"
     for fact in facts:
@@ -252,10 +247,8 @@ def test_a_results_folder_that_cannot_be_written_is_named(untouched: Runner, tmp
 
 def test_an_interrupted_update_is_finished_by_the_next(spoilt: Runner) -> None:
     before = spoilt.files()
-    path = spoilt.root / "tosa-fp" / "alpha"
-    path.rename(path.with_name("alpha.old~"))
-    path.with_name("alpha.new~").mkdir()
-    (path.parent.parent / "probe.new~").mkdir()
+    (spoilt.root / "tosa-fp" / "alpha.txt.1-2.new~").write_text("half")
+    (spoilt.root / "probe.new~").mkdir()
     finished = spoilt("--models", "zoo_alpha", UPDATE)
     assert finished.code == 0, finished.output
     assert set(finished.verdicts().values()) == {"stable"}
@@ -282,10 +275,7 @@ def test_two_runs_at_once_may_not_write_one_root_and_one_may_read_it(
 
 
 def test_a_run_that_reads_leaves_alone_what_a_run_that_writes_has_half_written(spoilt: Runner) -> None:
-    path = spoilt.root / "tosa-fp" / "alpha"
-    half = path.with_name("alpha.new~")
-    half.mkdir()
-    (half / "graph.txt").write_text("half")
+    (spoilt.root / "tosa-fp" / "alpha.txt.1-2.new~").write_text("half")
     before = spoilt.files()
     finished = spoilt("--models", "zoo_alpha")
     assert finished.code == 0, finished.output

@@ -18,15 +18,14 @@ def test_a_stale_golden_is_reported_and_fails_a_whole_run(shrunk: Runner, asked:
     assert finished.code == pytest.ExitCode.TESTS_FAILED
     assert set(finished.verdicts().values()) == {"stable"}
     for cell in STALE:
-        assert f"stale: {shrunk.root / cell}: a golden with no matching cell" in finished.output
-    assert "if its case is gone, delete the folder" in finished.output
+        assert f"stale: {shrunk.root / cell}.txt: a golden with no matching cell" in finished.output
+    assert "if its case is gone, delete the file" in finished.output
     assert shrunk.files() == before
 
 
 def test_what_is_no_golden_is_named_and_is_not_stale(shrunk: Runner) -> None:
-    foreign = shrunk.root / "tosa-fp" / "notes"
-    foreign.mkdir()
-    (foreign / "graph.txt").write_text("mine")
+    foreign = shrunk.root / "tosa-fp" / "notes.txt"
+    foreign.write_text("mine")
     finished = shrunk(*WHOLE)
     assert f"not a golden: {foreign}: " in finished.output
     assert f"stale: {foreign}" not in finished.output

@@ -69,7 +69,7 @@ def suite(runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]) -> Suit
 
 
 def place(runner: Runner) -> Path:
-    return runner.goldens / "tests" / runner.release / "xnnpack-fp32" / "spotter"
+    return runner.goldens / "tests" / runner.release / "xnnpack-fp32" / "spotter.txt"
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_the_golden_of_a_test_is_new_recorded_and_read_back(suite: Suite, runner
     assert f"accept: pytest test_spotter.py::test_spotter {UPDATE}" in first.stdout
     assert not runner.goldens.exists()
     assert suite(UPDATE).returncode == 0
-    assert (place(runner) / "manifest.txt").exists()
+    assert place(runner).exists()
     before = runner.files()
     assert suite().returncode == 0
     assert suite(UPDATE).returncode == 0
@@ -209,4 +209,4 @@ def test_more_variations_are_noted_as_for_cells(suite: Suite, runner: Runner) ->
     assert suite(f"{UPDATE}-new-only").returncode == 0
     assert runner.files() == before
     assert suite(UPDATE).returncode == 0
-    assert "seed27-heap2 seed37-heap3" in (place(runner) / "manifest.txt").read_text()
+    assert "seed27-heap2 seed37-heap3" in place(runner).read_text()

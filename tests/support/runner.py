@@ -184,7 +184,7 @@ class Runner:
         }
 
     def recorded(self) -> set[str]:
-        return {str(path.relative_to(self.root)) for path in self.root.glob("*/*")}
+        return {str(path.relative_to(self.root).with_suffix("")) for path in self.root.glob("*/*.txt")}
 
 
 Made = TypeVar("Made")

@@ -9,14 +9,17 @@ from typing import Any
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.files import untrusted
-from executorch_goldens.goldens import older
+from executorch_goldens.goldens import converting, older
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 
 #: What is converted, in this order: each does it whole or not at all, and returns what it did, or nothing. It takes the
 #: root and, where it is the repository's own, the folder of its results and its file of settings.
-STEPS: tuple[Callable[[Path, Path | None, Path | None], Iterable[str]], ...] = (older.convert,)
+STEPS: tuple[Callable[[Path, Path | None, Path | None], Iterable[str]], ...] = (
+    lambda root, *_: map(str, converting.convert(root)),
+    older.convert,
+)
 
 
 def add_to(subparsers: Any) -> None:

@@ -15,7 +15,7 @@ from executorch_goldens.commands.payload_files import STANDARD, add_schemas, dec
 from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.errors import CommandError
-from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens import equality, golden, record
 from executorch_goldens.goldens.golden import MANIFEST
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
@@ -26,17 +26,18 @@ from executorch_goldens.zoo.registry import RELEASE
 EXAMPLES = """\
 examples:
   goldens diff before.tosa after.tosa
-  goldens diff goldens/1.4.1/tosa-int/conv/delegate_0.tosa.txt delegate.tosa
-  goldens diff goldens/1.4.1/tosa-int/conv goldens/1.5.1/tosa-int/conv
+  goldens diff goldens/1.4.1/tosa-int/conv.txt delegate.tosa
+  goldens diff goldens/1.4.1/tosa-int/conv.txt goldens/1.5.1/tosa-int/conv.txt
+  goldens diff goldens/1.4.1/tosa-int goldens/1.5.1/tosa-int
   goldens diff 1.3.1 1.4.1 --cell 'tosa-int/*'
 
 exit code: 0 the same, 1 different, 2 error
 """
 
 #: Beginning of the text of a decoded payload.
-_GOLDEN = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
+_PAYLOAD = re.compile(KIND.pattern.encode() + rb" \d+ bytes\n")
 #: Ends a line of a trace.
-_FINGERPRINT = re.compile(rb" [0-9a-f]+$", re.MULTILINE)
+_FINGERPRINT = re.compile(r" [0-9a-f]+$", re.MULTILINE)
 #: The forms of the command, and the options of each.
 RELEASES, FOLDERS, FILES = "two releases", "two folders", "two files"
 OPTIONS = {
@@ -52,15 +53,13 @@ def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "diff",
-        description="Show how two payloads, texts of goldens, or folders of goldens differ, by structure: a mere "
+        description="Show how two payloads, goldens, or folders of goldens differ, by structure: a mere "
         "rename or move is one line. For two releases with goldens, report the changes from one to the other, "
         "an entry per cause with its cells, as Markdown.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "before", metavar="A", help="a payload, a golden's text, a folder, a release; - for stdin"
-    )
+    parser.add_argument("before", metavar="A", help="a payload, a golden, a folder, a release; - for stdin")
     parser.add_argument("after", metavar="B", help="the other one")
     parser.add_argument("--limit", type=int, metavar="N", help="write out at most N differences of a payload")
     add_schemas(parser)
@@ -142,29 +141,54 @@ _Difference = tuple[str, Iterator[str]]
 
 
 def _folders(arguments: argparse.Namespace) -> Iterator[_Difference]:
-    before, after = _goldens(Path(arguments.before), Path(arguments.after))
+    before, after = Path(arguments.before), Path(arguments.after)
     names = {path.relative_to(folder) for folder in (before, after) for path in folder.rglob("*.txt")}
     if not names:
         raise CommandError(f"neither {before} nor {after} holds a golden (*.txt)")
-    differing: set[Path] = set()
-    # A manifest comes after the files that explain its digests.
-    for name in sorted(names, key=lambda name: (name.parent, name.name == MANIFEST, name)):
+    for name in sorted(names):
         present = [(folder / name).is_file() for folder in (before, after)]
         if not all(present):
             yield f"{name}: only in {before if present[0] else after}", iter(())
-        elif name.name == MANIFEST:
-            if found := list(_manifests(before / name, after / name, name.parent in differing)):
-                yield str(name), iter(found)
             continue
-        else:
-            for _, lines in _files(str(before / name), str(after / name), arguments):
-                differing.add(name.parent)
-                yield str(name), lines
+        for heading, lines in _files(str(before / name), str(after / name), arguments):
+            yield f"{name}{heading and f': {heading}'}", lines
 
 
-def _manifests(before: Path, after: Path, explained: bool) -> Iterator[str]:
-    """Yield the compared fields of two manifests that differ; digests alone only if no other file explains them."""
-    ours, theirs = ({MANIFEST: read(str(file)).decode(errors="replace")} for file in (before, after))
+def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_Difference]:
+    ours, theirs = _load(before, arguments.schemas), _load(after, arguments.schemas)
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        yield from _goldens(ours, theirs, before, after, arguments.limit)
+    else:
+        yield from _texts(
+            "", _of(ours, theirs, before), _of(theirs, ours, after), before, after, arguments.limit
+        )
+
+
+def _goldens(
+    ours: golden.Texts, theirs: golden.Texts, before: str, after: str, limit: int | None
+) -> Iterator[_Difference]:
+    """Yield the sections of two goldens that differ, then the facts: the sections explain their digests."""
+    explained = False
+    for name in dict.fromkeys([*ours, *theirs]):
+        if name == MANIFEST:
+            continue
+        if name not in ours or name not in theirs:
+            yield f"{name}: only in {before if name in ours else after}", iter(())
+            continue
+        sides = [
+            _FINGERPRINT.sub("", each[name]) if name == golden.TRACE else each[name]
+            for each in (ours, theirs)
+        ]
+        one, other = map(_payload, sides)
+        for difference in _texts(name, one, other, before, after, limit):
+            explained = True
+            yield difference
+    if found := list(_facts(ours, theirs, explained)):
+        yield "facts", iter(found)
+
+
+def _facts(ours: golden.Texts, theirs: golden.Texts, explained: bool) -> Iterator[str]:
+    """Yield the compared facts of two goldens that differ; digests alone only if no section explains them."""
     sides = [equality.compared(*pair) for pair in ((ours, theirs), (theirs, ours))]
     exact, shown = (
         [golden.fields(each) for each in form] for form in (sides, map(equality.without_digests, sides))
@@ -177,49 +201,72 @@ def _manifests(before: Path, after: Path, explained: bool) -> Iterator[str]:
             yield f"  {name}: different bytes"
 
 
-def _goldens(*folders: Path) -> list[Path]:
-    """Return folders as they are; of one that has an artifact a variation, beside a golden, the first of these."""
-    if not any((folder / MANIFEST).is_file() for folder in folders):
-        return [*folders]
-    return [
-        folder
-        if (folder / MANIFEST).is_file()
-        else next((manifest.parent for manifest in sorted(folder.glob(f"*/{MANIFEST}"))), folder)
-        for folder in folders
-    ]
+#: A side: a payload, the text of one, the bytes of another file, the texts of a golden.
+_Side = Decoded | str | bytes | dict[str, str]
 
 
-def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_Difference]:
-    ours, theirs = _load(before, arguments.schemas), _load(after, arguments.schemas)
-    if ours == theirs:
-        return
-    if isinstance(ours, bytes) or isinstance(theirs, bytes):
-        yield "", _by_line(ours, theirs, before, after)
-        return
-    try:
-        differences = compare(ours, theirs)
-    except OutlineError as error:
-        raise CommandError(f"{before} or {after} is no golden of this version: {error}") from error
-    if not differences.same:
-        yield "", differences.lines(arguments.limit)
-
-
-def _load(name: str, schemas: str | None) -> Decoded | str | bytes:
-    """Return a payload decoded, a golden's text, or the bytes of any other text file; of a trace, the passes alone."""
+def _load(name: str, schemas: str | None) -> _Side:
+    """Return a side by its name."""
     data = read(name)
-    if Path(name).name == golden.TRACE:
-        return _FINGERPRINT.sub(b"", data)
-    if _GOLDEN.match(data):
+    if record.version(data.decode(errors="replace")) is not None and name != STANDARD:
+        texts = golden.read(Path(name))
+        assert texts is not None
+        return texts
+    if _PAYLOAD.match(data):
         return data.decode()
     if name.endswith(".txt"):
         return data
     return decode_named(data, name, schemas)
 
 
+def _payload(text: str) -> str | bytes:
+    return text if _PAYLOAD.match(text.encode()) else text.encode()
+
+
+def _of(side: _Side, other: _Side, name: str) -> Decoded | str | bytes:
+    """Return a side; of a golden, the only section that is of the other side's kind; raise CommandError."""
+    if not isinstance(side, dict):
+        return side
+    kind = (
+        other.kind if isinstance(other, Decoded) else other.split(" ", 1)[0] if isinstance(other, str) else ""
+    )
+    of_kind = [
+        text
+        for text in side.values()
+        if kind and text.startswith(f"{kind} ") and _PAYLOAD.match(text.encode())
+    ]
+    if len(of_kind) != 1:
+        raise CommandError(
+            f"{name} is a golden with {len(of_kind)} sections of the other's kind, {kind or 'no payload'}"
+        )
+    return of_kind[0]
+
+
+def _texts(
+    heading: str,
+    ours: Decoded | str | bytes,
+    theirs: Decoded | str | bytes,
+    before: str,
+    after: str,
+    limit: int | None,
+) -> Iterator[_Difference]:
+    if ours == theirs:
+        return
+    if isinstance(ours, bytes) or isinstance(theirs, bytes):
+        yield heading, _by_line(ours, theirs, before, after)
+        return
+    try:
+        differences = compare(ours, theirs)
+    except OutlineError as error:
+        raise CommandError(f"{before} or {after} is no golden of this version: {error}") from error
+    if not differences.same:
+        yield heading, differences.lines(limit)
+
+
 def _by_line(
     ours: Decoded | str | bytes, theirs: Decoded | str | bytes, before: str, after: str
 ) -> Iterator[str]:
-    """Yield the lines that differ of files that hold no decoded payload, such as ``graph.txt``."""
+    """Yield the lines that differ of files that hold no decoded payload, such as a graph."""
     texts = [side.decode(errors="replace") if isinstance(side, bytes) else "" for side in (ours, theirs)]
     if not isinstance(ours, bytes) or not isinstance(theirs, bytes):
         raise CommandError(f"{before} and {after} are not both goldens of payloads")

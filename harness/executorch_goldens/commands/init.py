@@ -101,8 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
     if code:
         print("the files stay as written: once the model is right, the command above records its golden")
         return code
-    if (failure := golden.directory(folder / "goldens" / release.version, cell) / golden.FAILURE).exists():
-        print(f"the model is not lowered, and its golden is the failure: {failure.relative_to(folder)}")
+    recorded = golden.file_of(folder / "goldens" / release.version, cell)
+    if golden.FAILURE in (golden.read(recorded) or {}):
+        print(f"the model is not lowered, and its golden is the failure: {recorded.relative_to(folder)}")
     others = f"goldens run {UPDATE} records the other targets; " if len(beginning.targets) > 1 else ""
     print(f"next: {others}review goldens/ and commit")
     return SAME

@@ -135,7 +135,7 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
     groups = causes(arguments.results, goldens, repository, newest)
     if arguments.annotations:
         within = goldens.relative_to(repository.root) if goldens.is_relative_to(repository.root) else goldens
-        print(*marks(groups, within.as_posix()), sep="\n")
+        print(*marks(groups, goldens, within.as_posix()), sep="\n")
         return SAME
     base = rows(parts_of(arguments.base)) if arguments.base else None
     decided = decisions(parts, goldens, groups)
@@ -203,7 +203,7 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
         reason = defect.reason if defect is not None else row["reason"]
         yield f"{KNOWN}: {row['target']}/{row['case']} is {row['verdict']}: {reason}"
     for cell in stale(merged, goldens):
-        yield counting.stale(golden.directory(goldens / came.release, cell))
+        yield counting.stale(golden.file_of(goldens / came.release, cell))
 
 
 def stale(merged: Merged, goldens: Path) -> tuple[Cell, ...]:

@@ -250,7 +250,7 @@ class Comparison:
                 self.reached.setdefault(file, set()).update(lines)
         if old.texts is not None:
             # The head is compared with it as with goldens of its own release.
-            golden.write(golden.directory(self.artifacts / release.version, cell), old.texts)
+            golden.write(golden.file_of(self.artifacts / release.version, cell), old.texts)
         if compared.kind != SAME:
             self._say_at_once(f"{KINDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
             results.keep(cell, of_head)

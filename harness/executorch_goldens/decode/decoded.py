@@ -154,21 +154,23 @@ class Decoded:
     delegates: tuple[Delegated, ...] = ()
     unread: tuple[Unread, ...] = ()
 
-    def lines(self, *, delegates: bool = True) -> Iterator[str]:
+    def lines(self, *, delegates: bool = True, digits: int | None = None) -> Iterator[str]:
         """Yield the golden text, line by line, without line ends.
 
         Parameters
         ----------
         delegates
             Whether to write out the delegates of a ``.pte`` as well as to list them.
+        digits
+            Hexadecimal digits of a SHA-256; by default those of a golden (`executorch_goldens.decode.text.DIGITS`).
         """
-        from executorch_goldens.decode.text import lines
+        from executorch_goldens.decode.text import DIGITS, lines
 
-        return lines(self, delegates=delegates)
+        return lines(self, delegates=delegates, digits=DIGITS if digits is None else digits)
 
-    def text(self, *, delegates: bool = True) -> str:
+    def text(self, *, delegates: bool = True, digits: int | None = None) -> str:
         """Return the golden text; it ends with a newline."""
-        return "".join(line + "\n" for line in self.lines(delegates=delegates))
+        return "".join(line + "\n" for line in self.lines(delegates=delegates, digits=digits))
 
     def constants(self) -> Mapping[str, Constant]:
         """Return every constant by name.

@@ -22,47 +22,49 @@ SHOWN_AT_ENDS = 8
 NUMBERS_PER_LINE = 16
 #: Opaque bytes beyond this are given by their length and SHA-256.
 BYTES_WRITTEN_OUT = 256
+#: Hexadecimal digits of a SHA-256 in a golden: 64 bits, by which no two contents of a project are the same by chance.
+DIGITS = 16
 
 INDENT = "  "
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:%/+\-\[\]@$]+")
 
 
-def lines(decoded: Decoded, *, delegates: bool = True) -> Iterator[str]:
+def lines(decoded: Decoded, *, delegates: bool = True, digits: int = DIGITS) -> Iterator[str]:
     """Yield the golden text of `decoded`, without line ends."""
     yield f"{decoded.kind} {decoded.size} bytes"
-    yield from _attributes(decoded.facts, "")
+    yield from _attributes(decoded.facts, "", digits)
     for name, blob in decoded.blobs.items():
         yield f"data {quoted(name)}: {_constant_type(blob)}"
-        yield from constant_lines(blob, INDENT)
+        yield from constant_lines(blob, INDENT, digits)
     for graph in decoded.graphs:
-        yield from _graph(graph)
+        yield from _graph(graph, digits)
     for delegate in decoded.delegates:
         yield f"delegate {quoted(delegate.name)}: {quoted(delegate.backend)}"
-        yield from _attributes(delegate.attributes, INDENT)
+        yield from _attributes(delegate.attributes, INDENT, digits)
         if delegates and delegate.decoded is not None:
-            for line in lines(delegate.decoded):
+            for line in lines(delegate.decoded, digits=digits):
                 yield INDENT + line
     for stray in decoded.unread:
-        yield f"unread at {stray.offset}: {attribute_text(stray.data)}"
+        yield f"unread at {stray.offset}: {attribute_text(stray.data, digits)}"
 
 
-def _graph(graph: Graph) -> Iterator[str]:
+def _graph(graph: Graph, digits: int) -> Iterator[str]:
     yield f"graph {quoted(graph.name)}"
-    yield from _attributes(graph.attributes, INDENT)
+    yield from _attributes(graph.attributes, INDENT, digits)
     for name in graph.inputs:
         yield f"{INDENT}input {_operand(name, graph.values)}"
     for name in graph.outputs:
         yield f"{INDENT}output {_operand(name, graph.values)}"
     for value in graph.values.values():
         yield f"{INDENT}value {quoted(value.name)}: {value.type}"
-        yield from _attributes(value.attributes, 2 * INDENT)
+        yield from _attributes(value.attributes, 2 * INDENT, digits)
         if value.constant is not None:
-            yield from constant_lines(value.constant, 2 * INDENT)
+            yield from constant_lines(value.constant, 2 * INDENT, digits)
     for operator in graph.operators:
-        yield from _operator(operator, graph.values)
+        yield from _operator(operator, graph.values, digits)
 
 
-def _operator(operator: Operator, values: Mapping[str, Value]) -> Iterator[str]:
+def _operator(operator: Operator, values: Mapping[str, Value], digits: int) -> Iterator[str]:
     yield f"{INDENT}operator {quoted(operator.type)}"
     for at, name in enumerate(operator.inputs):
         role = operator.input_roles[at] if operator.input_roles else "input"
@@ -70,19 +72,19 @@ def _operator(operator: Operator, values: Mapping[str, Value]) -> Iterator[str]:
     for at, name in enumerate(operator.outputs):
         role = operator.output_roles[at] if operator.output_roles else "output"
         yield f"{INDENT * 2}{role} {'none' if name is None else _operand(name, values)}"
-    yield from _attributes(operator.attributes, INDENT * 2)
+    yield from _attributes(operator.attributes, INDENT * 2, digits)
 
 
 def _operand(name: str, values: Mapping[str, Value]) -> str:
     return f"{quoted(name)}: {values[name].type}" if name in values else quoted(name)
 
 
-def _attributes(attributes: Mapping[str, Attribute], indent: str) -> Iterator[str]:
+def _attributes(attributes: Mapping[str, Attribute], indent: str, digits: int) -> Iterator[str]:
     for name, value in attributes.items():
-        yield f"{indent}{name} = {attribute_text(value)}"
+        yield f"{indent}{name} = {attribute_text(value, digits)}"
 
 
-def attribute_text(value: Attribute) -> str:
+def attribute_text(value: Attribute, digits: int = DIGITS) -> str:
     """Return an attribute's value on one line, each value differently from any other of its type."""
     if value is None:
         return "none"
@@ -95,10 +97,10 @@ def attribute_text(value: Attribute) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, bytes):
-        return _bytes_text(value)
+        return _bytes_text(value, digits)
     if isinstance(value, Constant):
-        return f"{_constant_type(value)} {_contents_text(value)}"
-    return f"[{', '.join(map(attribute_text, value))}]"
+        return f"{_constant_type(value)} {_contents_text(value, digits)}"
+    return f"[{', '.join(attribute_text(each, digits) for each in value)}]"
 
 
 def quoted(name: str) -> str:
@@ -109,19 +111,19 @@ def quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def _bytes_text(data: bytes) -> str:
+def _bytes_text(data: bytes, digits: int) -> str:
     if len(data) > BYTES_WRITTEN_OUT:
         from hashlib import sha256
 
-        return f"{len(data)} bytes, sha256 {sha256(data).hexdigest()}"
+        return f"{len(data)} bytes, sha256 {sha256(data).hexdigest()[:digits]}"
     if data and data.isascii() and data.decode().isprintable():
         return repr(data)
     return f"0x{data.hex()}"
 
 
-def _contents_text(constant: Constant) -> str:
+def _contents_text(constant: Constant, digits: int) -> str:
     if constant.size > WRITTEN_OUT or constant.codec.name == "bytes":
-        return f"sha256 {constant.sha256()}"
+        return f"sha256 {constant.sha256()[:digits]}"
     return " ".join(number_texts(constant))
 
 
@@ -129,9 +131,9 @@ def _constant_type(constant: Constant) -> str:
     return f"{constant.dtype}[{','.join(map(str, constant.shape))}]"
 
 
-def constant_lines(constant: Constant, indent: str) -> Iterator[str]:
+def constant_lines(constant: Constant, indent: str, digits: int = DIGITS) -> Iterator[str]:
     """Yield the lines of a constant's contents in a golden."""
-    yield f"{indent}sha256 {constant.sha256()}"
+    yield f"{indent}sha256 {constant.sha256()[:digits]}"
     if constant.codec.name == "bytes":
         return
     if constant.size <= WRITTEN_OUT:

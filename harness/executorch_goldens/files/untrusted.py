@@ -118,8 +118,8 @@ def toml_of(text: str) -> dict[str, Any]:
 def require_name(name: object) -> str:
     """Return a name that was read, if a file or folder may have it on every system; raise `UntrustedError`.
 
-    >>> require_name("tosa-fp+cf"), require_name("delegate_0.tosa.txt")
-    ('tosa-fp+cf', 'delegate_0.tosa.txt')
+    >>> require_name("tosa-fp+cf"), require_name("linear.txt")
+    ('tosa-fp+cf', 'linear.txt')
     >>> require_name("../etc")
     Traceback (most recent call last):
     executorch_goldens.files.untrusted.UntrustedError: '../etc' cannot be the name of a file or folder
@@ -133,9 +133,9 @@ def require_name(name: object) -> str:
 def require_names(names: Iterable[str]) -> None:
     """Raise `UntrustedError` unless all are names, and differ by more than upper and lower case.
 
-    >>> require_names(["graph.txt", "Graph.txt"])  # doctest: +ELLIPSIS
+    >>> require_names(["linear.txt", "Linear.txt"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    executorch_goldens.files.untrusted.UntrustedError: 'graph.txt' and 'Graph.txt' are one file where ...
+    executorch_goldens.files.untrusted.UntrustedError: 'linear.txt' and 'Linear.txt' are one file where ...
     """
     seen: dict[str, str] = {}
     for name in names:

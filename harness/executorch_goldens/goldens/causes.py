@@ -80,7 +80,7 @@ def essence(message: str) -> str:
 
 
 def comparable(text: str, other: str) -> str:
-    """Return the part of a failure.txt that is compared with `other`: its fields, and the functions that it names.
+    """Return what of a failure's text is compared with `other`: its fields, and the functions that it names.
 
     Variations that fail alike in different places leave a failure without them: then these are not compared.
     """
@@ -92,14 +92,14 @@ def comparable(text: str, other: str) -> str:
     return "\n".join((*fields, *(functions if FRAME.search(_lines(other)) else ()))) + "\n"
 
 
-#: Begins the last field of a failure.txt.
+#: Begins the last field of the text of a failure.
 MESSAGE = "\nmessage: "
-#: The field of a failure.txt that names no function.
+#: The field of the text of a failure that names no function.
 NOWHERE = "\nfunction: -\n"
 
 
 def _lines(message: str) -> str:
-    """Return a message of a failure.txt as it was raised: its further lines are indented there."""
+    """Return a message of the text of a failure as it was raised: its further lines are indented there."""
     return "\n".join(line.removeprefix("  ") for line in message.splitlines())
 
 
@@ -127,7 +127,7 @@ class Cause(NamedTuple):
 
 
 def cause(text: str) -> Cause:
-    """Return the cause that the text of a failure.txt states."""
+    """Return the cause that the text of a failure states."""
     fields = dict(
         line.split(": ", 1) for line in text.splitlines() if not line.startswith(" ") and ": " in line
     )

@@ -441,7 +441,7 @@ def update(root: Path) -> Updated:
         (str(cell), folder.name): texts
         for folder in _releases(root)
         for cell in golden.recorded(folder)
-        if (texts := golden.read(golden.directory(folder, cell))) is not None and kind(texts)
+        if (texts := golden.read(golden.file_of(folder, cell))) is not None and kind(texts)
     }
     kept, gone = [], []
     for each in read(root):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
 from executorch_goldens.goldens import accuracy, unchecked
@@ -24,19 +24,16 @@ from executorch_goldens.goldens.golden import (
 from executorch_goldens.goldens.rendering import read_trace
 from executorch_goldens.zoo import variations
 
-#: Fields that older goldens have and none needs: they go when a golden is written again for another reason.
-RETIRED = ("kernels", "shortcuts")
-
-#: Manifest fields that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or
-#: without a patch that did not matter here, makes the same artifact, and a pass may reach it in a different way.
-INFORMATIVE = ("patches", "variations", "trace", *RETIRED, "validated", accuracy.ERROR)
+#: Facts that tell a reader how the golden came to be. They are not compared: a run with fewer seeds, or without a patch
+#: that did not matter here, makes the same artifact.
+INFORMATIVE = ("patches", "variations", "validated", accuracy.ERROR)
 
 #: What fields of a manifest begin with that came after goldens without them were recorded; `MODEL` came later as well.
 #: What only one of two goldens says is not compared.
 ADDED = (LAYOUT, accuracy.FIELD, accuracy.ERROR, "validated", unchecked.FIELD)
 
 #: Ends the lines of the manifest that have a digest of bytes.
-_DIGEST = re.compile(r" sha256 ([0-9a-f]{64})$", re.MULTILINE)
+_DIGEST = re.compile(r" sha256 ([0-9a-f]{16,64})$", re.MULTILINE)
 #: Begins these lines.
 _OF_BYTES = re.compile(r"delegate \d+|pte|data .+")
 
@@ -126,13 +123,12 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     stays as it is.
     """
     base = dict(reviewed)
-    now = fields(made)
-    before = {name: value for name, value in fields(reviewed).items() if name not in (CONTENTS, *RETIRED)}
+    now, before = fields(made), fields(reviewed)
     merged = dict(before)
     elsewhere = tuple(digests(made)) != tuple(digests(reviewed))
     if TRACE in made and _runs(made[TRACE], elsewhere) != _runs(reviewed.get(TRACE, ""), elsewhere):
         base[TRACE] = made[TRACE]
-        merged |= {"patches": now["patches"], "trace": now["trace"]}
+        merged["patches"] = now["patches"]
     agreed = _joined(before["variations"], now["variations"])
     if set(agreed) != set(before["variations"].split()):
         known = [variation.name for variation in variations.variations()]
@@ -144,23 +140,7 @@ def confirmed(reviewed: Texts, made: Texts) -> dict[str, str]:
     merged |= {name: now[name] for name in lacking if name in now} | _further_digests(reviewed, made)
     if base == reviewed and merged == before:
         return base
-    manifest = "".join(f"{name}: {merged[name]}\n" for name in _ordered(merged, list(now)))
-    return sealed({**base, MANIFEST: manifest})
-
-
-def _ordered(manifest: Mapping[str, str], order: Sequence[str]) -> list[str]:
-    """Return the names of a manifest's fields, those that are new in the place that `order` gives them.
-
-    >>> _ordered({"pte": "", "numerics": "", "layout": ""}, ["pte", "layout", "numerics"])
-    ['pte', 'layout', 'numerics']
-    """
-    names: list[str] = []
-    for name in manifest:
-        kind = name if name in order else name.partition(" ")[0]
-        before = order[: order.index(kind)] if kind in order else names
-        new = kind.startswith((*ADDED, DIGESTS))
-        names.insert(1 + max(map(names.index, {*before} & {*names}), default=-1) if new else len(names), name)
-    return names
+    return sealed({**base, MANIFEST: "".join(f"{name}: {value}\n" for name, value in merged.items())})
 
 
 def makes_bytes(run: PassRun) -> bool:

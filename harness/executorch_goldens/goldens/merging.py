@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 #: A line that begins, divides or ends a conflict in a file (git-merge(1), "How conflicts are presented").
@@ -22,14 +21,13 @@ WAY_OUT = (
 )
 
 
-def conflict(path: Path, texts: Mapping[str, str]) -> str:
-    """Return how a merge left the golden of directory `path`, which holds `texts`; empty where none did.
+def conflict(path: Path, text: str) -> str:
+    """Return how a merge left the golden in file `path`, which holds `text`; empty where none did.
 
     Either side of a golden is a whole one, and what a merge makes of two is none: its digest fits neither.
     """
-    marked = sorted(name for name, text in texts.items() if _CONFLICT.search(text))
-    if marked:
-        return f"was left by a merge, with conflicts in {', '.join(marked)}"
+    if marked := _CONFLICT.search(text):
+        return f"was left by a merge, with a conflict in line {text.count(chr(10), 0, marked.start()) + 1}"
     return "was left by a merge: git has it as unmerged" if _is_unmerged(path) else ""
 
 

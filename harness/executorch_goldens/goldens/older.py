@@ -102,7 +102,7 @@ def _expected(root: Path, table: Mapping[str, Any], dropped: list[str]) -> Itera
             yield Decision(what, "", cause, None, (), why, (release,), (name,))
             continue
         cell = Cell.named(name)
-        texts = golden.read(golden.directory(root / release, cell)) or {}
+        texts = golden.read(golden.file_of(root / release, cell)) or {}
         made = decisions.expected(cell, release, texts) if texts and decisions.kind(texts) else None
         if made is None or made.what != what:
             dropped.append(f"{name} on {release}: expected as {what}, which its golden is not")

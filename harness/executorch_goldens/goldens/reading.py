@@ -96,7 +96,7 @@ def read(folder: Path, known: Mapping[str, str], pattern: str = "*") -> dict[Cel
     """Read every golden in a release's folder; cells with known defects have none, and `known` says what is wrong."""
     readings = {}
     for cell in golden.recorded(folder):
-        place = golden.directory(folder, cell)
+        place = golden.file_of(folder, cell)
         texts = golden.read(place)
         if texts is not None:
             try:
@@ -124,16 +124,20 @@ def _facts(texts: golden.Texts) -> Reading:
         return Reading(f"{where}: {error}")
     size = _PTE.search(texts[golden.MANIFEST])
     called = Counter(_CALLED.findall(texts[golden.GRAPH]))
-    outlines = {name: outline(text) for name, text in texts.items() if name.startswith(("delegate_", "pte."))}
+    outlines = {
+        name: outline(text)
+        for name, text in texts.items()
+        if name.startswith("delegate_") or name == golden.PROGRAM
+    }
     found = Reading(
         None,
         outside=Counter({_short(name): count for name, count in called.items() if not name.endswith(_GLUE)}),
-        instructions=_instructions(outlines["pte.txt"]) if "pte.txt" in outlines else None,
+        instructions=_instructions(outlines[golden.PROGRAM]) if golden.PROGRAM in outlines else None,
         size=int(size[1]) if size else 0,
         constant_bytes=sum(map(_constant_bytes, outlines.values())),
         duplicated=_duplicated(outlines),
         accuracies=_accuracies(texts),
-        memory=_memory(texts.get("pte.txt", "")),
+        memory=_memory(texts.get(golden.PROGRAM, "")),
     )
     for name, payload in outlines.items():
         if name.startswith("delegate_"):

@@ -5,23 +5,24 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, PassRun, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
 from executorch_goldens.decode.formats import layout_digest
+from executorch_goldens.decode.text import DIGITS
 from executorch_goldens.goldens import accuracy, unchecked
 from executorch_goldens.goldens.golden import (
     DATA,
     DIGESTS,
     FAILURE,
     FIRST,
-    FORMAT,
     GRAPH,
     LAYOUT,
     MANIFEST,
     MODEL,
+    PROGRAM,
     RECIPE,
     TRACE,
     sealed,
@@ -50,47 +51,58 @@ class MadeWith:
     architecture: str = field(default_factory=lambda: here())
 
 
-def render(artifact: Artifact, made_with: MadeWith) -> dict[str, str]:
-    """Return the golden of an artifact: file name to text."""
+def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> dict[str, str]:
+    """Return the golden of an artifact: the texts of its sections by name, and its facts under `MANIFEST`.
+
+    Parameters
+    ----------
+    digits
+        Hexadecimal digits of digests.
+    """
     result = artifact.result
-    texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result)
-    fields = [("format", str(FORMAT)), *made_with.stack.items()]
-    fields.append(("patches", " ".join(artifact.patches) or "none"))
-    fields.append(("variations", " ".join(made_with.variations)))
+    texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result, digits)
+    facts = [*made_with.stack.items()]
+    facts.append(("patches", " ".join(artifact.patches) or "none"))
+    facts.append(("variations", " ".join(made_with.variations)))
+    facts.append(("numerics", made_with.numerics))
     if isinstance(result, Lowered):
-        for index, delegate in enumerate(result.delegates):
-            digest = hashlib.sha256(delegate.payload).hexdigest()
-            size = len(delegate.payload)
-            identity = f"{delegate.name} {delegate.backend_id}"
-            fields.append((f"delegate {index}", f"{identity} {size} bytes sha256 {digest}"))
-        fields.append(("pte", f"{len(result.pte)} bytes sha256 {result.pte_sha256}"))
-        for name, content in result.data:
-            digest = hashlib.sha256(content).hexdigest()
-            fields.append((f"{DATA}{name}", f"{len(content)} bytes sha256 {digest}"))
-        payloads = [delegate.payload for delegate in result.delegates]
-        fields.append((LAYOUT, f"sha256 {layout(result.pte, payloads, Schemas.of(*result.schemas))}"))
+        facts += _measured(result)
+        facts += _of_bytes(result, digits)
         if made_with.architecture != FIRST:
-            fields.append((DIGESTS, made_with.architecture))
-    if isinstance(result, Lowered) and result.recipe:
-        fields.append((RECIPE, result.recipe))
-    fields.append(("numerics", made_with.numerics))
-    if isinstance(result, Lowered):
-        if left := unchecked.of(result):
-            fields.append((unchecked.FIELD, "; ".join(left)))
-        fields += [
-            (f"{accuracy.FIELD}{at}", near.text) for at, near in enumerate(accuracy.nearnesses(result))
-        ]
-        if result.metric is not None:
-            fields.append((f"{accuracy.FIELD}{result.metric.name}", accuracy.measure(result.metric)))
-        if (measured := accuracy.Accuracy.of(result)) is not None:
-            fields.append((accuracy.ERROR, accuracy.error(measured.used)))
+            facts.append((DIGESTS, made_with.architecture))
     if artifact.watched is not None:
         texts[TRACE] = trace_text(artifact.watched)
-        fields.append(("trace", f"sha256 {hashlib.sha256(texts[TRACE].encode()).hexdigest()}"))
-    if isinstance(result, Lowered) and result.validation is not None:
-        fields.append(("validated", result.validation.summary()))
-    texts[MANIFEST] = "".join(f"{name}: {value}\n" for name, value in fields)
-    return sealed(texts)
+    return sealed({MANIFEST: "".join(f"{name}: {value}\n" for name, value in facts), **texts})
+
+
+def _measured(lowered: Lowered) -> Iterator[tuple[str, str]]:
+    """Yield the facts on how exact a program is, and how it was made."""
+    if left := unchecked.of(lowered):
+        yield unchecked.FIELD, "; ".join(left)
+    for at, near in enumerate(accuracy.nearnesses(lowered)):
+        yield f"{accuracy.FIELD}{at}", near.text
+    if lowered.metric is not None:
+        yield f"{accuracy.FIELD}{lowered.metric.name}", accuracy.measure(lowered.metric)
+    if (measured := accuracy.Accuracy.of(lowered)) is not None:
+        yield accuracy.ERROR, accuracy.error(measured.used)
+    if lowered.validation is not None:
+        yield "validated", lowered.validation.summary()
+    if lowered.recipe:
+        yield RECIPE, lowered.recipe
+
+
+def _of_bytes(lowered: Lowered, digits: int) -> Iterator[tuple[str, str]]:
+    """Yield the facts with the digests of payloads, program and data files."""
+    for index, delegate in enumerate(lowered.delegates):
+        digest = hashlib.sha256(delegate.payload).hexdigest()[:digits]
+        size = len(delegate.payload)
+        yield f"delegate {index}", f"{delegate.name} {delegate.backend_id} {size} bytes sha256 {digest}"
+    yield "pte", f"{len(lowered.pte)} bytes sha256 {lowered.pte_sha256[:digits]}"
+    for name, content in lowered.data:
+        digest = hashlib.sha256(content).hexdigest()[:digits]
+        yield f"{DATA}{name}", f"{len(content)} bytes sha256 {digest}"
+    payloads = [delegate.payload for delegate in lowered.delegates]
+    yield LAYOUT, f"sha256 {layout(lowered.pte, payloads, Schemas.of(*lowered.schemas))[:digits]}"
 
 
 def _render_failure(failure: Failure) -> dict[str, str]:
@@ -102,14 +114,15 @@ def _render_failure(failure: Failure) -> dict[str, str]:
     return {FAILURE: "\n".join(lines) + "\n"}
 
 
-def _render_lowered(lowered: Lowered) -> dict[str, str]:
+def _render_lowered(lowered: Lowered, digits: int) -> dict[str, str]:
     texts = {GRAPH: lowered.graph}
     for index, payload in enumerate(decode_delegates(lowered)):
-        texts[f"delegate_{index}.{payload.kind}.txt"] = payload.text()
-    texts["pte.txt"] = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas)).text(delegates=False)
+        texts[f"delegate_{index}.{payload.kind}"] = payload.text(digits=digits)
+    program = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas))
+    texts[PROGRAM] = program.text(delegates=False, digits=digits)
     texts |= model_of(lowered)
     for name, content in lowered.data:
-        texts[data_file(name)] = decode_data(content, lowered).text()
+        texts[data_file(name)] = decode_data(content, lowered).text(digits=digits)
     return texts
 
 
@@ -119,13 +132,13 @@ def model_of(lowered: Lowered) -> dict[str, str]:
 
 
 def data_file(name: str) -> str:
-    """Return the file of a golden that has a data file of the program as text.
+    """Return the section of a golden that has a data file of the program as text.
 
     >>> data_file("_default_external_constant"), data_file("weights.ptd")
-    ('data__default_external_constant.ptd.txt', 'data_weights.ptd.txt')
+    ('data__default_external_constant.ptd', 'data_weights.ptd')
     """
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(".ptd"))
-    return f"data_{plain}.ptd.txt"
+    return f"data_{plain}.ptd"
 
 
 def decode_data(content: bytes, lowered: Lowered) -> Decoded:

@@ -1,11 +1,12 @@
 """Ownership, lock and leftovers of a root of goldens.
 
-A root holds a directory of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
+A root holds a folder of goldens per release, and ``zoo.txt``, which names the zoo whose goldens they are: a run over
 a different zoo would find every one of them stale.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,13 @@ import filelock
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden, merging
+from executorch_goldens.goldens import golden, merging, record
 from executorch_goldens.goldens.golden import GoldenError
 
 #: The file of a root that names the format of its goldens and the modules of their zoo.
 ZOO = "zoo.txt"
+#: The format of a root whose goldens are a folder each.
+OLD = "2"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Leftovers:
     stale
         Cells that have a golden, and are not of the zoo and the release.
     foreign
-        Folders that are no goldens, with the reason: nobody but their owner may delete them.
+        Files that are no goldens, with the reason: nobody but their owner may delete them.
     """
 
     stale: tuple[Cell, ...]
@@ -81,6 +84,8 @@ def _fields(path: Path) -> Mapping[str, str] | None:
     except (OSError, ValueError) as error:
         raise GoldenError(path, f"cannot be read ({error})", _again(path)) from error
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
+    if fields.get("format") == OLD:
+        raise golden.old(path.parent)
     if fields.get("format") != str(golden.FORMAT):
         raise GoldenError(path, f"format {fields.get('format', '')!r} is not {golden.FORMAT}", _again(path))
     if not fields.get("models", "").split():
@@ -111,7 +116,7 @@ def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: fl
         Path(its_lock.lock_file).parent.mkdir(parents=True, exist_ok=True)
         its_lock.acquire(timeout=patience)
         golden.recover(folder)
-        probe = folder / f"probe{golden.ASIDE}"
+        probe = folder / f"probe{durable.ASIDE}"
         probe.mkdir(parents=True, exist_ok=True)
         probe.rmdir()
     except filelock.Timeout as error:
@@ -134,6 +139,29 @@ def claim(root: Path, models: Sequence[str]) -> None:
             raise _unwritable(root / ZOO, error) from error
 
 
+def share(folder: Path, facts: Mapping[str, str]) -> None:
+    """Say once in a release's folder without goldens what those to come share, unless it says so; raise GoldenError.
+
+    Parameters
+    ----------
+    facts
+        Of its goldens; kept are the stack, the patches and the variations.
+    """
+    if (folder / golden.RELEASE).exists() or any(golden.recorded(folder)):
+        return
+    try:
+        durable.replace(folder / golden.RELEASE, shared_text(facts))
+    except OSError as error:
+        raise _unwritable(folder / golden.RELEASE, error) from error
+
+
+def shared_text(facts: Mapping[str, str]) -> str:
+    """Return the ``release.toml`` with those of the facts that all goldens of a release may share."""
+    shared = {name: value for name, value in facts.items() if record.may_be_shared(name)}
+    head = "# Facts of every golden here that does not say otherwise.\n"
+    return head + "".join(f"{name} = {json.dumps(value)}\n" for name, value in shared.items())
+
+
 def _unwritable(path: Path, error: OSError) -> GoldenError:
     return golden.UnwritableError(
         path, f"cannot be written ({error})", "Make it writable, or pass --goldens DIR."
@@ -146,9 +174,9 @@ def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
     for cell in golden.recorded(folder):
         if cell in known:
             continue
-        path = folder / cell.target / cell.case
+        path = golden.file_of(folder, cell)
         try:
-            golden.read(golden.directory(folder, cell))
+            golden.read(path)
             stale.append(cell)
         except GoldenError as error:
             foreign.append((path, error.what))
@@ -156,4 +184,4 @@ def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
 
 
 def _holds_goldens(root: Path) -> bool:
-    return any(root.glob(f"*/*/*/{golden.MANIFEST}"))
+    return any(root.glob(f"*/*/*{golden.SUFFIX}")) or any(root.glob(f"*/*/*/{golden.OLD}"))

@@ -1,4 +1,4 @@
-"""The syrupy extension: one snapshot is one cell, stored as a directory of text files.
+"""The syrupy extension: one snapshot is one cell, stored as a file.
 
 syrupy's own storage is one file per snapshot under a test file's directory. Measured with it (design, "Traps"): an
 update of one version deletes the goldens of the others, a test that raises before its assertion loses its golden,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class GoldenExtension(AbstractSyrupyExtension):
-    """Stores the texts of a cell as a directory; `of` makes the class for one golden, which has been read.
+    """Stores the texts of a cell as a file; `of` makes the class for one golden, which has been read.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class GoldenExtension(AbstractSyrupyExtension):
 
     @classmethod
     def of(cls, path: Path, reviewed: golden.Texts | None) -> type[GoldenExtension]:
-        """Return an extension class for the golden in directory `path`, which holds `reviewed`."""
+        """Return an extension class for the golden in file `path`, which holds `reviewed`."""
         return type(cls.__name__, (cls,), {"path": path, "reviewed": reviewed})
 
     def serialize(self, data: golden.Texts, **_: Any) -> str:

@@ -16,7 +16,7 @@ def changed(before: golden.Texts, after: golden.Texts) -> list[str]:
     r"""Return the paths of parameters and buffers that differ, are new or gone; none where a golden has no list.
 
     >>> line = "forward layers.2.weight float32[32, 32] sha256 {}\n".format
-    >>> changed({"model.txt": line("d7a5")}, {"model.txt": line("8aeb")})
+    >>> changed({"model": line("d7a5")}, {"model": line("8aeb")})
     ['layers.2.weight']
     """
     if golden.MODEL not in before or golden.MODEL not in after:

@@ -104,7 +104,7 @@ class Judge:
         UnwritableError
             When its golden cannot be written.
         """
-        path = golden.directory(self.root, cell)
+        path = golden.file_of(self.root, cell)
         try:
             reviewed, conflict = self._reviewed(path)
             comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
@@ -196,8 +196,5 @@ class Judge:
         confirmed = equality.confirmed(reviewed, texts)
         if confirmed == reviewed:
             return False
-        if {**confirmed, golden.MANIFEST: ""} == {**reviewed, golden.MANIFEST: ""}:
-            golden.rewrite_manifest(path, confirmed)
-        else:
-            golden.write(path, confirmed)
+        golden.write(path, confirmed)
         return True

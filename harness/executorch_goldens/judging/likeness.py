@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from executorch_goldens.decode import Decoded
 from executorch_goldens.goldens import equality, golden
-from executorch_goldens.goldens.golden import GRAPH, LAYOUT, Texts
+from executorch_goldens.goldens.golden import GRAPH, LAYOUT, PROGRAM, Texts
 from executorch_goldens.structure import (
     BoundaryChanged,
     Outline,
@@ -22,12 +22,11 @@ from executorch_goldens.structure import (
 #: Relations between two artifacts, see `likeness`.
 SAME, RENAMED, REORDERED, DIFFERENT = "same", "renamed", "reordered", "different"
 
-PROGRAM = "pte.txt"
 #: Fields of a manifest that are of the program.
 _PAYLOAD = re.compile(r"delegate \d+")
-_WHOLE = ("pte", LAYOUT)
+_WHOLE = (PROGRAM, LAYOUT)
 #: Parts of a payload's field that follow from its bytes.
-_BYTES = re.compile(r" \d+ bytes( sha256 [0-9a-f]{64})?$")
+_BYTES = re.compile(r" \d+ bytes( sha256 [0-9a-f]{16})?$")
 #: Suffixes of names of one kind: ``lowered_module_1``, ``aten_add_tensor_2``, ``getitem_1)``. Not ``int8``.
 NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 

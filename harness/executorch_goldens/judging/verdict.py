@@ -17,7 +17,7 @@ from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.causes import essence
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.equality import compared, without_digests
-from executorch_goldens.goldens.golden import FAILURE, MANIFEST, Texts
+from executorch_goldens.goldens.golden import FAILURE, GRAPH, MANIFEST, PROGRAM, Texts
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import directions
 from executorch_goldens.goldens.reading import Reading, reading
@@ -417,19 +417,19 @@ def _result(group: Group) -> Lowered | Failure:
 def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of all that is compared between variations, in the order of a reader's interest."""
     if isinstance(result, Failure):
-        yield "failure.txt", "".join(f"{name}: {value}\n" for name, value in result.facts())
+        yield FAILURE, "".join(f"{name}: {value}\n" for name, value in result.facts())
         if result.made is not None:
             yield from _made_texts(result.made)
         return
     yield from _made_texts(result)
-    yield "pte", f"sha256 {result.pte_sha256}\n"
+    yield f"{PROGRAM} bytes", f"sha256 {result.pte_sha256}\n"
     for name, content in result.data:
         yield data_file(name), decode_data(content, result).text()
     yield "changes of the model that was given", "".join(f"{line}\n" for line in altered_states(result))
 
 
 def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
-    yield "graph.txt", lowered.graph
+    yield GRAPH, lowered.graph
     for index, decoded in enumerate(decode_delegates(lowered)):
         yield f"delegate_{index}", decoded.text()
 
@@ -462,7 +462,7 @@ def text_difference(
             yield f"{name}: only in {old_label if after is None else new_label}"
             continue
         yield f"{name}: - {old_label}, + {new_label}"
-        if name.startswith("delegate_") or name == "pte.txt":
+        if name.startswith("delegate_") or name == PROGRAM:
             lines = list(compare(before, after).lines(SHOWN_CHANGES))
         else:
             difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)

@@ -138,7 +138,7 @@ class Gathered:
         else:
             # That a golden is damaged is the cell's verdict.
             with contextlib.suppress(GoldenError):
-                texts = golden.read(golden.directory(self.goldens / found.release, found.cell))
+                texts = golden.read(golden.file_of(self.goldens / found.release, found.cell))
                 held = reading(texts) if texts is not None else None
         self.measured[found.name] = measured(held) if held is not None else {}
         return held

@@ -1,14 +1,13 @@
 """Proposals: the golden that a cell would get, and how it was made.
 
 A run leaves ``proposal.json`` in the folder that it keeps of a cell. Where the artifact may be recorded, the
-golden-to-be is beside it in ``proposal/``, and the file has its digest.
+golden-to-be is ``proposal.txt`` beside it, and the file has its digest.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,13 +24,15 @@ from executorch_goldens.goldens.golden import GoldenError, Texts
 
 FILE = "proposal.json"
 #: The golden-to-be beside it.
-FOLDER = "proposal"
+GOLDEN = "proposal.txt"
+#: The artifact of a variation, as a golden, in the folder of the variation.
+MADE = "golden.txt"
 #: Version of the file.
 FORMAT = 1
 
 
 class ProposalError(FileError, ValueError):
-    """A proposal, or the folder of its golden-to-be, that cannot be used as it is."""
+    """A proposal, or its golden-to-be, that cannot be used as it is."""
 
 
 def _refusal(path: Path, what: str) -> ProposalError:
@@ -98,7 +99,7 @@ class Proposal:
         discard(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         if texts is not None:
-            golden.write(self.folder / FOLDER, texts)
+            golden.write(self.folder / GOLDEN, texts)
         self._write_file()
 
     def _write_file(self) -> None:
@@ -130,7 +131,7 @@ class Proposal:
 
     def texts(self) -> Texts:
         """Return the golden-to-be; raise ProposalError unless it is the one that was proposed."""
-        place = self.folder / FOLDER
+        place = self.folder / GOLDEN
         try:
             texts = golden.read(place)
         except GoldenError as error:
@@ -149,10 +150,10 @@ def made(folder: Path) -> list[Texts]:
     found: dict[tuple[tuple[str, str], ...], Texts] = {}
     for place in sorted(folder.glob("seed*-heap*")):
         try:
-            texts = {file.name: untrusted.text(file) for file in sorted(place.glob("*.txt"))}
-        except (OSError, ValueError) as error:
-            raise _refusal(place, f"cannot be read ({error})") from error
-        if golden.MANIFEST in texts:
+            texts = golden.read(place / MADE)
+        except GoldenError as error:
+            raise _refusal(error.path, error.what) from error
+        if texts is not None:
             found.setdefault(tuple(sorted(equality.compared(texts).items())), texts)
     return list(found.values())
 
@@ -160,7 +161,7 @@ def made(folder: Path) -> list[Texts]:
 def discard(folder: Path) -> None:
     """Delete the proposal in the folder of a cell, if there is one."""
     (folder / FILE).unlink(missing_ok=True)
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    (folder / GOLDEN).unlink(missing_ok=True)
 
 
 def find(sweeps: Path) -> Iterator[Proposal]:

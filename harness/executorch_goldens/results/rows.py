@@ -208,9 +208,8 @@ class Results:
             place = self.folder(cell) / outcome.variation
             # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
             with contextlib.suppress(DecodeError):
-                golden.write(
-                    place, rendering.render(outcome.result, made_with(outcome.result, names, self.release))
-                )
+                texts = rendering.render(outcome.result, made_with(outcome.result, names, self.release))
+                golden.write(place / proposals.MADE, texts)
             place.mkdir(parents=True, exist_ok=True)
             result = outcome.result.result
             made = result.made if isinstance(result, Failure) else result

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import CommandError
-from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
+from executorch_goldens.results import proposals
 from executorch_goldens.results.rows import VARIATION_FOLDERS
 from executorch_goldens.settings import releases
 
 
 def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tuple[str, dict[str, str]]:
-    """Return where the texts of a cell are from, in words, and the texts, by file.
+    """Return where the texts of a cell are from, in words, and the texts, by section.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tupl
         release = release or metadata.version("executorch")
     known = releases.load()
     version = known.release(release or known.default).version
-    reviewed = golden.directory(goldens / version, cell)
-    made = sorted((sweeps / version / cell.target / cell.case).glob(VARIATION_FOLDERS))
-    if made and _written(made[0]) > _written(reviewed):
-        texts = {file.name: untrusted.text(file) for file in sorted(made[0].glob("*.txt"))}
+    reviewed = golden.file_of(goldens / version, cell)
+    place = sweeps / version / cell.target / cell.case
+    made = sorted(place.glob(f"{VARIATION_FOLDERS}/{proposals.MADE}"))
+    if made and _written(made[0]) > _written(reviewed) and (texts := golden.read(made[0])) is not None:
         return f"the result of a run, newer than the golden ({made[0]})", texts
     found = golden.read(reviewed)
     if found is None:
@@ -51,6 +51,6 @@ def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tupl
     return f"the golden ({reviewed})", found
 
 
-def _written(folder: Path) -> float:
+def _written(file: Path) -> float:
     """Return when a golden, or a run's artifact, was written; 0 if missing."""
-    return folder.stat().st_mtime if folder.exists() else 0.0
+    return file.stat().st_mtime if file.exists() else 0.0

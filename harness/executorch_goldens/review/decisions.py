@@ -133,6 +133,6 @@ def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:
 def _is_golden(made: golden.Texts, root: Path, cell: Cell) -> bool:
     """Return whether a cell has this golden; one that is damaged is none."""
     with contextlib.suppress(GoldenError):
-        standing = golden.read(golden.directory(root, cell))
+        standing = golden.read(golden.file_of(root, cell))
         return standing is not None and equality.equal(standing, made)
     return False

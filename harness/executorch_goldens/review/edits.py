@@ -153,7 +153,7 @@ def _texts(before: Texts, after: Texts) -> Iterator[Edit]:
             found[Edit(TEXT, "graph: names and order only" if renamed else "graph: operators' arguments")] = (
                 None
             )
-    yield from found or _payload("program", before.get("pte.txt", ""), after.get("pte.txt", ""))
+    yield from found or _payload("program", before.get(golden.PROGRAM, ""), after.get(golden.PROGRAM, ""))
 
 
 def _payload(what: str, old: str, new: str) -> Iterator[Edit]:

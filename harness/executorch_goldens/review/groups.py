@@ -456,7 +456,7 @@ def _read(proposal: Proposal, goldens: Path) -> tuple[Texts | None, Texts | None
     """Return the golden of a cell, if it can be read, and the golden-to-be."""
     reviewed: Texts | None = None
     with contextlib.suppress(GoldenError):
-        reviewed = golden.read(golden.directory(goldens / proposal.release, proposal.cell))
+        reviewed = golden.read(golden.file_of(goldens / proposal.release, proposal.cell))
     return reviewed, proposal.texts() if proposal.content is not None else None
 
 

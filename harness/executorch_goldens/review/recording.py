@@ -43,7 +43,8 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
         written = []
         for proposal, of_cell in texts:
             roots.claim(goldens, proposal.models)
-            place = golden.directory(goldens / proposal.release, proposal.cell)
+            roots.share(goldens / proposal.release, golden.fields(of_cell))
+            place = golden.file_of(goldens / proposal.release, proposal.cell)
             golden.write(place, of_cell)
             proposals.discard(proposal.folder)
             written.append(place)

@@ -73,7 +73,7 @@ class Standing:
         """Return that fewer variations agree on a proposal than on its golden; empty where as many do, or may."""
         if self.fewer or proposal.replaces is None:
             return ""
-        texts = golden.read(golden.directory(self.goldens / proposal.release, proposal.cell))
+        texts = golden.read(golden.file_of(self.goldens / proposal.release, proposal.cell))
         return updating.fewer(texts, proposed) if texts is not None else ""
 
     def refreshed(self) -> Standing:
@@ -139,7 +139,7 @@ class Standing:
         return ""
 
     def _golden(self, proposal: Proposal) -> str:
-        path = golden.directory(self.goldens / proposal.release, proposal.cell)
+        path = golden.file_of(self.goldens / proposal.release, proposal.cell)
         try:
             texts = golden.read(path)
             proposal.texts()

@@ -7,10 +7,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
+from executorch_goldens.goldens import golden, record
 from executorch_goldens.goldens.quantities import BETTER, OTHER, QUANTITIES, WORSE, direction, measured
 from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
@@ -205,37 +207,37 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{number} {untrusted.markdown(verdict)}{f' ({named})' if named and verdict == 'new' else ''}"
 
 
-def marks(groups: Sequence[Group], goldens: str, most: int = 10) -> Iterator[str]:
+def marks(groups: Sequence[Group], goldens: Path, within: str, most: int = 10) -> Iterator[str]:
     """Yield GitHub's commands that mark the first line of a golden that differs, a specimen of each cause first.
 
     Parameters
     ----------
     goldens
-        Path of the goldens in the repository.
+        Root of the goldens.
+    within
+        Its path in the repository.
     most
         As many as GitHub shows of a step.
     """
     members = [(group, group.specimen) for group in groups]
     members += [(group, each) for group in groups for each in group.members if each is not group.specimen]
-    found = ((group, member.proposal, place) for group, member in members if (place := _place(member)))
-    for group, proposal, (name, line) in itertools.islice(found, most):
-        path = f"{goldens}/{proposal.release}/{proposal.cell}/{name}"
+    found = ((group, member.proposal, line) for group, member in members if (line := _line(member, goldens)))
+    for group, proposal, line in itertools.islice(found, most):
+        path = f"{within}/{proposal.release}/{proposal.cell}{golden.SUFFIX}"
         yield f"::error file={_data(path)},line={line},title={_data(proposal.verdict)}::{_data(group.title)}"
 
 
-def _place(member: Member) -> tuple[str, int] | None:
-    """Return the text of a golden that differs and its first line that does, from 1; None where none does."""
+def _line(member: Member, goldens: Path) -> int | None:
+    """Return the first line of a golden that differs, from 1, in its sections if in any; None where none does."""
     before, after = member.before, member.after
-    if before is None or after is None:
+    if before is None or after is None or dict(before) == dict(after):
         return None
-    differing = [name for name in sorted(before) if before[name] != after.get(name)]
-    if not differing:
-        return None
-    # The texts that matter to a reader come after the manifest, which holds the digests of the others.
-    name = next((each for each in differing if each != "manifest.txt"), differing[0])
-    ours, theirs = before[name].splitlines(), after.get(name, "").splitlines()
-    unlike = (at for at, (one, other) in enumerate(zip(ours, theirs, strict=False), 1) if one != other)
-    return name, next(unlike, min(len(ours), len(theirs)) + 1)
+    shared = golden.shared(goldens / member.proposal.release)
+    ours, theirs = (golden.recorded_as(each).text(shared).splitlines() for each in (before, after))
+    unlike = [at for at, (one, other) in enumerate(zip(ours, theirs, strict=False), 1) if one != other]
+    # The facts have the digests of the sections.
+    sections = next((at for at, line in enumerate(ours, 1) if line.startswith(record.MARK)), 0)
+    return next((at for at in unlike if at > sections), unlike[0] if unlike else len(ours))
 
 
 def _data(text: str) -> str:

@@ -94,4 +94,4 @@ def held_to_nothing(found: Mapping[Cell, str]) -> Iterator[str]:
 
 
 def stale(path: Path) -> str:
-    return f"stale: {path}: a golden with no matching cell; if its case is gone, delete the folder"
+    return f"stale: {path}: a golden with no matching cell; if its case is gone, delete the file"

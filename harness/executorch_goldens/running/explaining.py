@@ -259,7 +259,7 @@ class Explainer:
         made = self._exported(
             suspect.cell, suspect.pair or self.plan.variations[:1], tick, omission=left_out, capture=0
         )
-        reviewed = golden.read(golden.directory(self.plan.root, suspect.cell))
+        reviewed = golden.read(golden.file_of(self.plan.root, suspect.cell))
         proof = omission.proof(
             suspect.judged, left_out, suspect.gave_wrong, made, reviewed, self.plan.release
         )

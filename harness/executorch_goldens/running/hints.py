@@ -103,7 +103,7 @@ def _accept(plan: Plan, judged: Verdict, this: Sequence[str]) -> str:
     """Return the command that records a cell: under all variations if its golden names more than the run had."""
     reviewed: golden.Texts | None = None
     with contextlib.suppress(golden.GoldenError):
-        reviewed = golden.read(golden.directory(plan.root, judged.cell))
+        reviewed = golden.read(golden.file_of(plan.root, judged.cell))
     called = plan.options.called
     named = len(golden.fields(reviewed).get("variations", "").split()) if reviewed is not None else 0
     if min(named, len(HASH_SEEDS)) <= len(plan.variations):

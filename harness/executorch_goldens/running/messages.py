@@ -102,18 +102,14 @@ def _largest(group: Group) -> str:
 def _seeing(run: Run, group: Group) -> str:
     """Return the command that shows the cause in one cell: what differs, or the whole message of a new run."""
     cell = group.specimen.proposal.cell
-    made = sorted(
-        each.parent
-        for each in run.results.folder(cell).glob(f"*/{golden.MANIFEST}")
-        if each.parent.name != proposals.FOLDER
-    )
-    reviewed = golden.directory(run.plan.root, cell)
+    made = sorted(run.results.folder(cell).glob(f"*/{proposals.MADE}"))
+    reviewed = golden.file_of(run.plan.root, cell)
     sides = (
         made[:: max(len(made) - 1, 1)]
         if group.specimen.proposal.verdict in DISAGREEING
         else [reviewed, *made[:1]]
     )
-    if len(sides) == 2 and all(each.is_dir() for each in sides):
+    if len(sides) == 2 and all(each.is_file() for each in sides):
         return shlex.join(["goldens", "diff", *map(_near, sides)])
     return commands(run.plan, run.verdicts[cell])["again"]
 
@@ -275,6 +271,6 @@ def _counted(judged: Verdict) -> str:
 def _leftovers(run: Run) -> Iterator[str]:
     left = run.leftovers()
     for cell in left.stale:
-        yield stale(golden.directory(run.plan.root, cell))
+        yield stale(golden.file_of(run.plan.root, cell))
     for path, reason in left.foreign:
         yield f"not a golden: {path}: {reason}; it is left alone"

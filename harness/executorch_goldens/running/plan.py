@@ -233,5 +233,5 @@ def _beside(
     as_recorded = as_made and options.patches == "auto"
     if options.variations or options.updating or options.elsewhere or tier != CORE or not as_recorded:
         return frozenset()
-    there = frozenset(cell for cell in cells if golden.directory(root, cell).is_dir())
+    there = frozenset(cell for cell in cells if golden.file_of(root, cell).is_file())
     return there - decided.known(there)

@@ -124,6 +124,13 @@ class Run:
             cells, self.seconds, exports, self.settings.jobs, screen, live, alone=self.plan.beside
         )
 
+    def _shared_facts(self) -> dict[str, str]:
+        """Return what the goldens that it may record share, but for cells with further patches."""
+        plan = self.plan
+        agreeing = " ".join(variation.name for variation in plan.variations)
+        patches = " ".join(plan.settings.patches) or "none"
+        return {**plan.release.stack(), "patches": patches, "variations": agreeing}
+
     def start(self, cells: Sequence[Cell]) -> None:
         """Make the folders ready, alone in those that are written, and start exporting `cells`."""
         plan, asked = self.plan, self.plan.options
@@ -136,6 +143,7 @@ class Run:
         if asked.updating:
             roots.open_for_writing(plan.root, self._lock)
             roots.claim(plan.goldens, asked.models)
+            roots.share(plan.root, self._shared_facts())
         warmed = tuple(sorted(worth_warming(cells)))
         self.explainer = Explainer(plan, self.settings, warmed, self.seconds)
         if asked.elsewhere is None:
@@ -347,7 +355,7 @@ class Run:
                 self._refuse([member.proposal.cell for member in held], why)
                 held = []
             for member in held:
-                golden.write(golden.directory(self.plan.root, member.proposal.cell), member.proposal.texts())
+                golden.write(golden.file_of(self.plan.root, member.proposal.cell), member.proposal.texts())
                 written.append(member.proposal.cell)
             if held:
                 self.recorded.append(f"{group.title}: {count(len(held), 'cell')}")

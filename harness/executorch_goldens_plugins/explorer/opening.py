@@ -80,7 +80,7 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
         artifacts = {one: found.member.before, other: found.member.after}
     else:
         one = other = f"{found.sides[0]} and run"
-        artifacts = {other: golden.read(golden.directory(goldens / found.release, found.cell))}
+        artifacts = {other: golden.read(golden.file_of(goldens / found.release, found.cell))}
     try:
         drawn = graphs.drawn(artifacts)
     except OutlineError as error:

@@ -37,13 +37,16 @@ class Found:
         """Return whether the recorded program has the bytes `pte`, on whatever architecture."""
         # The program's digest is the last of the manifest's, after those of its delegates.
         known = {of_architecture[-1] for of_architecture in equality.digests(self.texts).values()}
-        return hashlib.sha256(pte).hexdigest() in known
+        return hashlib.sha256(pte).hexdigest()[: golden.DIGITS] in known
 
     def has_layout(self, pte: bytes, decoded: Decoded, schemas: Schemas) -> bool:
         """Return whether the recorded program differs from `pte` only where a serializer leaves the layout open."""
         recorded = golden.fields(self.texts).get(golden.LAYOUT)
         payloads = [delegate.payload for delegate in decoded.delegates]
-        return recorded is not None and recorded == f"sha256 {rendering.layout(pte, payloads, schemas)}"
+        return (
+            recorded is not None
+            and recorded == f"sha256 {rendering.layout(pte, payloads, schemas)[: golden.DIGITS]}"
+        )
 
     def differences(self, decoded: Decoded) -> Iterator[tuple[str, Differences | None]]:
         """Yield each text of the golden that the program differs in; None for one that only one of them has.
@@ -53,11 +56,11 @@ class Found:
         CommandError
             For texts that no version of this harness wrote.
         """
-        made: dict[str, Decoded | str] = {"pte.txt": decoded.text(delegates=False)}
+        made: dict[str, Decoded | str] = {golden.PROGRAM: decoded.text(delegates=False)}
         for index, delegate in enumerate(decoded.delegates):
             if delegate.decoded is not None:
-                made[f"delegate_{index}.{delegate.decoded.kind}.txt"] = delegate.decoded
-        recorded = [name for name in self.texts if name == "pte.txt" or name.startswith("delegate_")]
+                made[f"delegate_{index}.{delegate.decoded.kind}"] = delegate.decoded
+        recorded = [name for name in self.texts if name == golden.PROGRAM or name.startswith("delegate_")]
         for name in sorted({*made, *recorded}):
             if name not in made or name not in self.texts:
                 yield name, None
@@ -94,7 +97,7 @@ def find(cell: Cell, root: Path, release: str | None) -> Found:
     version = release or there[0]
     if version not in there:
         raise CommandError(f"{cell} has no golden on {version}, but on {', '.join(there)} ({root})")
-    texts = golden.read(golden.directory(root / version, cell))
+    texts = golden.read(golden.file_of(root / version, cell))
     assert texts is not None
     found = Found(cell, version, texts)
     if golden.FAILURE in texts:

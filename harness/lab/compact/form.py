@@ -16,15 +16,18 @@ from executorch_goldens.goldens import equality, golden, rendering
 from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.reading import reading
 from lab.compact import parts
+from lab.compact.table import ENDING
 
 #: The text of a sheet's golden with a line for each sample (`lab.compact.parts`).
-PARTS = "parts.txt"
+PARTS = "parts"
 #: The text with the quantities.
-COUNTED = "quantities.txt"
+COUNTED = "quantities"
 #: Manifest field with the trace in short.
 PASSES = "passes"
-#: Manifest field that every compact golden begins with, after its format.
-FORM = "form: compact"
+#: The facts that every compact golden begins with.
+FORMAT, FORM = "format: 2", "form: compact"
+#: Facts of older goldens that none needs.
+RETIRED = ("kernels:", "shortcuts:")
 #: Texts that are kept as they are.
 WHOLE = (golden.MANIFEST, golden.FAILURE)
 #: Lines of `COUNTED` that goldens came to have later: what only one of two says is not compared. So are `PARTS`.
@@ -43,22 +46,38 @@ def compact(texts: Texts, of_parts: str = "") -> dict[str, str]:
     of_parts
         Its `PARTS`; empty for none.
     """
-    manifest = [
-        line for line in golden.unsealed(texts)[golden.MANIFEST].splitlines() if not line.startswith("trace:")
-    ]
-    manifest.insert(1, FORM)
+    *lines, _ = texts[golden.MANIFEST].splitlines()
+    manifest = [FORMAT, FORM, *lines]
     kept = {name: texts[name] for name in WHOLE if name in texts}
     for name, text in sorted(texts.items()):
         if name not in (*WHOLE, golden.TRACE):
             digest = hashlib.sha256(text.encode()).hexdigest()
-            manifest.append(f"{name}: {len(text.splitlines())} lines sha256 {digest}")
+            manifest.append(f"{name}{ENDING}: {len(text.splitlines())} lines sha256 {digest}")
     if golden.TRACE in texts:
         manifest.append(f"{PASSES}: {' '.join(map(_word, rendering.read_trace(texts[golden.TRACE])))}")
     if golden.FAILURE not in texts:
         kept[COUNTED] = "".join(f"{line}\n" for line in _quantities(texts))
     if of_parts:
         kept[PARTS] = of_parts
-    return golden.sealed({**kept, golden.MANIFEST: "".join(f"{line}\n" for line in manifest)})
+    return sealed({**kept, golden.MANIFEST: "".join(f"{line}\n" for line in manifest)})
+
+
+def sealed(texts: Texts) -> dict[str, str]:
+    """Return `texts`, whose facts have no digest yet, with the line that holds it: over each name, length and text."""
+    digest = hashlib.sha256()
+    for name, text in sorted((f"{name}{ENDING}", text) for name, text in texts.items()):
+        data = text.encode()
+        digest.update(f"{name} {len(data)}\n".encode() + data)
+    return {
+        **texts,
+        golden.MANIFEST: f"{texts[golden.MANIFEST]}{golden.CONTENTS}: sha256 {digest.hexdigest()}\n",
+    }
+
+
+def unsealed(texts: Texts) -> dict[str, str]:
+    """Return `texts` without the last line of the facts."""
+    *lines, _ = texts[golden.MANIFEST].splitlines(keepends=True) or [""]
+    return {**texts, golden.MANIFEST: "".join(lines)}
 
 
 def _quantities(texts: Texts) -> Iterator[str]:
@@ -77,18 +96,9 @@ def _quantities(texts: Texts) -> Iterator[str]:
 
 def compared(texts: Texts, other: Texts) -> dict[str, str]:
     """Return the comparable part of a compact golden, with the golden `other`: equal wherever the artifact is."""
-    manifests = (
-        "".join(
-            line
-            for line in each[golden.MANIFEST].splitlines(keepends=True)
-            if not line.startswith(f"{PASSES}:")
-        )
-        for each in (texts, other)
-    )
-    own, theirs = (
-        {**each, golden.MANIFEST: manifest} for each, manifest in zip((texts, other), manifests, strict=True)
-    )
-    kept = equality.compared(own, theirs)
+    kept = equality.compared(texts, other)
+    facts = sorted(kept[golden.MANIFEST].splitlines(keepends=True))
+    kept[golden.MANIFEST] = "".join(line for line in facts if not line.startswith((f"{PASSES}:", *RETIRED)))
     if COUNTED in kept and ADDED_COUNTS not in other.get(COUNTED, ""):
         lines = kept[COUNTED].splitlines(keepends=True)
         kept[COUNTED] = "".join(line for line in lines if not line.startswith(ADDED_COUNTS))

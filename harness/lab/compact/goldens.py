@@ -13,7 +13,7 @@ from executorch_goldens.goldens import reading as whole
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import GoldenError, Texts
 from executorch_goldens.goldens.reading import Reading
-from lab.compact import table
+from lab.compact import form, table
 from lab.compact.form import COUNTED
 from lab.compact.table import TableError
 
@@ -23,7 +23,19 @@ _PTE = re.compile(r"pte: (\d+) bytes")
 def read(folder: Path, cell: Cell) -> dict[str, str] | None:
     """Return the golden of a cell; None where there is none; raise `GoldenError`."""
     texts = _table(folder, cell.target).get(cell.case)
-    return None if texts is None else golden.checked(folder / str(cell), dict(texts), COUNTED)
+    if texts is None:
+        return None
+    if golden.MANIFEST not in texts or form.sealed(form.unsealed(texts)) != texts:
+        what = f"{cell.case} is damaged or was edited by hand: its content does not match its digest"
+        raise GoldenError(
+            table.file_of(folder, cell.target), what, "Bring it back with git, or record it again."
+        )
+    if golden.FAILURE not in texts and COUNTED not in texts:
+        what = f"{cell.case} has neither {COUNTED} nor {golden.FAILURE}"
+        raise GoldenError(
+            table.file_of(folder, cell.target), what, "Bring it back with git, or record it again."
+        )
+    return dict(texts)
 
 
 def recorded(folder: Path) -> Iterator[Cell]:

@@ -19,6 +19,9 @@ from executorch_goldens.structure.outline import outline
 from lab.compact import form, parts
 from lab.compact.parts import Parts
 
+#: Hexadecimal digits of the digests that digests in tables are over.
+WHOLE = 64
+
 
 def compare(
     cell: Cell,
@@ -41,7 +44,7 @@ def compare(
         if (objection := verdict.objection(cell, outcomes)) is not None:
             return Comparison(as_known(decided, _diverging(objection, outcomes, reviewed)))
         artifact, variations = verdict.agreed(outcomes), [outcome.variation for outcome in outcomes]
-        texts = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
+        texts = rendering.render(artifact, made_with(artifact, variations, release, reviewed), WHOLE)
     except DecodeError as error:
         return Comparison(as_known(decided, Verdict(cell, "undecodable", str(error))))
     made = form.compact(texts, _parts(artifact, texts, of_cell))

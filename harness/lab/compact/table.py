@@ -25,6 +25,8 @@ from executorch_goldens.goldens.merging import MARKER
 SUFFIX = ".cells.txt"
 CASE = "case "
 INDENT = "  "
+#: Ends the names of texts.
+ENDING = ".txt"
 
 #: By case, its texts by name.
 Table = Mapping[str, Mapping[str, str]]
@@ -68,7 +70,7 @@ def parsed(text: str) -> Table:
     r"""Read a table.
 
     >>> parsed("case abs\nmanifest.txt\n  format: 2\n")
-    {'abs': {'manifest.txt': 'format: 2\n'}}
+    {'abs': {'manifest': 'format: 2\n'}}
     """
     found: dict[str, dict[str, list[str]]] = {}
     case: dict[str, list[str]] | None = None
@@ -84,7 +86,7 @@ def parsed(text: str) -> Table:
         elif line.startswith(INDENT) and lines is not None:
             lines.append(line.removeprefix(INDENT))
         elif line and not line.startswith(" ") and case is not None:
-            lines = case.setdefault(line, [])
+            lines = case.setdefault(line.removesuffix(ENDING), [])
         else:
             raise TableError(f"line {number}: {line!r} belongs to no golden")
     return {
@@ -99,7 +101,7 @@ def rendered(table: Table) -> str:
     for case in sorted(table):
         blocks.append(f"{CASE}{case}\n")
         for name, text in sorted(table[case].items(), reverse=True):
-            blocks.append(f"{name}\n")
+            blocks.append(f"{name}{ENDING}\n")
             blocks += [f"{INDENT}{line}\n" for line in text.removesuffix("\n").split("\n")]
     return "".join(blocks)
 

@@ -58,7 +58,7 @@ def table(root: Path) -> Iterator[str]:
     found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for version in releases.load().releases:
         for cell in golden.recorded(root / version):
-            texts = golden.read(golden.directory(root / version, cell))
+            texts = golden.read(golden.file_of(root / version, cell))
             if texts is not None and golden.FAILURE in texts:
                 found[cause(texts[golden.FAILURE])][str(cell)].append(version)
         for name, defect in Decisions.of_root(root, version).defects.items():

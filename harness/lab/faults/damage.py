@@ -77,7 +77,7 @@ def proposals(place: Place) -> None:
     listed = place.command("review", *folders(place))
     groups = re.findall(r"^([0-9a-f]{8})\b", listed.output, re.MULTILINE)
     accept = ("review", *(word for group in groups for word in ("--accept", group)), *folders(place))
-    for file in (proposed, proposed.with_name("proposal") / "graph.txt"):
+    for file in (proposed, proposed.with_name("proposal.txt")):
         for _ in spoil(file):
             refused = place.command(*accept)
             refused.is_one_error()

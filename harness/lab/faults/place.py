@@ -266,7 +266,7 @@ class Place:
         root = self.goldens / self.release
         try:
             for cell in golden.recorded(root):
-                texts = golden.read(golden.directory(root, cell))
+                texts = golden.read(golden.file_of(root, cell))
                 if texts is not None:
                     found[str(cell)] = golden.digest(texts)
         except GoldenError as error:

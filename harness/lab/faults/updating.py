@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import patches
+from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import proposals, provenance
@@ -42,11 +43,11 @@ def age(place: Place) -> dict[str, str]:
     """Replace each golden by another one that is whole as well; return the digests of these."""
     root = place.goldens / place.release
     for cell in list(golden.recorded(root)):
-        path = golden.directory(root, cell)
+        path = golden.file_of(root, cell)
         texts = golden.read(path)
         assert texts is not None
         older = {**texts, golden.GRAPH: f"{texts[golden.GRAPH]}# older\n"}
-        golden.write(path, golden.sealed(golden.unsealed(older)))
+        golden.write(path, golden.sealed(older))
     place.old = place.goldens_by_digest()
     return place.old
 
@@ -117,10 +118,15 @@ def accepting(folder: Path, count: int = PROPOSED) -> Update:
     place = Place(folder).make()
     place.go_on()
     shutil.copy(GOLDENS / roots.ZOO, place.goldens)
-    cells = sorted((GOLDENS / place.release / TARGET).iterdir())[:count]
-    for path in cells:
-        shutil.copytree(path, place.goldens / place.release / TARGET / path.name)
-    proposed = {path.name: golden.read(place.goldens / place.release / TARGET / path.name) for path in cells}
+    root = place.goldens / place.release
+    there = [cell for cell in golden.recorded(GOLDENS / place.release) if cell.target == TARGET][:count]
+    durable.make_folder(root)
+    shutil.copy(GOLDENS / place.release / golden.RELEASE, root)
+    for cell in there:
+        golden.write(
+            golden.file_of(root, cell), golden.read(golden.file_of(GOLDENS / place.release, cell)) or {}
+        )
+    proposed = {cell.case: golden.read(golden.file_of(root, cell)) for cell in there}
     new = place.goldens_by_digest()
     age(place)
     release = releases.load().release(place.release)
@@ -132,7 +138,7 @@ def accepting(folder: Path, count: int = PROPOSED) -> Update:
             target=TARGET,
             case=case,
             verdict="changed",
-            reason="differs from its golden in graph.txt",
+            reason="differs from its golden in graph",
             blamed=None,
             content=golden.digest(texts),
             replaces=place.old[f"{TARGET}/{case}"],
@@ -226,7 +232,7 @@ def measured(update: Update, server: Server, folder: Path) -> tuple[float, float
 
 def await_writing(place: Place, patience: float) -> None:
     """Wait until the first golden is being written, or has been."""
-    target = next((place.goldens / place.release).iterdir())
+    target = next((place.goldens / place.release).glob("*/"))
     before = target.stat().st_mtime_ns
     end = time.monotonic() + patience
     while target.stat().st_mtime_ns == before and time.monotonic() < end:

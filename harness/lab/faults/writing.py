@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import UPDATE
 from lab.faults.fault import Fault
@@ -103,11 +104,11 @@ def read_only_goldens(place: Place) -> None:
 
 
 def links(place: Place) -> None:
-    """Replace each file and folder of a golden, and their parents, by links to somewhere else."""
+    """Replace a golden, and the folders that it is in, by links to somewhere else."""
     place.go_on()
-    cell = place.goldens / place.release / TARGET / SOUND[0]
+    cell = golden.file_of(place.goldens / place.release, Cell(TARGET, SOUND[0]))
     outside = place.folder / "outside"
-    for linked in (cell / golden.GRAPH, cell / golden.MANIFEST, cell, cell.parent, cell.parent.parent):
+    for linked in (cell, cell.parent, cell.parent.parent):
         linked.rename(outside)
         linked.symlink_to(outside)
         before = digests(outside)

@@ -84,11 +84,12 @@ def read_schema(data: bytes, folder: Path) -> None:
 
 @functools.cache
 def golden_texts(cell: str) -> Mapping[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted((RELEASE / cell).iterdir())}
+    texts = golden.read(golden.file_of(RELEASE, Cell(*cell.split("/")))) or {}
+    return {name: text.encode() for name, text in texts.items()}
 
 
 def golden_files(*names: str) -> list[bytes]:
-    """Return files of goldens; each begins with a line that says which it is."""
+    """Return texts of goldens; each begins with a line that says which it is."""
     found = []
     for cell in GOLDENS:
         for name, data in golden_texts(cell).items():
@@ -98,24 +99,29 @@ def golden_files(*names: str) -> list[bytes]:
 
 
 def read_golden(data: bytes, folder: Path) -> None:
-    """Read a golden with one mutated file and a matching digest, as a person can write one."""
+    """Read a golden with one mutated text and a matching digest, as a person can write one."""
     head, _, content = data.partition(b"\n")
     cell, _, name = head.decode(errors="replace").rpartition("/")
     if cell not in GOLDENS or name not in golden_texts(cell):
         cell, name = GOLDENS[0], golden.MANIFEST
-    place = folder / "golden" / cell
-    shutil.rmtree(place, ignore_errors=True)
-    raw = {**golden_texts(cell), name: content}
-    try:
-        texts = {each: text.decode() for each, text in raw.items()}
-        raw = {each: text.encode() for each, text in golden.sealed(golden.unsealed(texts)).items()}
-    except UnicodeDecodeError:
-        pass
-    for each, text in raw.items():
-        written(place / each, text)
-    read = golden.read(place)
+    texts = {each: text.decode() for each, text in golden_texts(cell).items()}
+    made = golden.recorded_as({**texts, name: content.decode(errors="replace")}).text()
+    read_record(made.encode(), folder)
+    read = golden.read(folder / "golden.txt")
     assert read is not None
-    use_golden(read, {each: text.decode() for each, text in golden_texts(cell).items()})
+    use_golden(read, texts)
+
+
+def read_record(data: bytes, folder: Path) -> None:
+    """Read a golden with a mutated file."""
+    golden.read(written(folder / "golden.txt", data))
+
+
+def records() -> list[bytes]:
+    return [
+        golden.recorded_as({name: text.decode() for name, text in golden_texts(cell).items()}).text().encode()
+        for cell in GOLDENS
+    ]
 
 
 def use_golden(texts: golden.Texts, reviewed: golden.Texts) -> None:
@@ -145,8 +151,7 @@ def read_table(data: bytes, folder: Path) -> None:
     try:
         cells = table.parsed(path.read_bytes().decode())
         sealed = {
-            case: golden.sealed(golden.unsealed(texts)) if golden.MANIFEST in texts else texts
-            for case, texts in cells.items()
+            case: golden.sealed(texts) if golden.MANIFEST in texts else texts for case, texts in cells.items()
         }
         path.write_bytes(table.rendered(sealed).encode())
     except ValueError:
@@ -437,6 +442,7 @@ READERS: Mapping[str, Reader] = {
         Reader("pte", lambda: files("**/*.pte"), read_payload, DECODED, is_text=False),
         Reader("schema", schema_files, read_schema, (SchemaError,)),
         Reader("golden", golden_files, read_golden, (GoldenError,)),
+        Reader("record", records, read_record, (GoldenError,)),
         Reader("manifest", lambda: golden_files(golden.MANIFEST), read_golden, (GoldenError,)),
         Reader("trace", lambda: golden_files(golden.TRACE), read_golden, (GoldenError,)),
         Reader("table", tables, read_table, (GoldenError,)),

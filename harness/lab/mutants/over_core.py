@@ -109,7 +109,7 @@ def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str
 
 def passes_and_operators(folder: Path, cell: Cell) -> str:
     """Return the names of the passes and operators that a golden has, in lower case."""
-    texts = golden.read(golden.directory(folder, cell)) or {}
+    texts = golden.read(golden.file_of(folder, cell)) or {}
     lines = "\n".join(text for name, text in texts.items() if name.startswith(("delegate_", golden.TRACE)))
     return " ".join(
         line.rpartition(" ")[2] if "operator " in line else line.partition(": ")[2].partition(" ")[0]
@@ -120,7 +120,7 @@ def passes_and_operators(folder: Path, cell: Cell) -> str:
 
 def with_golden(folder: Path) -> list[Cell]:
     """Return the cells of the core that must be as their golden: others are known to be wrong without a mutant."""
-    return [cell for cell in core.read(folder / core.FILE) if golden.directory(folder, cell).is_dir()]
+    return [cell for cell in core.read(folder / core.FILE) if golden.file_of(folder, cell).is_file()]
 
 
 def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Found]:

@@ -76,7 +76,7 @@ class Judged:
 
 def judge(planned: Plan, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
     """Return the verdict on exports of `cell`, and record nothing."""
-    reviewed = golden.read(golden.directory(planned.root, cell))
+    reviewed = golden.read(golden.file_of(planned.root, cell))
     return compare(cell, outcomes, reviewed, planned.release, planned.decided).verdict
 
 

@@ -143,7 +143,7 @@ def run(options: argparse.Namespace) -> int:
     selected = select(cells, options.cell)
     cells = tuple(cell for cell in cells if cell in selected)
     settings = environment.settings(models, options.jobs, execute=False)
-    places = (golden.directory(repository.goldens / release.version, cell) for cell in cells)
+    places = (golden.file_of(repository.goldens / release.version, cell) for cell in cells)
     reference: list[golden.Texts | None] = [golden.read(place) for place in places]
     differing: set[Cell] = set()
     compared = sum(one is not None for one in reference)

@@ -38,7 +38,7 @@ def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
             golden.FAILURE: TEXT,
             golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\n",
         }
-        golden.write(tmp_path / version / "tosa-fp" / case, golden.sealed(texts))
+        golden.write(tmp_path / version / "tosa-fp" / f"{case}.txt", golden.sealed(texts))
     (line,) = [line for line in table(tmp_path) if "SpecViolationError" in line]
     assert line.endswith("| tosa-fp/one (1.1.0, 1.5.1); tosa-fp/two (1.5.1) |")
 

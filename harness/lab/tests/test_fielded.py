@@ -343,7 +343,7 @@ def ships(folder: Path, cell: Cell) -> bool:
     """
     if cell.target == BUILD:
         return False
-    names = {path.name for path in golden.directory(folder, cell).glob("*")}
+    names = set(golden.read(golden.file_of(folder, cell)) or {})
     if find(cell.target).runs == RUNTIME:
         return golden.GRAPH in names
     return any(name.startswith("delegate_") for name in names)

@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
                 golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\n",
             }
         )
-        golden.write(golden.directory(tmp_path, Cell("tosa-fp", case)), whole)
+        golden.write(golden.file_of(tmp_path, Cell("tosa-fp", case)), whole)
     return tmp_path
 
 

@@ -118,7 +118,7 @@ def review(proposed: Runner, capsys: pytest.CaptureFixture[str]) -> Review:
 
 def measured_before(runner: Runner, cell: str, used: float) -> None:
     """Let a golden say which part of its tolerance its error takes."""
-    path = runner.root / cell
+    path = runner.root / f"{cell}.txt"
     texts = golden.read(path)
     assert texts is not None
     said = {**golden.fields(texts), "numerics": "within 2^-7", accuracy.ERROR: accuracy.error(used)}

@@ -47,7 +47,7 @@ def test_it_is_accepted_and_expected_in_one_step(proposed: Runner, review: Revie
     expected = Decision(FAILURE, cause=OPAQUE, why=why, releases=(proposed.release,), cells=CELLS)
     assert decisions.read(proposed.goldens) == (expected,)
     for cell in CELLS:
-        texts = golden.read(golden.directory(proposed.root, Cell.named(cell)))
+        texts = golden.read(golden.file_of(proposed.root, Cell.named(cell)))
         assert texts is not None
         assert golden.FAILURE in texts
     words = [word for cell in CELLS for word in ("--cell", cell)]

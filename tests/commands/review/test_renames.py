@@ -64,10 +64,10 @@ def test_variations_that_differ_in_names_alone_are_no_such_cause(
 
 
 def test_a_golden_that_has_changed_since_is_no_longer_one_of_other_names(renaming: Runner) -> None:
-    path = renaming.root / "tosa-fp/beta"
-    texts = golden.unsealed(golden.read(path) or {})
-    graph = texts["graph.txt"].replace("getitem", "given")
-    golden.write(path, golden.sealed({**texts, "graph.txt": graph}))
+    path = renaming.root / "tosa-fp/beta.txt"
+    texts = golden.read(path) or {}
+    graph = texts["graph"].replace("getitem", "given")
+    golden.write(path, golden.sealed({**texts, "graph": graph}))
     names = titled(renaming, "names alone")
     assert (len(names.members), len(found(renaming))) == (7, 3)
 

@@ -63,7 +63,7 @@ def test_a_run_proposes_each_cell_that_is_not_as_it_should_be(proposed: Runner) 
     recordable = {cell for cell, proposal in there.items() if proposal.content is not None}
     assert recordable == {cell for cell in there if not cell.endswith("gamma")}
     one = there["tosa-fp/alpha"]
-    standing = golden.read(golden.directory(proposed.root, one.cell))
+    standing = golden.read(golden.file_of(proposed.root, one.cell))
     assert standing is not None
     assert one.replaces == golden.digest(standing)
     assert one.content == golden.digest(one.texts()) != one.replaces
@@ -240,28 +240,28 @@ def test_accepting_over_two_releases_writes_both(proposed: Runner, other: Runner
     for runner in (proposed, other):
         for target in TARGETS:
             assert not path_of(runner, f"{target}/alpha").exists()
-            assert golden.read(runner.root / target / "alpha") is not None
+            assert golden.read(runner.root / target / "alpha.txt") is not None
 
 
 def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_others(
     proposed: Runner, artifacts: Artifacts
 ) -> None:
     folders = [proposed.sweeps / target / "alpha" for target in TARGETS]
-    before = golden.read(proposed.root / "tosa-fp" / "alpha")
+    before = golden.read(proposed.root / "tosa-fp" / "alpha.txt")
     assert before is not None
     for number, folder in enumerate(folders):
-        texts = golden.read(folder / proposals.FOLDER)
+        texts = golden.read(folder / proposals.GOLDEN)
         assert texts is not None
         # Three programs are 16 bytes longer, the fourth is 1,600 bytes shorter.
         size = int(re.search(r"^pte: (\d+)", before[golden.MANIFEST], re.MULTILINE)[1])  # type: ignore[index]
         manifest = re.sub(
             r"^pte: \d+",
             f"pte: {size + (16 if number < 3 else -1600)}",
-            golden.unsealed(texts)[golden.MANIFEST],
+            texts[golden.MANIFEST],
             flags=re.MULTILINE,
         )
         made = golden.sealed({**texts, golden.MANIFEST: manifest})
-        golden.write(folder / proposals.FOLDER, made)
+        golden.write(folder / proposals.GOLDEN, made)
         edit(proposed, f"{TARGETS[number]}/alpha", content=golden.digest(made))
     group = titled(proposed, "constants with different values")
     assert list(group.amounts())[-1] == ".pte: -1,552 bytes (3 grow, 1 shrinks)"
@@ -310,9 +310,9 @@ def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
     assert "\nexported with shortcuts: goldens run --no-shortcuts exports them" in said.out
     after = proposed.files()
     touched = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    assert {str(Path(name).parent) for name in touched} == {f"{proposed.release}/{cell}" for cell in wanted}
+    assert touched == {f"{proposed.release}/{cell}.txt" for cell in wanted}
     for cell, content in wanted.items():
-        texts = golden.read(proposed.root / cell)
+        texts = golden.read(proposed.root / f"{cell}.txt")
         assert texts is not None
         assert golden.digest(texts) == content
         assert not path_of(proposed, cell).exists()
@@ -355,8 +355,8 @@ def test_what_is_accepted_is_what_an_update_records(proposed: Runner, review: Re
 def test_several_groups_are_accepted_together_or_not_at_all(proposed: Runner, review: Review) -> None:
     before = proposed.files()
     fails, constant = titled(proposed, "fails: "), titled(proposed, "constants with different values")
-    (proposed.sweeps / "xnnpack-int8" / "beta" / proposals.FOLDER / "failure.txt").write_text("another\n")
-    review("--accept", constant.name, "--accept", fails.name).refused("xnnpack-int8/beta", "by hand")
+    (proposed.sweeps / "xnnpack-int8" / "beta" / proposals.GOLDEN).write_text("another\n")
+    review("--accept", constant.name, "--accept", fails.name).refused("xnnpack-int8/beta", "begins with")
     assert proposed.files() == before
 
 
@@ -416,7 +416,7 @@ def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_acc
 ) -> None:
     group = titled(proposed, "constants with different values")
     one, *others = (member.proposal for member in group.members)
-    golden.write(golden.directory(proposed.root, one.cell), one.texts())
+    golden.write(golden.file_of(proposed.root, one.cell), one.texts())
     (left,) = (each for each in found(proposed).values() if each.title == group.title)
     assert [member.proposal.name for member in left.members] == [each.name for each in others]
     assert review("--accept", left.name).code == 0
@@ -426,7 +426,7 @@ def test_a_proposal_whose_golden_has_changed_is_refused(proposed: Runner, review
     group = titled(proposed, "constants with different values")
     one = group.members[0].proposal
     other = {**one.texts(), golden.GRAPH: "another graph\n"}
-    golden.write(golden.directory(proposed.root, one.cell), golden.sealed(golden.unsealed(other)))
+    golden.write(golden.file_of(proposed.root, one.cell), golden.sealed(other))
     before = proposed.files()
     review("--accept", group.name).refused("no group is called", group.name)
     (outdated,) = (each for each in found(proposed).values() if each.state == "out of date")
@@ -438,7 +438,8 @@ def test_a_proposal_whose_golden_has_changed_is_refused(proposed: Runner, review
 
 def test_a_damaged_golden_is_not_overwritten(proposed: Runner, review: Review) -> None:
     group = titled(proposed, "constants with different values")
-    (proposed.root / "tosa-fp" / "alpha" / "graph.txt").write_text("edited\n")
+    path = proposed.root / "tosa-fp" / "alpha.txt"
+    path.write_text(path.read_text() + "edited\n")
     before = proposed.files()
     assert "is damaged or was edited by hand" in review().out
     assert review("--accept", group.name).code == cli.ERROR
@@ -449,11 +450,11 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     proposed: Runner, review: Review
 ) -> None:
     """The golden of one cell of a group was confirmed by a third variation."""
-    path = proposed.root / "tosa-fp" / "alpha"
+    path = proposed.root / "tosa-fp" / "alpha.txt"
     texts = golden.read(path)
     assert texts is not None
     more = texts[golden.MANIFEST].replace("seed4-heap1", "seed4-heap1 seed27-heap2")
-    golden.write(path, golden.sealed(golden.unsealed({**texts, golden.MANIFEST: more})))
+    golden.write(path, golden.sealed({**texts, golden.MANIFEST: more}))
     edit(proposed, "tosa-fp/alpha", replaces=golden.digest(golden.read(path) or {}))
     before = proposed.files()
     listed = review().out
@@ -587,12 +588,12 @@ def test_a_damaged_proposal_is_one_clear_error(
 def test_a_golden_to_be_that_is_not_what_was_proposed_is_one_clear_error(
     proposed: Runner, review: Review
 ) -> None:
-    one = proposed.sweeps / "tosa-fp" / "alpha" / proposals.FOLDER
+    one = proposed.sweeps / "tosa-fp" / "alpha" / proposals.GOLDEN
     texts = golden.read(one)
     assert texts is not None
-    golden.write(one, golden.sealed({**golden.unsealed(texts), "graph.txt": "another\n"}))
+    golden.write(one, golden.sealed({**texts, "graph": "another\n"}))
     review().refused(str(one), "does not have the digest in", "Run its cell again")
-    shutil.rmtree(one)
+    one.unlink()
     review().refused(str(one), "does not have the digest in")
 
 

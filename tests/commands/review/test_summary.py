@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import cli
 from executorch_goldens.commands.merge import parts_of, rows
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import KNOWN, Decision
 from executorch_goldens.review.decisions import Decisions
 from executorch_goldens.review.summary import MARK, Row, Summary, marks
@@ -90,22 +91,24 @@ def test_the_words_of_a_model_are_text_in_the_summary(proposed: Runner) -> None:
 
 def test_changed_goldens_are_marked_at_their_first_line_that_differs(proposed: Runner) -> None:
     groups = list(found(proposed).values())
-    commands = list(marks(groups, "goldens"))
+    commands = list(marks(groups, proposed.goldens, "goldens"))
     assert len(commands) == len(set(commands)) <= 10
     one = next(command for command in commands if "xnnpack-fp32/alpha" in command)
     match = re.fullmatch(
-        r"::error file=goldens/(\S+)/xnnpack-fp32/alpha/(\S+),line=(\d+),title=changed::.+", one
+        r"::error file=goldens/(\S+)/xnnpack-fp32/alpha.txt,line=(\d+),title=changed::.+", one
     )
     assert match is not None, one
-    standing = (proposed.root / "xnnpack-fp32" / "alpha" / match[2]).read_text().splitlines()
+    standing = (proposed.root / "xnnpack-fp32" / "alpha.txt").read_text().splitlines()
     (member,) = [
         each for group in groups for each in group.members if str(each.proposal.cell) == "xnnpack-fp32/alpha"
     ]
-    now = (member.after or {})[match[2]].splitlines()
-    line = int(match[3])
-    assert standing[: line - 1] == now[: line - 1]
+    now = golden.recorded_as(member.after or {}).text(golden.shared(proposed.root)).splitlines()
+    line = int(match[2])
+    facts = standing.index("== graph ==")
+    assert line > facts
+    assert standing[facts : line - 1] == now[facts : line - 1]
     assert standing[line - 1] != now[line - 1]
-    assert len(list(marks(groups, "goldens", most=2))) == 2
+    assert len(list(marks(groups, proposed.goldens, "goldens", most=2))) == 2
 
 
 def test_the_summary_is_a_command(proposed: Runner, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +178,7 @@ def test_what_is_accepted_is_what_stands_there(
     for path, contents in before.items():
         if "tosa-fp/alpha" in path.as_posix():
             path.write_bytes(contents)
-    (proposed.root / "tosa-int" / "alpha" / "manifest.txt").write_text("damaged")
+    (proposed.root / "tosa-int" / "alpha.txt").write_text("damaged")
     out = merged(proposed, capsys, "--markdown")[1]
     assert "2 changed" in out
     assert "2 accepted in review" in out

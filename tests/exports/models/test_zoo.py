@@ -231,7 +231,7 @@ def test_goldens_were_checked_within_what_their_cases_accept(release: str) -> No
     """An acceptance that is taken back without recording shows in a run of every cell only."""
     beyond = set()
     for cell in golden.recorded(GOLDENS / release):
-        texts = golden.read(golden.directory(GOLDENS / release, cell))
+        texts = golden.read(golden.file_of(GOLDENS / release, cell))
         assert texts is not None
         (line,) = (line for line in texts[golden.MANIFEST].splitlines() if line.startswith("numerics: "))
         within = WITHIN.search(line)

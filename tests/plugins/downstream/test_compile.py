@@ -460,12 +460,12 @@ def test_a_payload_that_a_golden_of_its_target_names_is_the_one_that_was_compile
     compared = 0
     for path in (GOLDENS / golden.FOLDER).rglob("*.txt"):
         release, target = path.parent.parent.name, path.parent.name
-        manifest = GOLDENS / release / TARGETS[target].takes / path.stem / "manifest.txt"
+        manifest = GOLDENS / release / TARGETS[target].takes / f"{path.stem}.txt"
         if manifest.exists():
             read = golden.read(path)
             assert read is not None
             for facts in read.delegates:
-                assert f" {facts['tosa']}\n" in manifest.read_text(), path
+                assert f" {facts['tosa'][:-48]}\n" in manifest.read_text(), path
                 compared += 1
     assert compared
 

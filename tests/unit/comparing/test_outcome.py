@@ -21,7 +21,7 @@ CELL = Cell("tosa-fp", "linear")
 
 
 def recorded(cell: Cell, release: str = "1.5.1") -> Texts:
-    texts = golden.read(golden.directory(REPOSITORY / "goldens" / release, cell))
+    texts = golden.read(golden.file_of(REPOSITORY / "goldens" / release, cell))
     assert texts is not None
     return texts
 
@@ -30,7 +30,7 @@ def edited(file: str, before: str, after: str) -> Texts:
     """Return the golden with a text in it replaced, wherever it is in a file."""
     texts = recorded(CELL)
     assert before in texts[file]
-    return golden.sealed(golden.unsealed({**texts, file: texts[file].replace(before, after)}))
+    return golden.sealed({**texts, file: texts[file].replace(before, after)})
 
 
 def right(texts: Texts, used: float | None = 0.0, sqnr: float | None = None) -> Made:
@@ -47,18 +47,16 @@ FAILING = right(recorded(Cell("xnnpack-int8", "constant-in-two-partitions")))
 NOT_RUN = replace(PLAIN, not_run="no rule gives the sizes")
 OTHER_FAILURE = right(recorded(Cell("tosa-fp+int", "inverted-residual")))
 OUTSIDE = edited(
-    "graph.txt",
+    "graph",
     "    return ",
     "    %more : [num_users=0] = call_function[target=executorch.exir.dialects.edge._ops.aten.add.Tensor](args = (), "
     "kwargs = {})\n    return ",
 )
-MEMORY = edited("pte.txt", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_sizes = [0, 241]")
+MEMORY = edited("pte", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_sizes = [0, 241]")
 BYTES = edited(MANIFEST, "pte: 3940 bytes", "pte: 3941 bytes")
 FEWER_BYTES = edited(MANIFEST, "pte: 3940 bytes", "pte: 3939 bytes")
-ELSEWHERE = edited("pte.txt", "memory_offset = 144", "memory_offset = 160")
-OLDER = golden.sealed(
-    golden.unsealed({**recorded(CELL), MANIFEST: recorded(CELL)[MANIFEST].replace("1.5.1", "1.4.1")})
-)
+ELSEWHERE = edited("pte", "memory_offset = 144", "memory_offset = 160")
+OLDER = golden.sealed({**recorded(CELL), MANIFEST: recorded(CELL)[MANIFEST].replace("1.5.1", "1.4.1")})
 
 
 @pytest.mark.parametrize(
@@ -119,7 +117,7 @@ def test_a_line_says_what_it_was_and_what_it_is() -> None:
 
 
 def test_cells_come_by_kind_and_then_by_how_much_there_is_more() -> None:
-    twice = right(edited("pte.txt", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_sizes = [0, 480]"))
+    twice = right(edited("pte", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_sizes = [0, 480]"))
     cells = {"more": right(MEMORY), "twice": twice, "outside": right(OUTSIDE), "wrong": wrong("corrupt")}
     compared = [
         Compared(Cell("tosa-fp", name), kind_of(PLAIN, made), PLAIN, made) for name, made in cells.items()

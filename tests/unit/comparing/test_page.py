@@ -87,13 +87,13 @@ def sections(found: Page) -> list[str]:
 
 def right(sqnr: float, used: float = 0.1, zero_point: int = 49) -> Made:
     """Return the golden of a quantized linear layer with another SQNR, error and zero point."""
-    texts = golden.read(GOLDENS / "1.4.1/tosa-int/linear")
+    texts = golden.read(GOLDENS / "1.4.1/tosa-int/linear.txt")
     assert texts is not None
     manifest = texts[MANIFEST].replace("example 44.3 dB", f"example {sqnr} dB")
     manifest = manifest.replace("error: 0 of the tolerance", f"error: {used:.3g} of the tolerance")
-    payload = "delegate_0.tosa.txt"
+    payload = "delegate_0.tosa"
     changed = texts[payload].replace("values 49", f"values {zero_point}")
-    edited: Texts = golden.sealed(golden.unsealed({**texts, MANIFEST: manifest, payload: changed}))
+    edited: Texts = golden.sealed({**texts, MANIFEST: manifest, payload: changed})
     verdict = Verdict(Cell("tosa-int", "linear"), "new", "one delegate")
     return Made(verdict, edited, (), Accuracy(used, 1.0, used, sqnr))
 

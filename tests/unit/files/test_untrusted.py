@@ -21,7 +21,7 @@ from executorch_goldens.commands import merge
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
@@ -35,7 +35,7 @@ from executorch_goldens.sweep.store import Store, StoreError
 from tests import DATA, GOLDENS
 
 RESULTS = DATA / "report_results" / "stock"
-GOLDEN = GOLDENS / "1.4.1" / "tosa-fp" / "linear"
+GOLDEN = GOLDENS / "1.4.1" / "tosa-fp" / "linear.txt"
 #: A key of the store.
 KEY = f"exports/{'0' * 64}/{'0' * 64}"
 
@@ -64,7 +64,9 @@ NAMES = (
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
     """A release's folder with one golden."""
-    shutil.copytree(GOLDEN, tmp_path / "goldens" / "tosa-fp" / "linear")
+    (tmp_path / "goldens" / "tosa-fp").mkdir(parents=True)
+    shutil.copy(GOLDEN, tmp_path / "goldens" / "tosa-fp" / "linear.txt")
+    shutil.copy(GOLDEN.parent.parent / golden.RELEASE, tmp_path / "goldens")
     return tmp_path / "goldens"
 
 
@@ -87,7 +89,7 @@ def test_a_name_that_is_no_file_name_everywhere_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["tosa-fp+cf", "1.4.1", "seed0-heap0", "delegate_0.tosa.txt", "console", "com10"]
+    "name", ["tosa-fp+cf", "1.4.1", "seed0-heap0", "delegate_0.tosa", "console", "com10"]
 )
 def test_names_of_the_project_are_names(name: str) -> None:
     assert untrusted.require_name(name) == name
@@ -117,7 +119,7 @@ def test_no_reader_takes_a_name_that_leaves_its_folder(name: str, shard: Path, r
         with pytest.raises(UsageError, match="run its cells again"):
             Provenance.read(shard)
     with pytest.raises(GoldenError, match="cannot be the name"):
-        golden.directory(recorded, Cell("tosa-fp", name))
+        golden.file_of(recorded, Cell("tosa-fp", name))
 
 
 def test_a_proposal_is_of_a_release_and_a_cell(shard: Path) -> None:
@@ -134,13 +136,6 @@ def test_a_key_of_the_store_is_of_digests(tmp_path: Path) -> None:
     assert not (tmp_path / "outside").exists()
 
 
-def test_names_that_differ_by_case_alone_are_refused(recorded: Path) -> None:
-    place = recorded / "tosa-fp" / "linear"
-    shutil.copy(place / "graph.txt", place / "Graph.txt")
-    with pytest.raises(GoldenError, match="are one file where"):
-        golden.read(place)
-
-
 # Links
 
 
@@ -152,10 +147,10 @@ def secret(tmp_path: Path) -> Path:
 
 
 def test_a_link_in_a_golden_is_not_followed(recorded: Path, secret: Path) -> None:
-    place = recorded / "tosa-fp" / "linear"
-    (place / "graph.txt").unlink()
-    (place / "graph.txt").symlink_to(secret)
-    with pytest.raises(GoldenError, match=r"graph.txt is a link") as raised:
+    place = recorded / "tosa-fp" / "linear.txt"
+    place.unlink()
+    place.symlink_to(secret)
+    with pytest.raises(GoldenError, match=r"linear.txt is a link") as raised:
         golden.read(place)
     assert "git checkout" in raised.value.way_out
 
@@ -164,20 +159,18 @@ def test_a_golden_or_target_that_is_a_link_is_refused(recorded: Path, tmp_path: 
     shutil.move(recorded / "tosa-fp", tmp_path / "elsewhere")
     (recorded / "tosa-fp").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(GoldenError, match="is a link"):
-        golden.directory(recorded, Cell("tosa-fp", "linear"))
+        golden.file_of(recorded, Cell("tosa-fp", "linear"))
     (recorded / "tosa-fp").unlink()
     (recorded / "tosa-fp").mkdir()
-    (recorded / "tosa-fp" / "linear").symlink_to(tmp_path / "elsewhere" / "linear")
-    found = roots.leftovers(recorded, ())
-    assert [what for _, what in found.foreign] == [
-        f"{recorded / 'tosa-fp' / 'linear'} is a link, which is not followed"
-    ]
+    (recorded / "tosa-fp" / "linear.txt").symlink_to(tmp_path / "elsewhere" / "linear.txt")
+    with pytest.raises(GoldenError, match=r"linear.txt is a link, which is not followed"):
+        golden.file_of(recorded, Cell("tosa-fp", "linear"))
 
 
 def test_results_with_a_link_are_not_merged(shard: Path, secret: Path, tmp_path: Path) -> None:
-    (shard / "tosa-fp" / "two-delegates" / "seed0-heap0" / "graph.txt").unlink()
-    (shard / "tosa-fp" / "two-delegates" / "seed0-heap0" / "graph.txt").symlink_to(secret)
-    with pytest.raises(MergeError, match=r"graph.txt is a link"):
+    (shard / "tosa-fp" / "two-delegates" / "seed0-heap0" / "golden.txt").unlink()
+    (shard / "tosa-fp" / "two-delegates" / "seed0-heap0" / "golden.txt").symlink_to(secret)
+    with pytest.raises(MergeError, match=r"golden.txt is a link"):
         merging.find([shard])
     assert cli.main(["merge", str(shard), "--into", str(tmp_path / "merged")]) == cli.ERROR
     assert not (tmp_path / "merged").exists()
@@ -187,7 +180,7 @@ def test_results_with_a_link_are_not_merged(shard: Path, secret: Path, tmp_path:
 
 
 def test_no_more_is_read_than_such_a_file_may_hold(tmp_path: Path) -> None:
-    file = tmp_path / "graph.txt"
+    file = tmp_path / "graph"
     file.touch()
     os.truncate(file, untrusted.LARGEST_TEXT + 1)
     with pytest.raises(UntrustedError, match="more than the 16,777,216"):
@@ -266,7 +259,7 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
     store.add(KEY, storage.signed(KEY, zlib.compress(bomb)))
     store.add(f"facts/{'1' * 64}", bomb)
     cell = archive(tmp_path / "cell", ("0.actual.npy", array((1,), bomb, "|O")))
-    for file in (shard / "run.json", shard / results.FILE, recorded / "tosa-fp" / "linear" / golden.MANIFEST):
+    for file in (shard / "run.json", shard / results.FILE, recorded / "tosa-fp" / "linear.txt"):
         file.write_bytes(bomb)
     place = shard / "tosa-fp" / "two-delegates"
     (place / "proposal.json").write_bytes(bomb)
@@ -274,7 +267,7 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
         lambda: Evidence.read(cell),
         lambda: Provenance.read(shard),
         lambda: results.read(shard / results.FILE),
-        lambda: golden.read(recorded / "tosa-fp" / "linear"),
+        lambda: golden.read(recorded / "tosa-fp" / "linear.txt"),
         lambda: Proposal.read(place / "proposal.json"),
     ):
         with pytest.raises(HarnessError):

@@ -137,7 +137,7 @@ def recorded(lowered: Lowered, accuracy: str | None) -> dict[str, str]:
     """The golden of a program, with another accuracy, or as before there was one."""
     texts = golden_of(lowered)
     line = "" if accuracy is None else f"accuracy 0: {accuracy}\n"
-    manifest = re.sub(r"^accuracy 0: .*\n", line, golden.unsealed(texts)[golden.MANIFEST], flags=re.MULTILINE)
+    manifest = re.sub(r"^accuracy 0: .*\n", line, texts[golden.MANIFEST], flags=re.MULTILINE)
     return golden.sealed({**texts, golden.MANIFEST: manifest})
 
 

@@ -47,7 +47,7 @@ def said(texts: Mapping[str, str], name: str) -> str | None:
 
 def lacking(texts: Mapping[str, str]) -> dict[str, str]:
     """Return a golden as it was recorded before there were layouts."""
-    lines = golden.unsealed(texts)[golden.MANIFEST].splitlines(keepends=True)
+    lines = texts[golden.MANIFEST].splitlines(keepends=True)
     kept = "".join(line for line in lines if not line.startswith("layout"))
     return golden.sealed({**texts, golden.MANIFEST: kept})
 
@@ -157,7 +157,7 @@ def test_a_change_is_not_blamed_on_payloads_that_differ_by_architecture(
     release = load().release("1.4.1")
     judged = compare(regraphed.cell, [regraphed], reviewed, release).verdict
     assert judged.name == "changed"
-    assert "graph.txt" in judged.reason
+    assert "graph" in judged.reason
     assert judged.divergence is not None
     assert judged.divergence.name == "lowered"
     assert not any("sha256" in line for line in judged.detail)

@@ -255,7 +255,7 @@ def test_a_file_stays_where_it_cannot_be_written(tmp_path: Path, monkeypatch: py
 
 def recorded(root: Path, cell: Cell, texts: golden.Texts, *releases: str) -> None:
     for release in releases:
-        golden.write(golden.directory(root / release, cell), texts)
+        golden.write(golden.file_of(root / release, cell), texts)
 
 
 def test_the_file_is_brought_up_to_date_with_the_goldens_and_keeps_what_people_wrote(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_every_golden_that_is_one_only_if_expected_is_expected_and_no_other() ->
     for folder in (path for path in (REPOSITORY / root).iterdir() if RELEASE.fullmatch(path.name)):
         here = Decisions(root, folder.name, stated)
         for cell in golden.recorded(folder):
-            texts = goldens[str(cell), folder.name] = golden.read(golden.directory(folder, cell)) or {}
+            texts = goldens[str(cell), folder.name] = golden.read(golden.file_of(folder, cell)) or {}
             assert here.missing(cell, texts) == "", cell
     expected = [each for each in stated if each.what in decisions.EXPECTED.values()]
     assert expected

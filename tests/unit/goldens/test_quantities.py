@@ -31,10 +31,8 @@ def texts(artifacts: Artifacts) -> dict[str, str]:
 def planned(texts: Mapping[str, str], *arenas: int) -> dict[str, str]:
     """Return a golden whose program plans so many bytes in each arena."""
     sizes = ", ".join(map(str, (0, *arenas)))
-    program = re.sub(
-        r"non_const_buffer_sizes = \[.*\]", f"non_const_buffer_sizes = [{sizes}]", texts["pte.txt"]
-    )
-    return golden.sealed(golden.unsealed({**texts, "pte.txt": program}))
+    program = re.sub(r"non_const_buffer_sizes = \[.*\]", f"non_const_buffer_sizes = [{sizes}]", texts["pte"])
+    return golden.sealed({**texts, "pte": program})
 
 
 def test_what_is_measured_is_what_the_artifact_has(texts: dict[str, str], artifacts: Artifacts) -> None:
@@ -50,10 +48,10 @@ def test_what_is_measured_is_what_the_artifact_has(texts: dict[str, str], artifa
 
 def stored_twice(texts: Mapping[str, str]) -> dict[str, str]:
     """Return a golden whose program keeps its first named data under a second key as well."""
-    begins = texts["pte.txt"].index('data "named_data ')
-    blob = "".join(texts["pte.txt"][begins:].splitlines(keepends=True)[:2])
-    program = texts["pte.txt"].replace(blob, blob + blob.replace('"named_data ', '"named_data again_'))
-    return golden.sealed(golden.unsealed({**texts, "pte.txt": program}))
+    begins = texts["pte"].index('data "named_data ')
+    blob = "".join(texts["pte"][begins:].splitlines(keepends=True)[:2])
+    program = texts["pte"].replace(blob, blob + blob.replace('"named_data ', '"named_data again_'))
+    return golden.sealed({**texts, "pte": program})
 
 
 def test_constants_that_are_stored_twice_are_counted(texts: dict[str, str]) -> None:
@@ -71,22 +69,23 @@ def test_constants_that_are_stored_twice_are_counted(texts: dict[str, str]) -> N
 def test_named_data_was_stored_twice_up_to_a_release(version: str, cells: int) -> None:
     """Issue #19020: three times the memory after an upgrade."""
     found = {}
-    for target in ("xnnpack-fp32", "xnnpack-int8", "xnnpack-dynamic"):
-        for place in sorted((REPOSITORY / "goldens" / version / target).glob("*/pte.txt")):
-            # The embedding and the head of this one share their weight, and it is stored for each on all releases.
-            if place.parent.name != "trained-language-model":
-                texts = golden.read(place.parent)
-                assert texts is not None
-                found[f"{target}/{place.parent.name}"] = measured(reading(texts))["duplicated"]
+    folder = REPOSITORY / "goldens" / version
+    for cell in golden.recorded(folder):
+        # The embedding and the head of this one share their weight, and it is stored for each on all releases.
+        if (
+            cell.target in ("xnnpack-fp32", "xnnpack-int8", "xnnpack-dynamic")
+            and cell.case != "trained-language-model"
+        ):
+            texts = golden.read(golden.file_of(folder, cell)) or {}
+            if golden.PROGRAM in texts:
+                found[str(cell)] = measured(reading(texts))["duplicated"]
     assert len([cell for cell, twice in found.items() if twice]) == cells
 
 
 def accurate(texts: Mapping[str, str], *accuracies: str) -> dict[str, str]:
     """Return a golden with an accuracy for each output."""
     lines = "".join(f"accuracy {at}: {text}\n" for at, text in enumerate(accuracies))
-    manifest = golden.unsealed(texts)[golden.MANIFEST].replace(
-        "numerics: equal\n", f"numerics: equal\n{lines}"
-    )
+    manifest = texts[golden.MANIFEST].replace("numerics: equal\n", f"numerics: equal\n{lines}")
     return golden.sealed({**texts, golden.MANIFEST: manifest})
 
 
@@ -100,7 +99,7 @@ def test_accuracy_has_a_direction_from_half_a_decibel_on(texts: dict[str, str]) 
     assert not list(directions(reading(texts), reading(one)))
     found = verdict.changed(CELL, one, other)
     assert found.detail[0] == f"worse: {worse}"
-    assert found.reason == "differs from its golden in manifest.txt"
+    assert found.reason == "differs from its golden in manifest"
     assert [str(edit) for edit in edits(one, other)] == ["manifest: accuracy 0"]
 
 
@@ -168,8 +167,8 @@ def test_a_change_begins_with_them(texts: dict[str, str]) -> None:
     before = measured(reading(texts))["memory"]
     found = verdict.changed(CELL, texts, planned(texts, 3 * before))
     assert found.detail[0] == f"worse: {before:,} -> {3 * before:,} bytes of planned memory (3.00 times)"
-    assert "pte.txt" in found.reason
-    assert any("pte.txt" in line for line in found.detail[1:])
+    assert "pte" in found.reason
+    assert any("pte" in line for line in found.detail[1:])
 
 
 @pytest.mark.parametrize(

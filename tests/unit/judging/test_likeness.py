@@ -16,13 +16,13 @@ from tests.support.making import GRAPH, failure, golden_of
 
 Texts = Mapping[str, str]
 
-DIGEST = re.compile(r"sha256 ([0-9a-f]{64})")
+DIGEST = re.compile(r"sha256 ([0-9a-f]{16})")
 #: Two variations of a release without the patch of #19045: `getitem` and `getitem_1` change places.
 VARIATIONS = DATA / "report_results/stock/1.2.0/tosa-fp/two-delegates"
 
 
 def of(cell: str, release: str = "1.5.1") -> dict[str, str]:
-    texts = golden.read(golden.directory(GOLDENS / release, Cell(*cell.split("/"))))
+    texts = golden.read(golden.file_of(GOLDENS / release, Cell(*cell.split("/"))))
     assert texts is not None
     return texts
 
@@ -40,14 +40,14 @@ def edited(texts: Texts, file: str, **names: str) -> dict[str, str]:
 
 def with_digests(texts: Texts, *fields: str) -> dict[str, str]:
     """Return a golden whose manifest has other digests in some fields."""
-    lines = texts["manifest.txt"].splitlines(keepends=True)
+    lines = texts["manifest"].splitlines(keepends=True)
     made = [
         DIGEST.sub(lambda digest: f"sha256 {digest[1][::-1]}", line)
         if line.partition(":")[0] in fields
         else line
         for line in lines
     ]
-    return {**texts, "manifest.txt": "".join(made)}
+    return {**texts, "manifest": "".join(made)}
 
 
 CONDITION = of("tosa-fp/condition")
@@ -58,8 +58,8 @@ CELLS = pytest.mark.parametrize("texts", [CONDITION, COUNTER, CONVOLUTION], ids=
 
 @CELLS
 def test_a_golden_is_the_same_as_itself_however_it_was_made(texts: Texts) -> None:
-    manifest = texts["manifest.txt"].replace("torch: 2.14.1", "torch: 2.15.0").replace("2^-", "2^-1")
-    other = {**texts, "manifest.txt": manifest, golden.TRACE: "stage: exported 012345678901\n"}
+    manifest = texts["manifest"].replace("torch: 2.14.1", "torch: 2.15.0").replace("2^-", "2^-1")
+    other = {**texts, "manifest": manifest, golden.TRACE: "stage: exported 012345678901\n"}
     assert likeness(texts, other) == SAME
     assert renames(texts, other) == ()
 
@@ -76,47 +76,45 @@ def test_failures_are_the_same_or_different() -> None:
 
 
 def test_a_tensor_of_a_delegate_is_renamed() -> None:
-    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="product", tosa_mul_default_shift="by")
+    now = edited(COUNTER, "delegate_0.tosa", tosa_mul_default="product", tosa_mul_default_shift="by")
     assert likeness(COUNTER, now) == RENAMED
     assert renames(COUNTER, now) == (("tosa_mul_default", "product"), ("tosa_mul_default_shift", "by"))
 
 
 def test_names_may_be_handed_on_as_long_as_each_stays_one() -> None:
     chain = {"tosa_reshape_default": "tosa_mul_default", "tosa_mul_default": "tosa_reshape_default"}
-    assert likeness(COUNTER, edited(COUNTER, "delegate_0.tosa.txt", **chain)) == RENAMED
+    assert likeness(COUNTER, edited(COUNTER, "delegate_0.tosa", **chain)) == RENAMED
 
 
 def test_a_node_of_the_graph_is_renamed_and_the_program_stays_as_it_is() -> None:
-    now = edited(COUNTER, "graph.txt", executorch_call_delegate="call")
+    now = edited(COUNTER, "graph", executorch_call_delegate="call")
     # The target is no name of a node.
-    now["graph.txt"] = now["graph.txt"].replace("higher_order.call", "higher_order.executorch_call_delegate")
+    now["graph"] = now["graph"].replace("higher_order.call", "higher_order.executorch_call_delegate")
     assert likeness(COUNTER, now) == RENAMED
     assert renames(COUNTER, now) == (("executorch_call_delegate", "call"),)
 
 
 def test_what_a_branch_reads_and_returns_is_inside() -> None:
-    top, *branches = CONDITION["graph.txt"].split("submodule ")
+    top, *branches = CONDITION["graph"].split("submodule ")
     branches = [re.sub(r"\brelu\b", "clamped", branch) for branch in branches]
     branches = [re.sub(r"(?<=[%(])getitem\b", "given", branch) for branch in branches]
-    now = {**CONDITION, "graph.txt": "submodule ".join([top, *branches])}
+    now = {**CONDITION, "graph": "submodule ".join([top, *branches])}
     assert likeness(CONDITION, now) == RENAMED
     assert renames(CONDITION, now) == (("relu", "clamped"), ("getitem", "given"))
 
 
 def test_tensors_of_xnnpack_have_numbers_for_names() -> None:
-    text = CONVOLUTION["delegate_0.xnnpack.txt"].replace("%3", "%13")
-    now = with_digests({**CONVOLUTION, "delegate_0.xnnpack.txt": text}, "delegate 0", "pte", "layout")
+    text = CONVOLUTION["delegate_0.xnnpack"].replace("%3", "%13")
+    now = with_digests({**CONVOLUTION, "delegate_0.xnnpack": text}, "delegate 0", "pte", "layout")
     assert likeness(CONVOLUTION, now) == RENAMED
 
 
 def test_sizes_follow_from_the_lengths_of_names() -> None:
-    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="m")
-    for name in ("delegate_0.tosa.txt", "pte.txt", "manifest.txt"):
+    now = edited(COUNTER, "delegate_0.tosa", tosa_mul_default="m")
+    for name in ("delegate_0.tosa", "pte", "manifest"):
         now[name] = now[name].replace("2488", "2472").replace("3896", "3880")
     assert likeness(COUNTER, now) == RENAMED
-    now["pte.txt"] = now["pte.txt"].replace(
-        "non_const_buffer_sizes = [0, 96]", "non_const_buffer_sizes = [0, 80]"
-    )
+    now["pte"] = now["pte"].replace("non_const_buffer_sizes = [0, 96]", "non_const_buffer_sizes = [0, 80]")
     assert likeness(COUNTER, now) == DIFFERENT
 
 
@@ -162,14 +160,14 @@ def with_operands_turned(text: str) -> str | None:
 @pytest.mark.parametrize(
     ("file", "names"),
     [
-        ("graph.txt", {"x": "y"}),
-        ("graph.txt", {"b_calls": "b_count"}),
-        ("graph.txt", {"getitem_1": "given"}),
-        ("delegate_0.tosa.txt", {"x": "y"}),
-        ("delegate_0.tosa.txt", {"b_calls": "b_count"}),
-        ("delegate_0.tosa.txt", {"tosa_add_default_1": "sum"}),
-        ("delegate_0.tosa.txt", {"MUL": "DIV"}),
-        ("pte.txt", {"forward": "backward"}),
+        ("graph", {"x": "y"}),
+        ("graph", {"b_calls": "b_count"}),
+        ("graph", {"getitem_1": "given"}),
+        ("delegate_0.tosa", {"x": "y"}),
+        ("delegate_0.tosa", {"b_calls": "b_count"}),
+        ("delegate_0.tosa", {"tosa_add_default_1": "sum"}),
+        ("delegate_0.tosa", {"MUL": "DIV"}),
+        ("pte", {"forward": "backward"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(*value.items()),
 )
@@ -178,46 +176,46 @@ def test_names_by_which_a_program_is_used_are_no_inner_names(file: str, names: d
 
 
 def test_parameters_of_a_program_keep_their_names() -> None:
-    assert likeness(CONDITION, edited(CONDITION, "graph.txt", p_weight="p_w")) == DIFFERENT
+    assert likeness(CONDITION, edited(CONDITION, "graph", p_weight="p_w")) == DIFFERENT
 
 
 def test_names_that_change_places_where_they_are_read_are_another_program() -> None:
-    text = COUNTER["delegate_0.tosa.txt"]
+    text = COUNTER["delegate_0.tosa"]
     read = "    input tosa_mul_default\n    input tosa_reshape_default\n"
     assert read in text
     turned = "    input tosa_reshape_default\n    input tosa_mul_default\n"
-    now = with_digests({**COUNTER, "delegate_0.tosa.txt": text.replace(read, turned)}, "delegate 0", "pte")
+    now = with_digests({**COUNTER, "delegate_0.tosa": text.replace(read, turned)}, "delegate 0", "pte")
     assert likeness(COUNTER, now) == DIFFERENT
 
 
 def test_nodes_that_change_places_where_they_are_read_are_another_program() -> None:
-    before = CONDITION["graph.txt"]
+    before = CONDITION["graph"]
     after = before.replace(
         "(%getitem_2, %submodule_0, %submodule_1", "(%getitem_2, %submodule_1, %submodule_0"
     )
     assert after != before
-    assert not renames(CONDITION, {**CONDITION, "graph.txt": after})
+    assert not renames(CONDITION, {**CONDITION, "graph": after})
 
 
 def test_one_name_that_becomes_two_is_no_renaming() -> None:
-    text = COUNTER["delegate_0.tosa.txt"]
+    text = COUNTER["delegate_0.tosa"]
     *before, last = text.rpartition("    input tosa_mul_default\n")
     assert before[1]
-    now = {**COUNTER, "delegate_0.tosa.txt": f"{before[0]}    input tosa_mul_default_2\n{last}"}
+    now = {**COUNTER, "delegate_0.tosa": f"{before[0]}    input tosa_mul_default_2\n{last}"}
     assert likeness(COUNTER, with_digests(now, "delegate 0", "pte")) == DIFFERENT
     back = with_digests(now, "delegate 0", "pte")
     assert likeness(back, COUNTER) == DIFFERENT
 
 
 def test_two_names_that_become_one_are_no_renaming() -> None:
-    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_reshape_default="tosa_mul_default")
+    now = edited(COUNTER, "delegate_0.tosa", tosa_reshape_default="tosa_mul_default")
     assert likeness(COUNTER, now) == DIFFERENT
 
 
 def test_two_nodes_with_one_name_are_no_renaming() -> None:
-    text = re.sub(r"%getitem_3\b", "%getitem_2", CONDITION["graph.txt"])
-    assert renamed_nodes(CONDITION["graph.txt"], text) is None
-    assert not renames(CONDITION, {**CONDITION, "graph.txt": text})
+    text = re.sub(r"%getitem_3\b", "%getitem_2", CONDITION["graph"])
+    assert renamed_nodes(CONDITION["graph"], text) is None
+    assert not renames(CONDITION, {**CONDITION, "graph": text})
 
 
 def test_a_node_is_not_taken_for_one_that_is_not_defined() -> None:
@@ -227,42 +225,42 @@ def test_a_node_is_not_taken_for_one_that_is_not_defined() -> None:
 
 
 def test_a_text_more_or_less_is_no_renaming() -> None:
-    now = edited(CONDITION, "delegate_0.tosa.txt", aten_full_default_pre_computed="half")
+    now = edited(CONDITION, "delegate_0.tosa", aten_full_default_pre_computed="half")
     assert likeness(CONDITION, now) == RENAMED
-    del now["delegate_3.tosa.txt"]
+    del now["delegate_3.tosa"]
     assert not renames(CONDITION, now)
 
 
 def test_delegates_keep_their_names_and_backends() -> None:
-    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="product")
+    now = edited(COUNTER, "delegate_0.tosa", tosa_mul_default="product")
     for one, other in (("lowered_module_0", "lowered_module_1"), ("TOSABackend", "VgfBackend")):
-        assert not renames(COUNTER, {**now, "manifest.txt": now["manifest.txt"].replace(one, other)})
+        assert not renames(COUNTER, {**now, "manifest": now["manifest"].replace(one, other)})
 
 
 def test_values_of_a_program_keep_their_numbers() -> None:
-    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default="product")
-    now["pte.txt"] = now["pte.txt"].replace("%4", "%14")
+    now = edited(COUNTER, "delegate_0.tosa", tosa_mul_default="product")
+    now["pte"] = now["pte"].replace("%4", "%14")
     assert not renames(COUNTER, now)
 
 
 def test_a_constant_under_another_name_keeps_its_bytes() -> None:
-    now = edited(COUNTER, "delegate_0.tosa.txt", tosa_mul_default_shift="shift")
+    now = edited(COUNTER, "delegate_0.tosa", tosa_mul_default_shift="shift")
     assert likeness(COUNTER, now) == RENAMED
-    now["delegate_0.tosa.txt"] = now["delegate_0.tosa.txt"].replace("6e340b9c", "6e340b9d")
+    now["delegate_0.tosa"] = now["delegate_0.tosa"].replace("6e340b9c", "6e340b9d")
     assert likeness(COUNTER, now) == DIFFERENT
 
 
 def test_a_number_that_nothing_refers_to_is_no_name() -> None:
-    text = CONVOLUTION["delegate_0.xnnpack.txt"].replace("%3", "%13")
+    text = CONVOLUTION["delegate_0.xnnpack"].replace("%3", "%13")
     text = text.replace("debug_handle = 1\n", "debug_handle = 2\n")
-    now = with_digests({**CONVOLUTION, "delegate_0.xnnpack.txt": text}, "delegate 0", "pte", "layout")
+    now = with_digests({**CONVOLUTION, "delegate_0.xnnpack": text}, "delegate 0", "pte", "layout")
     assert likeness(CONVOLUTION, now) == REORDERED
 
 
 def test_a_key_of_data_is_no_name_of_a_tensor() -> None:
     key = "483bd726932da967c7d75a12298c956f1146c48f02c10fda121bbe86f2b440af"
     now = dict(CONVOLUTION)
-    for name in ("delegate_0.xnnpack.txt", "pte.txt"):
+    for name in ("delegate_0.xnnpack", "pte"):
         now[name] = (
             now[name]
             .replace(f"key = {key}", f"key = p_bias_{key}")
@@ -272,10 +270,8 @@ def test_a_key_of_data_is_no_name_of_a_tensor() -> None:
 
 
 def test_bytes_that_differ_where_no_name_does_are_something_else() -> None:
-    renamed = edited(COUNTER, "graph.txt", executorch_call_delegate="call")
-    renamed["graph.txt"] = renamed["graph.txt"].replace(
-        "higher_order.call", "higher_order.executorch_call_delegate"
-    )
+    renamed = edited(COUNTER, "graph", executorch_call_delegate="call")
+    renamed["graph"] = renamed["graph"].replace("higher_order.call", "higher_order.executorch_call_delegate")
     assert likeness(COUNTER, renamed) == RENAMED
     for field in ("pte", "delegate 0"):
         assert likeness(COUNTER, with_digests(COUNTER, field)) == DIFFERENT
@@ -283,7 +279,7 @@ def test_bytes_that_differ_where_no_name_does_are_something_else() -> None:
 
 
 def test_bytes_of_one_delegate_do_not_follow_from_names_in_another() -> None:
-    now = edited(CONDITION, "delegate_3.tosa.txt", tosa_const_shape_default="shape")
+    now = edited(CONDITION, "delegate_3.tosa", tosa_const_shape_default="shape")
     assert likeness(CONDITION, now) == RENAMED
     assert likeness(CONDITION, with_digests(now, "delegate 1")) == DIFFERENT
 
@@ -292,42 +288,41 @@ def test_bytes_of_one_delegate_do_not_follow_from_names_in_another() -> None:
 
 
 def test_the_number_of_a_delegate_is_no_name_of_a_node() -> None:
-    now = edited(COUNTER, "graph.txt", lowered_module_0="lowered_module_1")
-    now["manifest.txt"] = now["manifest.txt"].replace("lowered_module_0", "lowered_module_1")
+    now = edited(COUNTER, "graph", lowered_module_0="lowered_module_1")
+    now["manifest"] = now["manifest"].replace("lowered_module_0", "lowered_module_1")
     assert not renames(COUNTER, now)
     assert likeness(COUNTER, now) == REORDERED
 
 
 def test_variations_that_number_otherwise_are_not_renamed() -> None:
     one, other = (
-        {file.name: file.read_text() for file in (VARIATIONS / name).glob("*.txt")}
-        for name in ("seed0-heap0", "seed4-heap1")
+        golden.read(VARIATIONS / name / "golden.txt") or {} for name in ("seed0-heap0", "seed4-heap1")
     )
     assert not renames(one, other)
     assert likeness(one, other) == DIFFERENT
 
 
 def test_inputs_of_a_delegate_in_another_order_are_another_program_where_the_graph_is_the_same() -> None:
-    text = CONDITION["delegate_2.tosa.txt"]
+    text = CONDITION["delegate_2.tosa"]
     read = "  input p_weight: FP32[3,4]\n  input relu: FP32[3,4]\n"
     turned = "  input relu: FP32[3,4]\n  input p_weight: FP32[3,4]\n"
     assert read in text
-    now = with_digests({**CONDITION, "delegate_2.tosa.txt": text.replace(read, turned)}, "delegate 2", "pte")
+    now = with_digests({**CONDITION, "delegate_2.tosa": text.replace(read, turned)}, "delegate 2", "pte")
     assert likeness(CONDITION, now) == DIFFERENT
     # Where it hands them over in that order as well, it is.
     call = "(%lowered_module_0, %p_weight, %relu)"
-    graph = CONDITION["graph.txt"].replace(call, "(%lowered_module_0, %relu, %p_weight)")
-    assert graph != CONDITION["graph.txt"]
-    assert likeness(CONDITION, {**now, "graph.txt": graph}) == REORDERED
+    graph = CONDITION["graph"].replace(call, "(%lowered_module_0, %relu, %p_weight)")
+    assert graph != CONDITION["graph"]
+    assert likeness(CONDITION, {**now, "graph": graph}) == REORDERED
 
 
 def test_operators_in_another_order_are_reordered() -> None:
-    text = COUNTER["delegate_0.tosa.txt"]
+    text = COUNTER["delegate_0.tosa"]
     blocks = re.findall(r"^  operator CONST\n    output .*\n", text, re.MULTILINE)
     assert len(blocks) == 3
     moved = text.replace(blocks[0] + blocks[1], blocks[1] + blocks[0])
     assert moved != text
-    now = with_digests({**COUNTER, "delegate_0.tosa.txt": moved}, "delegate 0", "pte")
+    now = with_digests({**COUNTER, "delegate_0.tosa": moved}, "delegate 0", "pte")
     assert likeness(COUNTER, now) == REORDERED
     # The interface is not to be found by any order.
-    assert likeness(COUNTER, edited(now, "delegate_0.tosa.txt", b_calls="b_count")) == DIFFERENT
+    assert likeness(COUNTER, edited(now, "delegate_0.tosa", b_calls="b_count")) == DIFFERENT

@@ -43,9 +43,9 @@ def test_a_difference_of_delegates_is_told_once(hunks: list[Hunk], left: slice) 
     row = {"target": "tosa-fp", "case": "changed", "verdict": "changed", "reason": "it differs"}
     found = Found("1.5.1", row, Path(), (), None, "changed")
     message = [
-        "delegate_0.tosa.txt: - golden, + now",
+        "delegate_0.tosa: - golden, + now",
         "  operator added: ADD",
-        "graph.txt: - golden, + now",
+        "graph: - golden, + now",
         "  +x",
     ]
     page = Page(found, None, Evidence(message=message), ("golden", "now"), hunks=hunks)

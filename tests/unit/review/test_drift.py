@@ -38,15 +38,13 @@ def tosa(*operators: str, weight: str = "1 2", dtype: str = "INT8", names: str =
 
 
 def write(root: Path, version: str, cell: str, size: int = 100, **files: str) -> None:
-    texts = {f"{name}.txt": text for name, text in files.items()}
+    texts = dict(files)
     if "failure" not in files:
-        texts.setdefault("graph.txt", "")
+        texts.setdefault("graph", "")
     texts = {name.replace("_tosa", ".tosa"): text for name, text in texts.items()}
-    texts[golden.MANIFEST] = (
-        f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\npte: {size} bytes sha256 0\n"
-    )
+    texts[golden.MANIFEST] = f"variations: seed0-heap0 seed4-heap1\npte: {size} bytes sha256 0\n"
     target, _, case = cell.partition("/")
-    golden.write(golden.directory(root / version, Cell(target, case)), golden.sealed(texts))
+    golden.write(golden.file_of(root / version, Cell(target, case)), golden.sealed(texts))
 
 
 @pytest.fixture
@@ -141,9 +139,9 @@ def test_a_value_is_reported_beside_a_shape(root: Path) -> None:
 def test_constants_are_paired_by_their_place_in_the_graph(
     before: tuple[int, ...], after: tuple[int, ...], shown: str, rename: bool
 ) -> None:
-    texts = golden.read(GOLDENS / "1.5.1" / "tosa-int" / "matrix-products")
+    texts = golden.read(GOLDENS / "1.5.1" / "tosa-int" / "matrix-products.txt")
     assert texts is not None
-    name, places = "delegate_0.tosa.txt", ("_1", "_4", "_9")
+    name, places = "delegate_0.tosa", ("_1", "_4", "_9")
 
     def of(values: tuple[int, ...]) -> str:
         text = texts[name]

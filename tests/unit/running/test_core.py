@@ -20,6 +20,7 @@ from lab.core import computing
 from lab.core.wanted import Source
 from tests import GOLDENS
 from tests.runs.test_bad_input import options
+from tests.support.making import golden_of, lowered
 
 VERSIONS = list(releases.load().releases)
 
@@ -131,7 +132,8 @@ def test_the_committed_core_has_what_a_core_must_have(version: str) -> None:
 def some(tmp_path: Path) -> Path:
     """A root with two goldens of 1.4.1, one of them in the core."""
     for cell in ("tosa-int/linear", "xnnpack-int8/linear"):
-        shutil.copytree(GOLDENS / "1.4.1" / cell, tmp_path / "1.4.1" / cell)
+        file = golden.file_of(tmp_path / "1.4.1", Cell(*cell.split("/")))
+        golden.write(file, golden.read(GOLDENS / "1.4.1" / f"{cell}.txt") or {})
     (tmp_path / "1.4.1" / core.FILE).write_text("tosa-int/linear  target tosa-int\n")
     return tmp_path
 
@@ -196,7 +198,7 @@ def test_a_command_takes_a_tier_but_patterns_go_over_it(tmp_path: Path) -> None:
 def test_a_cell_without_a_golden_is_checked_unless_a_known_defect_says_why(tmp_path: Path) -> None:
     (tmp_path / core.FILE).write_text("# A head.\ntosa-fp/a  target tosa-fp\n")
     for cell in (A, B):
-        golden.directory(tmp_path, cell).mkdir(parents=True)
+        golden.write(golden.file_of(tmp_path, cell), golden_of(lowered()))
     assert core.within(tmp_path, (A, B, C, D), (A, B, C, D), {D}) == {A, C}
     assert core.within(tmp_path, (B, C), (A, B, C, D), {D}) == {C}
 

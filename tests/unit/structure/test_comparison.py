@@ -10,7 +10,9 @@ import time
 import numpy as np
 import pytest
 
+from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import decode
+from executorch_goldens.goldens import golden
 from executorch_goldens.structure import (
     AttributeChanged,
     BoundaryChanged,
@@ -299,7 +301,7 @@ def test_the_report_can_be_cut() -> None:
 @pytest.mark.parametrize(("case", "seed"), [("two-products", 11), ("self-attention", 3)])
 def test_operators_are_matched_by_their_place_where_all_zero_points_change(case: str, seed: int) -> None:
     """Equal numbers in two places do not make their operators the same; what comes last differs as well."""
-    text = (GOLDENS / "1.5.1" / "tosa-int" / case / "delegate_0.tosa.txt").read_text()
+    text = (golden.read(golden.file_of(GOLDENS / "1.5.1", Cell("tosa-int", case))) or {})["delegate_0.tosa"]
     zero_point = re.compile(r"(value \w+_zp: INT8\[1\]\n    sha256 )\w+(\n    values )-?\d+")
     drawn = random.Random(seed)
 

@@ -107,7 +107,7 @@ def key(fix: Fix) -> str:
 
 def reviewed_of(folder: Path, cell: Cell) -> golden.Texts | None:
     """Return the golden of a cell, whole or compact; None where there is none."""
-    return golden.read(golden.directory(folder, cell)) or goldens.read(folder, cell)
+    return golden.read(golden.file_of(folder, cell)) or goldens.read(folder, cell)
 
 
 def reaches(fix: Fix, cell: Cell) -> bool:

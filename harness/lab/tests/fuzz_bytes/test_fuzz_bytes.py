@@ -15,13 +15,14 @@ from executorch_goldens.goldens import golden
 from lab.fuzz_bytes import piece
 from lab.fuzz_bytes.corpora import programs
 from lab.fuzz_bytes.reader import HERE
-from lab.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, tables
+from lab.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, records, tables
 
 LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
 RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
 #: A cell in the list of requested cells, and then in that of the shard.
 SELECTED = b'  "tosa-int/cat-h-v",\n'
 MANIFEST = golden_files(golden.MANIFEST)[0]
+RECORD = records()[0]
 COMPILED = compiled_goldens()[0]
 
 
@@ -38,10 +39,10 @@ KEPT = {
     "schema, an enum that is no number": ("schema", b"enum A : byte { B = , C }"),
     "schema, an enum of no type": ("schema", b"enum A : B { C }"),
     "manifest without variations": ("manifest", MANIFEST.replace(b"variations:", b"variatoins:")),
-    "manifest, a digit that int() refuses": ("manifest", MANIFEST.replace(b"format: 2", b"format: \xc2\xb2")),
+    "record, a digit that int() refuses": ("record", RECORD.replace(b"golden: 3", b"golden: \xc2\xb2")),
     "golden whose delegate is none": (
         "golden",
-        b"tosa-fp/linear/delegate_0.tosa.txt\n{} XNNFullyConnected\n",
+        b"tosa-fp/linear/delegate_0.tosa\n{} XNNFullyConnected\n",
     ),
     "table that counts no operators": ("table", tables()[0].replace(b"operator ", b"otooltor ")),
     "table that counts no number": ("table", tables()[0].replace(b": 1\n", b"> 1\n")),

@@ -12,7 +12,7 @@ def add_to(subparsers):
 
 
 def run(arguments):
-    print(len(list(arguments.folder.rglob("manifest.txt"))))
+    print(len(list(arguments.folder.rglob("*.txt"))))
     return 0
 
 

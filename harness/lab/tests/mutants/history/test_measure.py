@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import Comparison
 from executorch_goldens.judging.verdict import Verdict
 from lab import findings
-from lab.compact import goldens
+from lab.compact import form, goldens
 from lab.compact.form import COUNTED
 from lab.guests.triage import UNEXPLAINED, Explanation, explanations, why
 from lab.mutants.history import FIXES, red
@@ -86,10 +85,10 @@ class Answered(Search):
 
 
 def kept(folder: Path, contents: str = "a graph\n") -> Kept:
-    place = folder / "goldens" / str(CELL)
+    place = golden.file_of(folder / "goldens", CELL)
     texts = golden.sealed(
         {
-            golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0\n",
+            golden.MANIFEST: "variations: seed0-heap0\n",
             golden.GRAPH: contents,
         }
     )
@@ -141,13 +140,13 @@ def test_what_was_tried_is_not_tried_again_unless_the_golden_or_the_fix_is_anoth
 
 def test_a_golden_of_a_guest_zoo_which_stands_in_a_table_counts_as_one(tmp_path: Path) -> None:
     of_guest = kept(tmp_path)
-    place = golden.directory(of_guest.goldens, CELL)
+    place = golden.file_of(of_guest.goldens, CELL)
     texts = golden.read(place)
     assert texts is not None
-    shutil.rmtree(place)
+    place.unlink()
     assert of_guest.golden(str(CELL)) == ""
-    compact = {golden.MANIFEST: golden.unsealed(texts)[golden.MANIFEST], COUNTED: "delegate a: 1\n"}
-    goldens.write(of_guest.goldens, {CELL: golden.sealed(compact)})
+    compact = {golden.MANIFEST: texts[golden.MANIFEST], COUNTED: "delegate a: 1\n"}
+    goldens.write(of_guest.goldens, {CELL: form.sealed(form.unsealed(compact))})
     assert not place.exists()
     assert len(of_guest.golden(str(CELL))) == 12
 
@@ -304,9 +303,9 @@ class Compared(Search):
         outcomes = [Outcome(cell, "seed0-heap0", Artifact(failure, (), 0.0), 0.0, 0.0)]
         if reviewed is None:
             right = self.first == "new"
-            made = Comparison(Verdict(cell, self.first, ""), {"graph.txt": "a graph"} if right else None)
+            made = Comparison(Verdict(cell, self.first, ""), {"graph": "a graph"} if right else None)
             return made, outcomes
-        assert reviewed == {"graph.txt": "a graph"}
+        assert reviewed == {"graph": "a graph"}
         seen = any(fix.number in self.sees for fix in fixes)
         return Comparison(Verdict(cell, "changed" if seen else STABLE, "")), outcomes
 
