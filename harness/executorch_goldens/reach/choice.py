@@ -30,6 +30,9 @@ COMMON = frozenset(
     ("pass", "node", "self", "args", "call", "default", "exir", "ops", "edge", "aten", "tensor", "graph")
 )
 SHORT = 2
+#: Endings of the forms of a word, and how many letters are too few to be a word without one.
+ENDINGS = ("ing", "ed", "es", "d", "s", "e")
+LETTERS = 3
 #: Seconds of wall time that a comparison takes beside its exports: zoos, and the first import of ExecuTorch.
 BEGINNING = 30.0
 
@@ -231,9 +234,21 @@ def differing(edit: Edit) -> str:
 
 
 def _is_named(case: str, words: Collection[str]) -> bool:
-    """Return whether the name of a case has one of some words, in the singular or the plural."""
-    of_case = {part.removesuffix("s") for part in case.split("-") if len(part) > SHORT}
-    return not of_case.isdisjoint(word.removesuffix("s") for word in words)
+    """Return whether the name of a case has one of some words, in any of its forms."""
+    of_case = {stem(part) for part in case.split("-") if len(part) > SHORT}
+    return not of_case.isdisjoint(stem(word) for word in words)
+
+
+def stem(word: str) -> str:
+    """Return what the forms of a word have in common; endings that leave less than four letters stay.
+
+    >>> {stem(word) for word in ("slice", "slices", "sliced", "slicing")}
+    {'slic'}
+    >>> stem("pads"), stem("used")
+    ('pad', 'used')
+    """
+    ending = next((each for each in ENDINGS if word.endswith(each) and len(word) - len(each) > LETTERS), "s")
+    return word.removesuffix(ending)
 
 
 def turns(each: Sequence[Sequence[T]]) -> Iterator[T]:
