@@ -81,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
         if time.monotonic() < deadline:
             number = record(toolchain, source, options, folder / f"{source}.jsonl", deadline)
             print(f"{source}: {number} cells recorded", file=sys.stderr, flush=True)
-    records = [each for file in sorted(folder.glob("*.jsonl")) for each in read(file)]
+    # Two sessions at once may have recorded the same cell.
+    records = [*{each.cell: each for file in sorted(folder.glob("*.jsonl")) for each in read(file)}.values()]
     print(f"{len(records)} records of {toolchain.release.version}")
     if time.monotonic() > deadline:
         print(f"stopped after {options.minutes:g} minutes: no map is written, and the same command goes on")
