@@ -124,7 +124,7 @@ def worker(session: nox.Session) -> None:
 
 @nox.session(python=python_of("harness"))
 def report(session: nox.Session) -> None:
-    """Write what runs found as one HTML file: ``-- --html build/report.html``; docs/looking.md."""
+    """Write what runs found as one HTML file: ``-- --html build/report.html``; docs/review.md."""
     install_with_extra(session, "harness")
     session.run("goldens", "report", *session.posargs)
 

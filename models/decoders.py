@@ -91,7 +91,7 @@ class Decoder(nn.Module):
 
 
 class Attending(nn.Module):
-    """What a decoder has around its attention at least: an embedding before it, logits behind it."""
+    """What a decoder has around its attention at least: an embedding before it, logits after it."""
 
     def __init__(
         self, attention: type[Attention], tokens: int = 32, width: int = 64, length: int = 8

@@ -143,7 +143,7 @@ class WholeDimensionWrites(nn.Module):
 
 
 @case(
-    guards="index_put behind a whole dimension and under a mask becomes a permutation and a where",
+    guards="index_put after a whole dimension and under a mask becomes a permutation and a where",
     run_on=("example",),
     backends=("tosa",),
 )

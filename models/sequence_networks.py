@@ -16,7 +16,7 @@ def dense(features: int, units: int) -> nn.Sequential:
 
 
 @case(
-    guards="MLPerf Tiny's deep autoencoder: batch norm behind linear layers, a code of eight numbers",
+    guards="MLPerf Tiny's deep autoencoder: batch norm after linear layers, a code of eight numbers",
     also=("xnnpack-dynamic",),
 )
 def deep_autoencoder(data: Data) -> Example:
@@ -120,6 +120,6 @@ class KeywordRecurrent(nn.Module):
         return self.head(steps[:, -1])  # type: ignore[no-any-return]
 
 
-@case(guards="a keyword spotter: a GRU unrolls behind a convolution whose layout it does not share")
+@case(guards="a keyword spotter: a GRU unrolls after a convolution whose layout it does not share")
 def keyword_gru(data: Data) -> Example:
     return Example(KeywordRecurrent(bands=8, features=6, words=4), (data.tensor("x", 1, 1, 8, 8),))

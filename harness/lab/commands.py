@@ -1,4 +1,4 @@
-"""docs/commands.md: every command with its arguments, from the argument parsers."""
+"""Every command with its arguments, from the argument parsers: a part of docs/commands.md."""
 
 from __future__ import annotations
 
@@ -20,17 +20,12 @@ OF_MACHINES = ("jobs", "cache_dir")
 
 
 def parts() -> Iterator[Part]:
-    """Yield docs/commands.md."""
-    yield Part("docs/commands.md", "", lines)
+    """Yield the commands of docs/commands.md."""
+    yield Part("docs/commands.md", "commands", lines)
 
 
 def lines() -> Iterator[str]:
-    """Yield the lines of the page."""
-    yield "# Commands"
-    yield ""
-    yield "Made from the argument parsers by `nox -s lab -- pages --update`. `nox -s goldens -- OPTIONS` takes the"
-    yield "options of `goldens run`. A command exits with 0 if everything is as expected, 1 if something differs, and"
-    yield "2 on an error."
+    """Yield the lines of that part."""
     yield ""
     yield from markdown.head(("command", "does"))
     yield from (
@@ -39,6 +34,7 @@ def lines() -> Iterator[str]:
     for name in COMMANDS:
         yield ""
         yield from section(name)
+    yield ""
 
 
 def section(name: str) -> Iterator[str]:

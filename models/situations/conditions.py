@@ -100,7 +100,7 @@ class Scaled(nn.Module):
 
 
 @case(
-    guards="a product behind a convolution is folded into its weights only where it is a constant for each channel",
+    guards="a product after a convolution is folded into its weights only where it is a constant for each channel",
     backends=("tosa",),
 )
 def scaled_convolutions(data: Data) -> Example:
@@ -266,7 +266,7 @@ class Travelling(nn.Module):
         )
 
 
-@case(guards="permutations that meet their inverse go, with the dimensions of what stands between them")
+@case(guards="inverse permutes cancel, and the dimensions of the operators between them follow")
 def permutes_around(data: Data) -> Example:
     return Example(Travelling(data), (data.tensor("x", 2, 3, 2, 4), data.tensor("y", 2, 3, 2, 4)))
 
@@ -279,7 +279,7 @@ class SingletonPieces(nn.Module):
         return joined.permute(0, 2, 1, 3) + 1.0, torch.exp(joined.permute(0, 2, 1, 3))
 
 
-@case(guards="a permutation behind a concatenation of single slices goes before it, without effect")
+@case(guards="a permutation after a concatenation of single slices goes before it, without effect")
 def singleton_pieces(data: Data) -> Example:
     return Example(SingletonPieces(), (data.tensor("x", 1, 1, 3, 2), data.tensor("y", 1, 1, 3, 2)))
 

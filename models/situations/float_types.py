@@ -149,7 +149,7 @@ def indexed_integers(data: Data) -> Example:
 
 
 class ComparedTruths(nn.Module):
-    """Truth values and integers compared for equality and for difference."""
+    """Booleans and integers compared for equality and for difference."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
         left, right = x > 0.0, y > 0.0
@@ -175,7 +175,7 @@ class MaskLogic(nn.Module):
         return torch.where(((left & right) | (left ^ ~right)), x, y)
 
 
-@case(guards="operators on the bits of truth values are logic, and are taken (#17734)", backends=("tosa",))
+@case(guards="operators on the bits of booleans are logic, and are delegated (#17734)", backends=("tosa",))
 def mask_logic(data: Data) -> Example:
     return Example(MaskLogic(), tuple(data.tensor(name, 2, 4) + 2.0**-5 for name in "xy"))
 
@@ -269,7 +269,7 @@ def filled_integers(data: Data) -> Example:
 
 
 class FilledWithWhole(nn.Module):
-    """A constant of floats that is made from a whole number: without its type it were one of integers."""
+    """A constant of floats made from a whole number: it would be int64 without the explicit dtype."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + torch.full((2, 4), 3, dtype=torch.float32)

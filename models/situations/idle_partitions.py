@@ -37,7 +37,10 @@ def squeeze_alone(data: Data) -> Example:
     return Example(Only(lambda x: torch.squeeze(x, (0, 1))), (data.tensor("x", 2, 6),))
 
 
-@case(guards="a permutation that is none, counted from the end, is no delegate (#22436)", backends=("tosa",))
+@case(
+    guards="an identity permute, with dimensions counted from the end, is no delegate (#22436)",
+    backends=("tosa",),
+)
 def identity_permute_from_the_end(data: Data) -> Example:
     return Example(Only(lambda x: x.permute(0, -2, -1)), (data.tensor("x", 2, 3, 2),))
 

@@ -50,19 +50,17 @@ def image(data: Data) -> torch.Tensor:
     return data.tensor("x", 1, 3, 6, 8)
 
 
-@case(guards="a softmax behind a pooling or a convolution is one over the dimension that it names")
+@case(guards="a softmax after a pooling or a convolution is one over the dimension that it names")
 def softmax_behind(data: Data) -> Example:
     return Example(Behind("softmax", "log_softmax"), (image(data),))
 
 
-@case(guards="reductions behind a pooling or a convolution go over the dimension that they name")
+@case(guards="reductions after a pooling or a convolution go over the dimension that they name")
 def reductions_behind(data: Data) -> Example:
     return Example(Behind("mean", "amax"), (image(data),))
 
 
-@case(
-    guards="what is joined or cut behind a pooling or a convolution is so along the dimension that it names"
-)
+@case(guards="what is joined or cut after a pooling or a convolution is so along the dimension that it names")
 def joined_behind(data: Data) -> Example:
     return Example(Behind("cat", "select"), (image(data),))
 
@@ -91,6 +89,6 @@ class NumbersFirst(nn.Module):
         return (1 - x).t(), (self.factor * x).t(), (2 - y).permute(0, 2, 1), (x - 1).t()
 
 
-@case(guards="a permutation behind a number and a tensor permutes the tensor")
+@case(guards="a permutation after a number and a tensor permutes the tensor")
 def numbers_first(data: Data) -> Example:
     return Example(NumbersFirst(), (data.tensor("x", 3, 3), data.tensor("y", 2, 3, 3)))

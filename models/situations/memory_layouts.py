@@ -41,7 +41,7 @@ def channels_last_constant(data: Data) -> Example:
 
 
 @case(
-    guards="a constant that lies neither contiguous nor channels-last is laid out anew (#16681)",
+    guards="a constant that is neither contiguous nor channels-last gets a new layout (#16681)",
     backends=("xnnpack-fp32",),
     run_on=("example", "drawn"),
 )
@@ -70,7 +70,7 @@ class Divided(TurnedTable):
 
 
 @case(
-    guards="what is made of a constant that lies in reverse is laid out as the runtime can (#16681)",
+    guards="the result of a constant in reversed dim order gets a dim order the runtime supports (#16681)",
     backends=("xnnpack-fp32",),
     run_on=("example", "drawn"),
 )
@@ -85,7 +85,7 @@ class Summed(TurnedTable):
 
 
 @case(
-    guards="an image that lies in reverse is a delegate's constant as the runtime can (#16681)",
+    guards="an image in reversed dim order is a delegate's constant with a dim order the runtime supports (#16681)",
     backends=("xnnpack-fp32",),
 )
 def turned_image(data: Data) -> Example:

@@ -38,7 +38,7 @@ def resize_nearest_to_size(data: Data) -> Example:
 
 
 @case(
-    guards="a nearest resize by a broken factor samples by the factor, not by the ratio of the sizes (#22437)",
+    guards="a nearest resize by a non-integer scale_factor samples by it, not by the ratio of the sizes (#22437)",
     backends=("tosa",),
 )
 def resize_nearest_by_factor(data: Data) -> Example:

@@ -26,7 +26,7 @@ class Recorded(nn.Module):
 
 
 @case(
-    guards="a state that is written behind an output stands before it among those of a delegate (#17750)",
+    guards="a buffer mutation precedes the user outputs of a delegate (#17750)",
     backends=("tosa",),
 )
 def record_behind_output(data: Data) -> Example:
@@ -50,7 +50,7 @@ class Accumulated(nn.Module):
 
 
 @case(
-    guards="a running sum that is written behind an output stands before it among those of a delegate (#17750)",
+    guards="the mutation of a running sum precedes the user outputs of a delegate (#17750)",
     backends=("tosa-fp", "xnnpack-fp32"),
 )
 def running_sum_behind_output(data: Data) -> Example:

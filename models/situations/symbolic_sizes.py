@@ -196,7 +196,7 @@ LAYERS: Mapping[str, Layer] = {
         lambda: Of(lambda x: torch.flatten(x * 2.0, 1) + 1.0),
         ((6, 3, 4),),
         BATCH,
-        "a view that joins dimensions behind a symbolic batch keeps it",
+        "a view that joins dimensions after a symbolic batch keeps it",
         BOTH,
     ),
     "flatten-batch": Layer(
@@ -215,7 +215,7 @@ LAYERS: Mapping[str, Layer] = {
         lambda: Of(lambda x: (x * 2.0).unsqueeze(1) + 1.0),
         ((6, 4),),
         BATCH,
-        "a dimension of one behind a symbolic batch",
+        "a dimension of one after a symbolic batch",
     ),
     "slice": Layer(
         lambda: Of(lambda x: (x * 2.0)[:, 1:] + 1.0),
@@ -250,7 +250,7 @@ LAYERS: Mapping[str, Layer] = {
         lambda: Of(lambda x: (x * 2.0).unsqueeze(1).expand(-1, 3, -1) + 1.0),
         ((6, 4),),
         BATCH,
-        "an expansion behind a symbolic batch repeats no more than it says",
+        "an expansion after a symbolic batch repeats no more than it says",
     ),
     "expand-to-batch": Layer(
         lambda: OfTwo(lambda x, y: (y[:1] * 2.0).expand(x.shape[0], -1) + x),

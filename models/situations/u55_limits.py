@@ -30,13 +30,13 @@ def least_integer(data: Data) -> Example:
 
 
 class MovedTruths(nn.Module):
-    """Truth values joined and turned."""
+    """Booleans concatenated and permuted."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.cat((x > 0.0, y > 0.0), dim=1).permute(1, 0)
 
 
-@case(guards="truth values stay outside for Ethos-U55 (#18095)", also=U55, backends=U55)
+@case(guards="booleans stay outside for Ethos-U55 (#18095)", also=U55, backends=U55)
 def moved_truths(data: Data) -> Example:
     return Example(MovedTruths(), (signed(data, "x", 2, 3), signed(data, "y", 2, 3)))
 
@@ -60,7 +60,7 @@ class CutTruths(nn.Module):
         return (x > 0.0)[:, 1:3].to(torch.float32)
 
 
-@case(guards="truth values inside a model stay outside for Ethos-U55 (#18095)", also=U55, backends=U55)
+@case(guards="booleans inside a model stay outside for Ethos-U55 (#18095)", also=U55, backends=U55)
 def cut_truths(data: Data) -> Example:
     return Example(CutTruths(), (signed(data, "x", 2, 4),))
 

@@ -51,7 +51,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 def test_the_install_command_is_on_the_first_screen_and_can_be_copied(site: Path, page: Any) -> None:
     page.goto((site / "index.html").as_uri())
-    block = page.locator("div.highlight", has_text="git clone").first
+    block = page.locator("div.highlight", has_text="pip install").first
     box = block.bounding_box()
     assert box["y"] + box["height"] <= VIEW["height"]
     assert block.locator("button.copybtn").count() == 1
@@ -71,7 +71,7 @@ def test_no_block_of_code_is_cut_off(site: Path, page: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "first"), [("partition order", "docs/"), ("known defects", "docs/adding-a-release.html")]
+    ("words", "first"), [("partition order", "docs/"), ("known defects", "docs/goldens.html")]
 )
 def test_a_search_finds_pages_that_explain_before_tables(
     site: Path, page: Any, words: str, first: str

@@ -22,6 +22,6 @@ register(
 )
 
 
-@case(guards="truth values within a delegate need no planned memory", backends=("tosa-fp",))
+@case(guards="booleans within a delegate need no planned memory", backends=("tosa-fp",))
 def masks(data: Data) -> Example:
     return mask_logic(data)

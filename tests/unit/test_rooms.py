@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -20,6 +21,9 @@ PLUGINS = f"{PACKAGE}_plugins"
 #: Modules outside of rooms: words that all of them use, and the entry points.
 FLAT = 7
 SLOW = {"torch", "torchao", "executorch"}
+#: A row of docs/README.md about a room, and a question in it: the name to look for, if any, and the file.
+ROW = re.compile(r"^\| `(\w+)/` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+QUESTION = re.compile(r"([A-Z][^?]+\?) (?:`(\w+)` in )?`([\w./]+)`")
 #: What exporting processes, and other interpreters, run.
 WITH_TORCH = {
     PACKAGE: ("exporting/", "patches/", "sweep/worker.py"),
@@ -184,3 +188,33 @@ def test_only_what_exports_imports_torch(package: str) -> None:
 def test_a_run_from_the_store_waits_for_no_library_that_only_exports_need() -> None:
     program = "import sys, models; sys.exit(' '.join({'torchao', 'executorch'} & {*sys.modules}) or 0)"
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True)
+
+
+def test_every_room_has_one_row_on_the_page_that_says_where_a_question_belongs() -> None:
+    rows = ROW.findall((REPOSITORY / "docs" / "README.md").read_text(encoding="utf-8"))
+    rooms = {path.name for path in (HARNESS / PACKAGE).iterdir() if path.is_dir()} - {"__pycache__"}
+    order = [own for own, _ in rows]
+    assert sorted(order) == sorted(rooms)
+    upward = {
+        f"{own} imports {each}"
+        for own, reached in imports_between_rooms().items()
+        for each in reached & rooms
+        if own in rooms and order.index(each) < order.index(own)
+    }
+    assert not upward, "move a row, or the import"
+
+
+def test_every_question_about_rooms_has_one_answer_that_is_there() -> None:
+    rows = ROW.findall((REPOSITORY / "docs" / "README.md").read_text(encoding="utf-8"))
+    asked = list[str]()
+    for own, questions in rows:
+        for each in questions.split("; "):
+            match = QUESTION.fullmatch(each)
+            assert match, f"{own}: {each}"
+            question, name, file = match.groups()
+            text = (HARNESS / PACKAGE / own / file).read_text(encoding="utf-8")
+            assert name is None or re.search(rf"^(def |class )?{name}\b", text, re.MULTILINE), (
+                f"{own}: {each}"
+            )
+            asked.append(question)
+    assert len(asked) == len(set(asked))

@@ -29,7 +29,7 @@ import torch
 from executorch_goldens import Data, Example, case
 
 
-@case(guards="GELU's approximation behind a linear layer", also=("example-int8",), run_on=("example",))
+@case(guards="GELU's approximation after a linear layer", also=("example-int8",), run_on=("example",))
 def smooth(data: Data) -> Example:
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
     return Example(model, (data.tensor("x", 3, 4),))

@@ -53,8 +53,8 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "merge",
         description="Join results.jsonl, run.json and the kept files of cells that need a look. Results of "
-        "unlike runs, missing cells and duplicate cells are refused. Exits with 1 if a cell is not as it "
-        "should be or a golden is stale. With --markdown, join nothing: print counts, causes, regressions, and "
+        "unlike runs, missing cells and duplicate cells are refused. Exits with 1 if a cell needs a look "
+        "or a golden is stale. With --markdown, join nothing: print counts, causes, regressions, and "
         "differences from the base, for the comment on a pull request.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -169,7 +169,7 @@ def rows(parts: Iterable[Part]) -> list[Row]:
 
 
 def left(merged: Merged, decided: Decisions) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of the cells that are not as they should be, and were not accepted since."""
+    """Yield the rows of the cells that need a look, and were not accepted since."""
     release = merged.provenance.release
     return (row for row in merged.wrong() if decided.kind(release, row) != ACCEPTED)
 

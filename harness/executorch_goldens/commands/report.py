@@ -24,7 +24,7 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "report",
         description="Write the results of runs, or of merged shards, as one HTML file that opens from disk: the grid "
-        "of verdicts, causes, a page for each cell that is not as it should be, and changes between releases.",
+        "of verdicts, causes, a page for each cell that needs a look, and changes between releases.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -34,7 +34,7 @@ class Edit:
     function
         Its name in the file; empty for what is outside of functions.
     head
-        Statements of the head that the base lacks, and those behind which it lost something.
+        Statements of the head that the base lacks, and those after which it lost something.
     base
         Statements of the base that the head lacks, and those that stand where the head has further ones: a cell that
         reaches them reaches the edit.
@@ -91,7 +91,7 @@ def between(base: Path, head: Path) -> Edits:
 
 
 def _differing(before: Mapping[str, Path], after: Mapping[str, Path]) -> Iterator[str]:
-    """Yield the paths of files that are not the same in both folders, of which `_files` gave these."""
+    """Yield the paths of files that differ between two folders, which `_files` listed."""
     for name in before.keys() | after.keys():
         one, other = before.get(name), after.get(name)
         if (
@@ -143,7 +143,7 @@ def _edit(file: str, name: str, old: Function | None, new: Function) -> Edit:
 
 
 def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[slice, slice]]:
-    """Yield the parts of both in which they differ, of which one may be empty."""
+    """Yield the differing parts of both; one may be empty."""
     for kind, start, end, first, last in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
         if kind != "equal":
             yield slice(start, end), slice(first, last)

@@ -42,7 +42,7 @@ class SpentError(Exception):
 
 @dataclass(frozen=True)
 class Suspect:
-    """A cell of which further exports may tell more.
+    """A cell that further exports may explain.
 
     Attributes
     ----------

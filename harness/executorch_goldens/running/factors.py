@@ -23,7 +23,7 @@ REPEATS = 3
 
 
 class _LostError(Exception):
-    """An export came to no end; its message says which."""
+    """An export did not finish; the message names it."""
 
 
 @dataclass

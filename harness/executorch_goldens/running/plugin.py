@@ -26,7 +26,7 @@ from executorch_goldens.running.run import Run
 #: The verbosity of -q -q, which is no progress and no summary of the job.
 OFF = -2
 
-#: Cells of which a red run says more than their verdict, unless it is verbose: one of each of the worst causes.
+#: Cells whose message a red run prints, unless it is verbose: one of each of the worst causes.
 MOST_MESSAGES = 4
 
 RUN = pytest.StashKey[Run]()
@@ -180,7 +180,7 @@ def _finish(session: pytest.Session, run: Run) -> None:
     if reporter is not None:
         places = session.config.stash.get(PLACES, {})
         reporter.stats.get("failed", []).sort(key=lambda report: places.get(report.nodeid, 0))
-    # Only a run that saw every cell, and found each as it should be, knows that a golden has no matching cell.
+    # Only a full, passing run knows that a golden has no matching cell.
     whole = run.is_whole() and session.exitstatus == pytest.ExitCode.OK
     if run.sweep is not None:
         with saying("grouping by cause", lambda line: _print(session.config, [line])):

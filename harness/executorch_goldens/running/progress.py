@@ -92,7 +92,7 @@ class Progress:
             self.show(sweep)
 
     def judged(self, sweep: Sweep, cell: Cell, judged: Verdict | None, edited: Edited | None) -> None:
-        """Note that `cell` was checked; show it unless it is as it should be, or like many that were shown.
+        """Note that `cell` was checked; show it unless it passes, or is like many that were shown.
 
         Parameters
         ----------

@@ -248,7 +248,7 @@ class Run:
         return (*self.sweep.again(cell, further), *outcomes)
 
     def _explained(self, found: Judged, outcomes: Sequence[Outcome]) -> Verdict:
-        """Return the verdict with its diagnosis; keep the files of a cell that is not as it should be."""
+        """Return the verdict with its diagnosis; keep the files of a cell that does not pass."""
         judged = found.verdict
         folder = self.results.folder(judged.cell)
         if judged.name == "stable" or judged.allowed or (judged.recorded and not found.held):

@@ -56,7 +56,7 @@ from executorch_goldens.zoo.variations import Variation, surrounding_variables
 TEMPLATE_LIMIT = 300.0
 
 #: Seconds that a template may take to say what it does at once: that an export has started, or that it has ended or
-#: been ended at its limit. One that the machine does not let run has as many again, as often as it takes.
+#: been ended at its limit. A template that waits for a processor or a disk gets as many again, as often as needed.
 ANSWER_LIMIT = 60.0
 
 #: Seconds that a template may take to end when its requests have.
@@ -595,7 +595,7 @@ class Sweep:
         return job.variation.directory or self._scratch(job) / "cwd"
 
     def _casualty(self, job: Job, answer: dict[str, Any], scratch: Path) -> Casualty | None:
-        """Return how an export came to no end; None where it left an artifact."""
+        """Return why an export did not finish; None where it left an artifact."""
         if answer["status"] == 0 and not answer["timed_out"] and (scratch / "artifact").exists():
             return None
         if answer["timed_out"]:

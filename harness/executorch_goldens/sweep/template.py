@@ -82,7 +82,7 @@ class TemplateProcess:
         return False
 
     def is_starved(self) -> bool:
-        """Return whether the process is ready to run, or waits for a disk, and the machine does not let it."""
+        """Return whether the process waits for a processor or for a disk."""
         return state_of(self.process.pid) in ("R", "D")
 
     def read(self) -> bytes:

@@ -15,7 +15,7 @@ started, and when it has ended::
 
     {"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "core_seconds": 0.7, "peak_mb": 700.0}
 
-The artifact itself goes through the file, written aside and renamed, so that there is a whole one or none.
+The artifact itself goes through the file, written atomically.
 
 The template imports what every export needs. For each group of targets that it serves it forks a template of the
 group's own, which imports and warms up what these need: see `executorch_goldens.exporting.recording`.
@@ -71,7 +71,7 @@ HARNESS_ERROR = 70
 #: Exit status of a child in which the harness itself failed: the cell is lost and not the run.
 OWN_ERROR = 72
 
-#: Exit status of a child that memory was not given to: at its limit, or because the machine had no more.
+#: Exit status of a child whose allocation failed: at its limit, or because the machine had no more memory.
 OUT_OF_MEMORY = 71
 
 

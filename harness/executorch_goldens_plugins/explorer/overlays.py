@@ -102,7 +102,7 @@ def _errors(drawn: Drawn, found: Found, evidence: Evidence, variation: str) -> d
         node: _result(min(used[OUTPUT, node], MOST)) for node in drawn.returned if (OUTPUT, node) in used
     }
     if not used and len(drawn.returned) == 1 and found.row.get("used") is not None:
-        # A cell that is as it should be has one figure, of the worst of its outputs.
+        # A stable cell has one figure, of its worst output.
         results[drawn.returned[0]] = _result(min(found.row["used"], MOST))
     for each in tensors.errors(evidence, VALUE):
         nodes = drawn.labelled.get(each.name, [])

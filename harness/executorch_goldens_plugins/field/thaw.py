@@ -36,8 +36,8 @@ def add_to(subparsers: Any) -> None:
         description="Run the programs of a corpus in the environment of a Python, which needs ExecuTorch and nothing "
         "of this project, and compare the results with the frozen ones. With --outputs, run nothing: compare the "
         "results of a device.",
-        epilog="exit code: 0 every program is as it should be, 1 some are not, 2 the corpus is damaged, or another "
-        "error",
+        epilog="exit code: 0 every program gives the frozen results, 1 some do not, 2 the corpus is damaged, or "
+        "another error",
     )
     limits = Limits()
     parser.add_argument("folder", type=Path, metavar="DIR", help="corpus that freeze wrote")

@@ -18,8 +18,8 @@ SHOWN = 3
 def cover(wanted: Iterable[Cells], first: Collection[int], price: Sequence[float]) -> list[int]:
     """Return `first` and few further cells, one of each of `wanted` among them.
 
-    Greedy: always the one that costs least for each of what is left; those that the others make needless go again, the
-    dearest first. Ties go by number, and so the answer is the same wherever it is computed.
+    Greedy: always the one that costs least for each of what is left; then redundant cells are removed, the dearest
+    first. Ties go by number, and so the answer is the same wherever it is computed.
     """
     begun = bits(first)
     rows = [row for row in narrowest(wanted) if not row & begun]

@@ -160,7 +160,7 @@ def test_what_a_review_accepted_and_rejected_is_known_without_a_next_run(
     assert (
         "not so in the base: 5 cells, as " in merged(proposed, capsys, "--markdown", "--base", str(base))[1]
     )
-    # Joined, it is said of each cell; what was accepted is as it should be.
+    # Once joined, it is reported for each cell; an accepted cell passes.
     into = proposed.folder / "merged"
     shutil.copytree(proposed.folder / "sweeps", into)
     code, out = merged(proposed, capsys, "--into", str(into))
