@@ -37,11 +37,11 @@ class FileError(HarnessError):
         return f"{self.path}: {self.what}. {self.way_out}"
 
 
-def some(names: Sequence[str]) -> str:
-    """Return the first names of a list, and how many more there are.
+def some(names: Sequence[str], most: int = SHOWN) -> str:
+    """Return the first names of a list, `most` of them, and how many more there are.
 
     >>> some(["a", "b"]), some([str(number) for number in range(14)])
     ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 4 more')
     """
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"

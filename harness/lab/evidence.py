@@ -117,8 +117,8 @@ def tolerances() -> Iterator[str]:
     for cell in golden.recorded(GOLDENS / version):
         target = targets.TARGETS.get(cell.target)
         kind = "built" if target is None else "quantized" if target.is_quantized else "float"
-        facts = golden.read(golden.file_of(GOLDENS / version, cell)) or {}
-        counted[kind][_bucket(facts[golden.MANIFEST])] += 1
+        record = golden.read(golden.file_of(GOLDENS / version, cell))
+        counted[kind][_bucket(record.facts["numerics"] if record is not None else "none")] += 1
     yield ""
     yield from markdown.head((f"largest tolerance of an output, {version}", *counted))
     for words in (*(words for _, words in BUCKETS), FAILS, NOT_RUN):
@@ -126,12 +126,11 @@ def tolerances() -> Iterator[str]:
     yield ""
 
 
-def _bucket(manifest: str) -> str:
-    """Return the row of `tolerances` for a golden, from the manifest's line ``numerics:``."""
-    (numerics,) = (line for line in manifest.splitlines() if line.startswith("numerics: "))
-    if numerics.startswith("numerics: none"):
+def _bucket(numerics: str) -> str:
+    """Return the row of `tolerances` for a golden, from its fact ``numerics``."""
+    if numerics.startswith("none"):
         return FAILS
-    if numerics.startswith("numerics: not run"):
+    if numerics.startswith("not run"):
         return NOT_RUN
     power = re.search(r" within 2\^(-?\d+) ", numerics)
     least = -math.inf if power is None else float(power[1])

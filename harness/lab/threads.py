@@ -12,6 +12,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.goldens.decisions import Decisions
+from executorch_goldens.goldens.record import FAILURE
 from executorch_goldens.settings import releases
 from lab import DOCS, GOLDENS, markdown
 
@@ -73,11 +74,11 @@ def cell_state(root: Path, release: releases.Release, decided: Decisions, name: 
         return f"cannot be reached: no {cell.target}"
     if defect := decided.defects.get(name):
         return f"shows ({defect.verdict})" if sign in defect.reason else f"other: {defect.reason}"
-    texts = golden.read(golden.file_of(root, cell))
-    if texts is None:
+    record = golden.read(golden.file_of(root, cell))
+    if record is None:
         return "not recorded"
-    if golden.FAILURE not in texts:
+    if not record.fails:
         return "no"
-    if sign in texts[golden.FAILURE]:
+    if sign in record.sections[FAILURE]:
         return "shows (fails)"
-    return f"other: {cause(texts[golden.FAILURE]).where} fails"
+    return f"other: {cause(record.sections[FAILURE]).where} fails"

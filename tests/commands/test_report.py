@@ -22,12 +22,13 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
+from executorch_goldens.causes.groups import DECIDED
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.quantities import QUANTITIES
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.rightness import wrong_outputs
 from executorch_goldens.results.evidence import Evidence, EvidenceError, ShownTensor, tensors
-from executorch_goldens.review.groups import DECIDED
 from tests import DATA, GOLDENS, REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.browsing import Reader
@@ -685,14 +686,16 @@ def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst() -> None:
 
 
 def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_large_one() -> None:
-    from executorch_goldens.report.operators import CHANGED, listings
+    from executorch_goldens.diff.operators import CHANGED, listings
 
     name = "delegate_0.tosa"
-    text = (golden.read(REPOSITORY / "goldens" / "1.4.1" / "tosa-int" / "conv1d.txt") or {})[name]
+    record = golden.read(REPOSITORY / "goldens" / "1.4.1" / "tosa-int" / "conv1d.txt")
+    assert record is not None
+    text = record.sections[name]
     bias = r"  value b__frozen_param1: INT32\[4\]\n    sha256 ([0-9a-f]{12}).*\n    values -8357 "
     assert re.search(bias, text)
     now = re.sub(bias, lambda found: found[0].replace(found[1], "0" * 12).replace("-8357", "-8358"), text)
-    ((listing),) = listings({name: text}, {name: now})
+    ((listing),) = listings(Record({}, {name: text}), Record({}, {name: now}))
     (row,) = [row for row in listing.rows if row.state == CHANGED]
     assert sorted(row.marked) == [
         f"→ b__frozen_param1: INT32[4] -835{last} 11491 -10745 2089" for last in (7, 8)

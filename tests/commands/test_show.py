@@ -15,12 +15,17 @@ from executorch_goldens.cli import main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import Record
 from tests import GOLDENS
 from tests.support.decoding.payloads import FIXTURES, load
+from tests.support.making import with_texts
 
 SCHEMAS = ("--schemas", str(Schemas.installed().places[0]))
 TOSA = str(FIXTURES / "1.5.1/tosa-int-0.tosa")
 OTHER = str(FIXTURES / "1.1.0/tosa-int-0.tosa")
+
+
+FACTS = {"variations": "x"}
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -84,7 +89,7 @@ def test_diff_of_two_folders_of_goldens(capsys: pytest.CaptureFixture[str], tmp_
     text = Path(TOSA + ".txt").read_text()
     for side, pad in (("a", "[1, 1, 1, 1]"), ("b", "[0, 0, 0, 0]")):
         sections = {"delegate_0.tosa": text.replace("[1, 1, 1, 1]", pad), "graph": f"graph\n{pad}\n"}
-        golden.write(tmp_path / side / "linear.txt", {"manifest": "variations: x\n", **sections})
+        golden.write(tmp_path / side / "linear.txt", Record(FACTS, sections))
     (tmp_path / "a/only.txt").write_text("")
     code, out, _ = run(capsys, "diff", str(tmp_path / "a"), str(tmp_path / "b"))
     assert code == 1
@@ -102,12 +107,10 @@ def test_diff_of_a_golden_and_a_payload_is_of_its_only_section_of_that_kind(
     text = Path(TOSA + ".txt").read_text()
     other = text.replace("[1, 1, 1, 1]", "[0, 0, 0, 0]")
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
-    golden.write(one, {"manifest": "variations: x\n", "graph": "", "delegate_0.tosa": text})
+    golden.write(one, Record(FACTS, {"graph": "", "delegate_0.tosa": text}))
     assert run(capsys, "diff", str(one), TOSA) == (0, "", "")
     assert run(capsys, "diff", OTHER, str(one))[0] == 1
-    golden.write(
-        two, {"manifest": "variations: x\n", "graph": "", "delegate_0.tosa": text, "delegate_1.tosa": other}
-    )
+    golden.write(two, Record(FACTS, {"graph": "", "delegate_0.tosa": text, "delegate_1.tosa": other}))
     code, _, error = run(capsys, "diff", str(two), TOSA)
     assert (code, "is a golden with 2 sections of the other's kind, tosa" in error) == (2, True)
 
@@ -120,14 +123,14 @@ def test_diff_of_two_goldens_has_no_digest_and_nothing_of_how_they_were_made(
     assert "compile_specs[2].key" in out
     assert out.endswith("\nfacts\n  executorch: 1.5.1 -> 1.4.1\n  torch: 2.14.1 -> 2.13.0\n")
     # Bytes that no text explains are a difference; another way to the same artifact is none.
-    texts = golden.read(before) or {}
-    facts, after = texts["manifest"], tmp_path / "after.txt"
-    trace = re.sub(r"[0-9a-f]{12}$", "0" * 12, texts["trace"], flags=re.MULTILINE)
+    texts = golden.read(before)
+    facts, after = texts.texts()["manifest"], tmp_path / "after.txt"
+    trace = re.sub(r"[0-9a-f]{12}$", "0" * 12, texts.texts()["trace"], flags=re.MULTILINE)
     other = facts.replace("variations: ", "variations: another ")
-    golden.write(after, {**texts, "manifest": other, "trace": trace})
+    golden.write(after, with_texts(texts, {"manifest": other, "trace": trace}))
     assert run(capsys, "diff", str(before), str(after)) == (0, "", "")
     changed = re.sub(r"(pte: \d+ bytes sha256 )\w+", r"\g<1>" + "0" * 16, facts)
-    golden.write(after, {**texts, "manifest": changed})
+    golden.write(after, with_texts(texts, {"manifest": changed}))
     code, out, _ = run(capsys, "diff", str(before), str(after))
     assert (code, out.splitlines()[2:]) == (1, ["facts", "  pte: different bytes"])
 

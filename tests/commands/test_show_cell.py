@@ -34,7 +34,7 @@ def test_a_cell_is_shown_by_every_text_of_its_golden(
     said = capsys.readouterr().out
     file = Path(roots[1]) / release / f"{CELL}.txt"
     assert said.startswith(f"{CELL}: the golden ({file})\n")
-    for name, text in (golden.read(file) or {}).items():
+    for name, text in golden.read(file).texts().items():
         assert f"\n==> {name} <==\n{text}" in f"{said}\n"
 
 
@@ -50,8 +50,8 @@ def test_the_short_form_of_a_cell_has_its_operators(
 
 def test_a_release_is_chosen(roots: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", CELL, "--release", "1.3.1", *roots]) == SAME
-    texts = golden.read(Path(roots[1]) / "1.3.1" / f"{CELL}.txt") or {}
-    assert texts["manifest"] in capsys.readouterr().out
+    texts = golden.read(Path(roots[1]) / "1.3.1" / f"{CELL}.txt")
+    assert texts.texts()["manifest"] in capsys.readouterr().out
     assert main(["show", CELL, "--release", "1.0.0", *roots]) == ERROR
     assert "'1.0.0'" in capsys.readouterr().err
 
@@ -74,7 +74,7 @@ def test_what_a_run_made_is_shown_where_it_is_newer_than_the_golden(
         assert main(["show", CELL, "--release", "1.4.1", *roots]) == SAME
         said = capsys.readouterr().out
         assert said.startswith(f"{CELL}: {source}")
-        assert ((golden.read(made) or {})["manifest"] in said) == (newer == made)
+        assert (golden.read(made).texts()["manifest"] in said) == (newer == made)
 
 
 def test_a_cell_that_there_is_not_is_an_error_that_says_how_to_get_one(

@@ -15,13 +15,15 @@ from torch.utils import _pytree as pytree
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
+from executorch_goldens.diff import equality
+from executorch_goldens.diff.edits import edits
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens import equality, golden, unchecked
+from executorch_goldens.goldens import unchecked
+from executorch_goldens.goldens.record import MANIFEST, MODEL
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.rightness import wrongs
-from executorch_goldens.review.edits import edits
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings.releases import load as load_releases
 from executorch_goldens.zoo.registry import Case, Registry, ZooError, load, takes_build
@@ -95,7 +97,7 @@ def test_a_quantized_build_is_held_to_its_quantized_module_and_near_the_float_on
     lowered = made("int8")
     assert lowered.scales[0] > 0
     assert all(sample.floats and sample.floats != sample.expected for sample in lowered.samples)
-    assert "accuracy 0: sqnr" in golden_of(lowered)[golden.MANIFEST]
+    assert "accuracy 0: sqnr" in golden_of(lowered).texts()[MANIFEST]
 
 
 def test_what_is_quantized_in_place_is_not_taken_for_the_float_model() -> None:
@@ -123,7 +125,7 @@ def test_methods_are_judged_alone_and_in_order() -> None:
     ]
     assert lowered.graph.startswith("method decode:\n")
     texts = golden_of(lowered)
-    assert "prefill held to its eager module; decode held to its eager module" in texts[golden.MANIFEST]
+    assert "prefill held to its eager module; decode held to its eager module" in texts.texts()[MANIFEST]
 
 
 def test_outputs_of_methods_are_numbered_by_method() -> None:
@@ -168,8 +170,8 @@ def test_state_that_does_not_reach_the_next_method_is_wrong_and_named() -> None:
 def test_a_data_file_is_part_of_the_golden() -> None:
     lowered = made("external")
     texts = golden_of(lowered)
-    assert "data _default_external_constant: 904 bytes sha256 " in texts[golden.MANIFEST]
-    text = texts["data__default_external_constant.ptd"]
+    assert "data _default_external_constant: 904 bytes sha256 " in texts.texts()[MANIFEST]
+    text = texts.texts()["data__default_external_constant.ptd"]
     assert text.startswith("ptd 904 bytes\n")
     assert "data 0.weight: FLOAT[4,4]" in text
 
@@ -216,7 +218,7 @@ def test_a_changed_weight_is_named_and_no_pass_is_blamed(release: str) -> None:
     assert found.verdict.divergence is not None
     assert found.verdict.divergence.line == "weights that are not the golden's: 0.weight"
     assert found.verdict.divergence.name == "model"
-    assert next(map(str, edits(reviewed, found.texts))) == "weights that are not the golden's: 0.weight"
+    assert next(map(str, edits(reviewed, found.record))) == "weights that are not the golden's: 0.weight"
 
 
 def drawn(build: Build) -> object:
@@ -336,7 +338,7 @@ def test_an_order_of_methods_without_a_module_names_the_one() -> None:
 
 def test_a_golden_names_the_parameters_of_the_model() -> None:
     lowered = made("plain")
-    lines = golden_of(lowered)[golden.MODEL].splitlines()
+    lines = golden_of(lowered).texts()[MODEL].splitlines()
     assert [line.split(" ")[:3] for line in lines] == [
         ["forward", "0.weight", "float32[4,"],
         ["forward", "0.bias", "float32[4]"],
@@ -392,7 +394,7 @@ def test_methods_without_a_reference_are_recorded_only_if_a_person_says_so(held:
     assert f'what = "imprecise", unchecked = [{names}], and why' in ways_out[-1]
     assert unchecked.objection(made, left) == ()
     listed = "; ".join(f"method {name}" for name in left)
-    assert f"\nunchecked: {listed}\n" in golden_of(made)[golden.MANIFEST]
+    assert f"\nunchecked: {listed}\n" in golden_of(made).texts()[MANIFEST]
 
 
 @pytest.mark.parametrize(
@@ -413,7 +415,7 @@ def test_outputs_that_show_no_error_are_recorded_only_if_a_person_says_so(
     assert judged is not None
     assert (judged.name, judged.reason) == ("imprecise", f"output 0 is {is_what}, which shows no error")
     assert unchecked.objection(lowered, ["output 0"]) == ()
-    assert f"\nunchecked: output 0 is {is_what}\n" in golden_of(lowered)[golden.MANIFEST]
+    assert f"\nunchecked: output 0 is {is_what}\n" in golden_of(lowered).texts()[MANIFEST]
 
 
 def test_an_output_that_shows_no_error_beside_one_that_does_is_counted_and_recorded() -> None:
@@ -422,5 +424,5 @@ def test_an_output_that_shows_no_error_beside_one_that_does_is_counted_and_recor
 
     lowered = unchecked_build({"forward": function}, forward=function)
     assert unchecked.objection(lowered) == ()
-    assert unchecked.of(lowered) == ("output 1 is 3.0 in every element",)
-    assert "unchecked:" not in golden_of(made("plain"))[golden.MANIFEST]
+    assert unchecked.listed(lowered) == ("output 1 is 3.0 in every element",)
+    assert "unchecked:" not in golden_of(made("plain")).texts()[MANIFEST]

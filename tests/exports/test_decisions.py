@@ -13,7 +13,8 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Artifact, Cell, Failure
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import FAILURE, Decision, Decisions
-from executorch_goldens.judging.judge import Judge, Judged
+from executorch_goldens.judging.comparison import Judged
+from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import Updating
 from executorch_goldens.settings import releases

@@ -29,7 +29,7 @@ from executorch_goldens.exporting.inside.tosa import with_outputs
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging import rightness
-from executorch_goldens.judging.otherwise import judged_otherwise
+from executorch_goldens.judging.rightness import judged_otherwise
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import Case, load
 from lab.mutants import MUTANTS, Edit

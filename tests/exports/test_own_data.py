@@ -15,9 +15,11 @@ import torch
 from torch.export import Dim
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Metric
+from executorch_goldens.diff import equality
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens import accuracy, equality, golden, rendering
+from executorch_goldens.goldens import accuracy, rendering
+from executorch_goldens.goldens.record import MANIFEST, Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.zoo.registry import Case, ZooError, load
 from executorch_goldens.zoo.targets import Target
@@ -367,16 +369,16 @@ def test_a_metric_below_its_bound_is_wrong_beside_the_numbers(target: str, photo
 def test_a_golden_has_the_metric_and_compares_it_within_a_tolerance() -> None:
     made = lowered(case(metric=right_answers, bound=0.0), "xnnpack-fp32")
     texts = rendering.render(Artifact(made, (), 1.0), ORIGIN)
-    (line,) = [line for line in texts[golden.MANIFEST].splitlines() if line.startswith("accuracy ")]
+    (line,) = [line for line in texts.texts()[MANIFEST].splitlines() if line.startswith("accuracy ")]
     assert line.startswith("accuracy right_answers: metric ")
 
-    def of(value: float) -> golden.Texts:
+    def of(value: float) -> Record:
         measured = replace(made, metric=Metric("right_answers", value, 0.95, 0.5))
         return rendering.render(Artifact(measured, (), 1.0), ORIGIN)
 
     assert equality.equal(of(0.9), of(0.9001))
     assert not equality.equal(of(0.9), of(0.8))
-    assert accuracy.is_worse(*(golden.fields(of(value))["accuracy right_answers"] for value in (0.9, 0.8)))
+    assert accuracy.is_worse(*(of(value).facts["accuracy right_answers"] for value in (0.9, 0.8)))
 
 
 @pytest.mark.parametrize(

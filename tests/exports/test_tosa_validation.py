@@ -117,5 +117,5 @@ def test_what_could_not_be_checked_is_in_the_verdict_and_in_the_golden(
     cell = Cell("tosa-int", "linear")
     compared = compare(cell, [outcome(artifact, cell)], None, RELEASE)
     assert "not validated: lowered_module_0: tosa-opt cannot read it" in compared.verdict.reason
-    assert compared.texts is not None
-    assert "\nvalidated: not validated: lowered_module_0: " in compared.texts["manifest"]
+    assert compared.record is not None
+    assert "\nvalidated: not validated: lowered_module_0: " in compared.record.texts()["manifest"]

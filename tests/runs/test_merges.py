@@ -72,27 +72,3 @@ def test_what_is_wrong_is_not_recorded_in_place_of_what_a_merge_left(
     finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE)
     assert finished.verdicts() == {"tosa-fp/alpha": "corrupt"}
     assert recorded.files() == before
-
-
-@pytest.mark.slow
-def test_a_golden_that_one_branch_deleted_is_known_as_left_by_a_merge(
-    recorded: Runner, artifacts: Artifacts
-) -> None:
-    """Git leaves the files that the other branch changed, without a marker in them."""
-    git(recorded.folder, "init", "-b", "main")
-    git(recorded.folder, "add", "goldens")
-    git(recorded.folder, "commit", "-m", "main")
-    git(recorded.folder, "checkout", "-b", "deleted")
-    git(recorded.folder, "rm", "-q", f"goldens/{recorded.release}/tosa-fp/alpha.txt")
-    git(recorded.folder, "commit", "-m", "deleted")
-    git(recorded.folder, "checkout", "main")
-    recorded.answers({"alpha": with_graph(artifacts["steady"][0], "our graph\n")})
-    one = (*WHOLE, "--cell", "tosa-fp/alpha")
-    assert recorded(*one, UPDATE).code == 0
-    git(recorded.folder, "commit", "-a", "-m", "ours")
-    assert git(recorded.folder, "merge", "deleted").returncode == 1
-    finished = recorded(*one)
-    assert finished.verdicts() == {"tosa-fp/alpha": "damaged-golden"}
-    assert "git has it as unmerged" in finished.output
-    assert recorded(*one, UPDATE).code == 0
-    assert recorded(*one).verdicts() == {"tosa-fp/alpha": "stable"}

@@ -110,9 +110,9 @@ def test_two_delegates_cannot_be_recorded_as_published_and_can_with_the_line_tha
     assert not runner.goldens.exists() or not runner.recorded()
     green = repository('patches = "auto"')(*asked)
     assert green.code == 0, green.output
-    texts = golden.read(golden.file_of(runner.root, Cell("tosa-fp", "two-delegates"))) or {}
+    texts = golden.read(golden.file_of(runner.root, Cell("tosa-fp", "two-delegates")))
     declared = releases.load().release(runner.release).patches
-    assert f"patches: {' '.join(declared)}\n" in texts["manifest"]
+    assert f"patches: {' '.join(declared)}\n" in texts.texts()["manifest"]
 
 
 @pytest.mark.slow
@@ -123,8 +123,8 @@ def test_the_manifest_of_a_repository_that_sets_nothing_says_that_nothing_was_pa
     asked = ("--cell", "xnnpack-fp32/two-delegates", "--jobs", "2", UPDATE)
     recorded = repository("")(*asked)
     assert recorded.code == 0, recorded.output
-    texts = golden.read(golden.file_of(runner.root, Cell("xnnpack-fp32", "two-delegates"))) or {}
-    assert "patches: none\n" in texts["manifest"]
+    texts = golden.read(golden.file_of(runner.root, Cell("xnnpack-fp32", "two-delegates")))
+    assert "patches: none\n" in texts.texts()["manifest"]
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 
 from executorch_goldens.artifact import Casualty, Cell
+from executorch_goldens.causes.groups import Edited
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.review.groups import Edited
 from executorch_goldens.running.progress import MOST_ALIKE, Progress
 from executorch_goldens.sweep.schedule import Job
 from executorch_goldens.sweep.seconds import Seconds

@@ -11,7 +11,6 @@ import pytest
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.goldens.decisions import BUDGET, FILE, Decision, Decisions, write
 from executorch_goldens.goldens.quantities import Limits, measured
-from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings import releases
@@ -64,9 +63,9 @@ def test_a_fix_taken_back_that_costs_memory_and_makes_nothing_wrong_is_over_budg
         [masks, taken_back], variations((0,)), settings, further_patches={taken_back: ("masks-outside",)}
     ) as sweep:
         sound, worse = sweep.outcomes(masks), sweep.outcomes(taken_back)
-    recorded = compare(masks, sound, None, matrix).texts
+    recorded = compare(masks, sound, None, matrix).record
     assert recorded is not None
-    memory = measured(reading(recorded))["memory"]
+    memory = measured(recorded.inventory)["memory"]
 
     def judge(outcomes: Sequence[Outcome], most: int) -> Verdict:
         budget = Decision(BUDGET, limits=Limits(memory=most), cells=("*/masks",))

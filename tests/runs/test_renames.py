@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import MANIFEST
 from executorch_goldens.results import merging, proposals
 from tests.conftest import Artifacts
-from tests.support.making import lowered_by, renamed, with_graph
+from tests.support.making import lowered_by, renamed, with_graph, with_texts
 from tests.support.runner import Finished, Runner
 
 UPDATE = "--snapshot-update"
@@ -131,9 +132,9 @@ def test_a_golden_of_another_torch_differs_in_more_than_names(
 ) -> None:
     own = repository('allow = ["renames"]')
     for path in own.root.glob("*/*"):
-        texts = golden.read(path) or {}
-        manifest = re.sub(r"^torch: .*", "torch: 2.0.0", texts[golden.MANIFEST], flags=re.MULTILINE)
-        golden.write(path, golden.sealed({**texts, golden.MANIFEST: manifest}))
+        texts = golden.read(path)
+        manifest = re.sub(r"^torch: .*", "torch: 2.0.0", texts.texts()[MANIFEST], flags=re.MULTILINE)
+        golden.write(path, with_texts(texts, {MANIFEST: manifest}))
     own.answers({"*": renamed(artifacts["steady"][0])})
     assert set(own().verdicts().values()) == {"changed"}
 

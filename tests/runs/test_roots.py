@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import FORMAT
 from tests.conftest import Artifacts
 from tests.runs.conftest import SEEDS, UPDATE, WHOLE
 from tests.support.runner import Runner
@@ -30,7 +30,7 @@ def test_goldens_that_do_not_say_whose_they_are_are_read_and_written_only_once_t
     (recorded.goldens / "zoo.txt").unlink()
     before = recorded.files()
     assert recorded(*WHOLE).code == 0
-    lines = f"format: {golden.FORMAT}", "models: zoo_both"
+    lines = f"format: {FORMAT}", "models: zoo_both"
     recorded(*WHOLE, UPDATE).refused(*(f"'{line}'" for line in lines), str(recorded.goldens / "zoo.txt"))
     assert recorded.files() == before
     (recorded.goldens / "zoo.txt").write_text("".join(f"{line}\n" for line in lines))

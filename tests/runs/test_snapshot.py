@@ -39,9 +39,9 @@ def test_only_what_agrees_and_is_right_is_recorded(zoo_run: ZooRun) -> None:
 def test_a_failure_to_lower_is_recorded_with_its_facts(zoo_run: ZooRun) -> None:
     texts = golden.read(golden.file_of(zoo_run.runner.root, Cell("xnnpack-fp32", "does-not-lower")))
     assert texts is not None
-    assert sorted(texts) == ["failure", "manifest", "trace"]
-    assert "stage: emit" in texts["failure"]
-    assert "zoo::opaque" in texts["failure"]
+    assert sorted(texts.texts()) == ["failure", "manifest", "trace"]
+    assert "stage: emit" in texts.texts()["failure"]
+    assert "zoo::opaque" in texts.texts()["failure"]
 
 
 def test_a_run_says_which_new_cells_fail_or_delegate_nothing(runner: Runner, artifacts: Artifacts) -> None:

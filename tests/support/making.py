@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from executorch_goldens.artifact import (
 )
 from executorch_goldens.decode import Schemas
 from executorch_goldens.goldens import rendering
+from executorch_goldens.goldens.record import MANIFEST, Record
 from executorch_goldens.goldens.rendering import MadeWith
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
@@ -91,9 +93,16 @@ def artifact(result: Lowered | Failure, *passes: PassRun, **fields: Any) -> Arti
     return replace(made, **fields)
 
 
-def golden_of(result: Lowered | Failure, origin: MadeWith = ORIGIN, **fields: Any) -> dict[str, str]:
-    """Return the texts of a golden that is recorded of an artifact with `fields`."""
+def golden_of(result: Lowered | Failure, origin: MadeWith = ORIGIN, **fields: Any) -> Record:
+    """Return the golden that is recorded of an artifact with `fields`."""
     return rendering.render(artifact(result, **fields), origin)
+
+
+def with_texts(record: Record, texts: Mapping[str, str]) -> Record:
+    """Return a golden with other sections and, under `MANIFEST`, other facts."""
+    sections = {**record.sections, **texts}
+    lines = sections.pop(MANIFEST, record.texts().get(MANIFEST, "")).splitlines()
+    return Record.in_order([line.partition(": ")[::2] for line in lines], sections)
 
 
 def outcome(

@@ -101,6 +101,11 @@ def test_no_circle_goes_through_the_rooms() -> None:
     require_no_circle({own: reached - {"__init__"} for own, reached in rooms.items()})
 
 
+def test_only_commands_and_the_report_import_the_review() -> None:
+    importing = {own for own, reached in imports_between_rooms().items() if "review" in reached}
+    assert importing == {"commands", "report"}
+
+
 def divided() -> dict[str, set[str]]:
     """Return the rooms that have folders of their own, with the names of these."""
     found: dict[str, set[str]] = {}

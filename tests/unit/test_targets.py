@@ -201,10 +201,10 @@ def test_targets_and_a_patch_from_outside_are_exported_recorded_and_named(
     patched = runner(*asked, PYTHONPATH=paths)
     assert set(patched.verdicts().values()) == {"new"}, patched.output
     assert runner.recorded() == set(patched.verdicts())
-    texts = golden.read(golden.file_of(runner.root, Cell("example-operators", "smooth"))) or {}
-    assert "patches: example-gelu\n" in texts["manifest"]
+    texts = golden.read(golden.file_of(runner.root, Cell("example-operators", "smooth")))
+    assert "patches: example-gelu\n" in texts.texts()["manifest"]
     # Two linear layers, the first with its ReLU: XNNPACK's partitioner as it comes makes one delegate of them.
-    assert len([name for name in texts if re.fullmatch(r"delegate_\d.xnnpack", name)]) == 2
+    assert len([name for name in texts.texts() if re.fullmatch(r"delegate_\d.xnnpack", name)]) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,16 @@ from typing import Any
 from executorch_goldens import plugins
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
-from executorch_goldens.decode import Decoded
 from executorch_goldens.decode.decoded import KIND
+from executorch_goldens.diff import equality
+from executorch_goldens.diff.payloads import compare
+from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.errors import CommandError
-from executorch_goldens.goldens import equality, golden, record
-from executorch_goldens.goldens.golden import MANIFEST
+from executorch_goldens.goldens import golden, record
+from executorch_goldens.goldens.outline import Outline, OutlineError, outline
+from executorch_goldens.goldens.record import TRACE, Record
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
-from executorch_goldens.structure import OutlineError, compare
-from executorch_goldens.structure.facts import ABSENT
 from executorch_goldens.zoo.registry import RELEASE
 
 EXAMPLES = """\
@@ -121,7 +122,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 def _releases(arguments: argparse.Namespace) -> int:
     """Print the changes from one release to the other, from their goldens alone."""
     # Files do not wait for what reads whole releases.
-    from executorch_goldens.review.drift import Drift
+    from executorch_goldens.diff.drift import Drift
 
     goldens = arguments.goldens or config.load().goldens
     for version in (arguments.before, arguments.after):
@@ -156,123 +157,100 @@ def _folders(arguments: argparse.Namespace) -> Iterator[_Difference]:
 
 def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_Difference]:
     ours, theirs = _load(before, arguments.schemas), _load(after, arguments.schemas)
-    if isinstance(ours, dict) and isinstance(theirs, dict):
+    if isinstance(ours, Record) and isinstance(theirs, Record):
         yield from _goldens(ours, theirs, before, after, arguments.limit)
     else:
-        yield from _texts(
-            "", _of(ours, theirs, before), _of(theirs, ours, after), before, after, arguments.limit
-        )
+        one, other = _payload(ours, theirs, before), _payload(theirs, ours, after)
+        yield from _sections("", one, other, before, after, arguments.limit)
 
 
 def _goldens(
-    ours: golden.Texts, theirs: golden.Texts, before: str, after: str, limit: int | None
+    ours: Record, theirs: Record, before: str, after: str, limit: int | None
 ) -> Iterator[_Difference]:
     """Yield the sections of two goldens that differ, then the facts: the sections explain their digests."""
     explained = False
-    for name in dict.fromkeys([*ours, *theirs]):
-        if name == MANIFEST:
+    for name in dict.fromkeys([*ours.sections, *theirs.sections]):
+        if name not in ours.sections or name not in theirs.sections:
+            yield f"{name}: only in {before if name in ours.sections else after}", iter(())
             continue
-        if name not in ours or name not in theirs:
-            yield f"{name}: only in {before if name in ours else after}", iter(())
-            continue
-        sides = [
-            _FINGERPRINT.sub("", each[name]) if name == golden.TRACE else each[name]
-            for each in (ours, theirs)
-        ]
-        one, other = map(_payload, sides)
-        for difference in _texts(name, one, other, before, after, limit):
+        one, other = _section(ours.sections[name], name, before), _section(theirs.sections[name], name, after)
+        for difference in _sections(name, one, other, before, after, limit):
             explained = True
             yield difference
     if found := list(_facts(ours, theirs, explained)):
         yield "facts", iter(found)
 
 
-def _facts(ours: golden.Texts, theirs: golden.Texts, explained: bool) -> Iterator[str]:
+def _section(text: str, name: str, file: str) -> Outline | str:
+    """Return a section of a golden, of a trace without fingerprints."""
+    if _PAYLOAD.match(text.encode()):
+        return _outline(text, file)
+    return _FINGERPRINT.sub("", text) if name == TRACE else text
+
+
+def _facts(ours: Record, theirs: Record, explained: bool) -> Iterator[str]:
     """Yield the compared facts of two goldens that differ; digests alone only if no section explains them."""
-    sides = [equality.compared(*pair) for pair in ((ours, theirs), (theirs, ours))]
-    exact, shown = (
-        [golden.fields(each) for each in form] for form in (sides, map(equality.without_digests, sides))
-    )
-    for name in dict.fromkeys([*exact[0], *exact[1]]):
+    exact = [equality.compared(*pair) for pair in ((ours, theirs), (theirs, ours))]
+    shown = [equality.without_digests(each).facts for each in exact]
+    for name in dict.fromkeys([*exact[0].facts, *exact[1].facts]):
         one, other = (each.get(name, ABSENT) for each in shown)
         if one != other:
             yield f"  {name}: {one} -> {other}"
-        elif not explained and exact[0].get(name) != exact[1].get(name):
+        elif not explained and exact[0].facts.get(name) != exact[1].facts.get(name):
             yield f"  {name}: different bytes"
 
 
-#: A side: a payload, the text of one, the bytes of another file, the texts of a golden.
-_Side = Decoded | str | bytes | dict[str, str]
-
-
-def _load(name: str, schemas: str | None) -> _Side:
-    """Return a side by its name."""
+def _load(name: str, schemas: str | None) -> Record | Outline | str:
+    """Return a golden, a payload, or the text of another file."""
     data = read(name)
     if record.version(data.decode(errors="replace")) is not None and name != STANDARD:
-        texts = golden.read(Path(name))
-        assert texts is not None
-        return texts
+        found = golden.read(Path(name))
+        assert found is not None
+        return found
     if _PAYLOAD.match(data):
-        return data.decode()
+        return _outline(data.decode(), name)
     if name.endswith(".txt"):
-        return data
-    return decode_named(data, name, schemas)
+        return data.decode(errors="replace")
+    return outline(decode_named(data, name, schemas))
 
 
-def _payload(text: str) -> str | bytes:
-    return text if _PAYLOAD.match(text.encode()) else text.encode()
+def _outline(text: str, name: str) -> Outline:
+    try:
+        return outline(text)
+    except OutlineError as error:
+        raise CommandError(f"{name} is no golden of this version: {error}") from error
 
 
-def _of(side: _Side, other: _Side, name: str) -> Decoded | str | bytes:
+def _payload(side: Record | Outline | str, other: Record | Outline | str, name: str) -> Outline | str:
     """Return a side; of a golden, the only section that is of the other side's kind; raise CommandError."""
-    if not isinstance(side, dict):
+    if not isinstance(side, Record):
         return side
-    kind = (
-        other.kind if isinstance(other, Decoded) else other.split(" ", 1)[0] if isinstance(other, str) else ""
-    )
-    of_kind = [
-        text
-        for text in side.values()
-        if kind and text.startswith(f"{kind} ") and _PAYLOAD.match(text.encode())
-    ]
+    kind = other.kind if isinstance(other, Outline) else ""
+    of_kind = [text for text in side.sections.values() if kind and text.startswith(f"{kind} ")]
+    of_kind = [text for text in of_kind if _PAYLOAD.match(text.encode())]
     if len(of_kind) != 1:
         raise CommandError(
             f"{name} is a golden with {len(of_kind)} sections of the other's kind, {kind or 'no payload'}"
         )
-    return of_kind[0]
+    return _outline(of_kind[0], name)
 
 
-def _texts(
-    heading: str,
-    ours: Decoded | str | bytes,
-    theirs: Decoded | str | bytes,
-    before: str,
-    after: str,
-    limit: int | None,
+def _sections(
+    heading: str, ours: Outline | str, theirs: Outline | str, before: str, after: str, limit: int | None
 ) -> Iterator[_Difference]:
-    if ours == theirs:
-        return
-    if isinstance(ours, bytes) or isinstance(theirs, bytes):
-        yield heading, _by_line(ours, theirs, before, after)
-        return
-    try:
+    if isinstance(ours, Outline) and isinstance(theirs, Outline):
         differences = compare(ours, theirs)
-    except OutlineError as error:
-        raise CommandError(f"{before} or {after} is no golden of this version: {error}") from error
-    if not differences.same:
-        yield heading, differences.lines(limit)
-
-
-def _by_line(
-    ours: Decoded | str | bytes, theirs: Decoded | str | bytes, before: str, after: str
-) -> Iterator[str]:
-    """Yield the lines that differ of files that hold no decoded payload, such as a graph."""
-    texts = [side.decode(errors="replace") if isinstance(side, bytes) else "" for side in (ours, theirs)]
-    if not isinstance(ours, bytes) or not isinstance(theirs, bytes):
+        if not differences.same:
+            yield heading, differences.lines(limit)
+    elif isinstance(ours, Outline) or isinstance(theirs, Outline):
         raise CommandError(f"{before} and {after} are not both goldens of payloads")
-    lines = difflib.unified_diff(
-        texts[0].splitlines(), texts[1].splitlines(), before, after, lineterm="", n=1
-    )
+    elif ours != theirs:
+        yield heading, _by_line(ours, theirs, before, after)
+
+
+def _by_line(ours: str, theirs: str, before: str, after: str) -> Iterator[str]:
+    """Yield the lines that differ of files that hold no decoded payload, such as a graph."""
+    lines = difflib.unified_diff(ours.splitlines(), theirs.splitlines(), before, after, lineterm="", n=1)
     for shown, line in enumerate(lines):
         if shown == LINES_SHOWN:
             yield "..."

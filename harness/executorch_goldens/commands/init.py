@@ -102,7 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         print("the files stay as written: once the model is right, the command above records its golden")
         return code
     recorded = golden.file_of(folder / "goldens" / release.version, cell)
-    if golden.FAILURE in (golden.read(recorded) or {}):
+    made = golden.read(recorded)
+    if made is not None and made.fails:
         print(f"the model is not lowered, and its golden is the failure: {recorded.relative_to(folder)}")
     others = f"goldens run {UPDATE} records the other targets; " if len(beginning.targets) > 1 else ""
     print(f"next: {others}review goldens/ and commit")

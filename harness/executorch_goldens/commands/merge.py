@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.causes.groups import Group, grouped, read_members
+from executorch_goldens.causes.standing import Standing
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
@@ -17,11 +19,9 @@ from executorch_goldens.goldens import decisions as book
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.results import merging, proposals
-from executorch_goldens.results.merging import Merged, Part
-from executorch_goldens.review.deciding import rejected
-from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, Decisions, decisions, name_of
-from executorch_goldens.review.groups import Group, grouped
-from executorch_goldens.review.standing import Standing
+from executorch_goldens.results.merging import Part
+from executorch_goldens.results.rows import KNOWN
+from executorch_goldens.review.decisions import ACCEPTED, REJECTED, Decisions, decisions, name_of, rejected
 from executorch_goldens.review.summary import Row, Summary, linked, marks
 from executorch_goldens.running import counting
 from executorch_goldens.settings import config
@@ -160,7 +160,7 @@ def causes(
     """
     found = [each for folder in folders for each in proposals.find(folder)]
     proposed = [each for each in found if only is None or each.name in only]
-    return grouped(proposed, goldens, Standing(repository, goldens))
+    return grouped(read_members(proposed, goldens, Standing(repository, goldens)))
 
 
 def rows(parts: Iterable[Part]) -> list[Row]:
@@ -168,13 +168,13 @@ def rows(parts: Iterable[Part]) -> list[Row]:
     return [(part.provenance.release, row) for part in parts for row in part.rows]
 
 
-def left(merged: Merged, decided: Decisions) -> Iterator[Mapping[str, Any]]:
+def left(merged: Part, decided: Decisions) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of the cells that need a look, and were not accepted since."""
     release = merged.provenance.release
     return (row for row in merged.wrong() if decided.kind(release, row) != ACCEPTED)
 
 
-def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
+def summary(merged: Part, goldens: Path, decided: Decisions) -> Iterator[str]:
     """Yield the lines of a release."""
     came = merged.provenance
     kinds = [decided.kind(came.release, row) for row in merged.rows]
@@ -206,7 +206,7 @@ def summary(merged: Merged, goldens: Path, decided: Decisions) -> Iterator[str]:
         yield counting.stale(golden.file_of(goldens / came.release, cell))
 
 
-def stale(merged: Merged, goldens: Path) -> tuple[Cell, ...]:
+def stale(merged: Part, goldens: Path) -> tuple[Cell, ...]:
     """Return the goldens that match no cell, which only a run of all cells can tell."""
     if not merged.provenance.whole:
         return ()

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from executorch_goldens.causes.groups import Group, Member, grouped, read_members
+from executorch_goldens.causes.standing import Standing
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
@@ -18,8 +20,8 @@ from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.judging.updating import FEWER, require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results import rows as results
-from executorch_goldens.review import committing, listing
-from executorch_goldens.review.deciding import (
+from executorch_goldens.review import listing, recording
+from executorch_goldens.review.decisions import (
     defects,
     expectations,
     nameless,
@@ -27,11 +29,7 @@ from executorch_goldens.review.deciding import (
     rejected,
     with_rejected,
 )
-from executorch_goldens.review.doubt import ALTHOUGH, doubt
-from executorch_goldens.review.groups import Group, Member, grouped
-from executorch_goldens.review.listing import EXPECT
-from executorch_goldens.review.recording import record
-from executorch_goldens.review.standing import Standing
+from executorch_goldens.review.listing import ALTHOUGH, EXPECT
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 
@@ -130,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.reject is not None and not kept:
         _reason(arguments, None)
     standing = Standing(repository, goldens, arguments.fewer_variations, arguments.expect)
-    groups = grouped(proposals.find(sweeps), goldens, standing)
+    groups = grouped(read_members(proposals.find(sweeps), goldens, standing))
     if not groups and form_of(arguments) == LIST:
         print(untrusted.escape_controls(nothing(sweeps, arguments.sweeps is not None)))
         return SAME
@@ -184,7 +182,7 @@ def _reason(arguments: argparse.Namespace, kept: str | None) -> str:
 def require_no_doubt(groups: Sequence[Group]) -> None:
     """Raise CommandError for a cause that makes other cells wrong than those that would be recorded."""
     for group in groups:
-        if against := doubt(group):
+        if against := group.doubt:
             raise CommandError(
                 f"nothing was recorded: {group.name}: {against}. Reject the cause, or accept its other "
                 f"{count(len(group.recordable), 'cell')} with {ALTHOUGH}"
@@ -251,7 +249,7 @@ class Reviewed:
         goldens = self.standing.goldens
         by_name = {member.proposal.name: member for member in accepted}
         if by_name:
-            record(list(by_name.values()), self.sweeps, goldens, self.standing)
+            recording.record(list(by_name.values()), self.sweeps, goldens, self.standing)
         lines, reasons = [], rejected(self.stated)
         for group in self.groups:
             cells = [member for member in group.members if member.proposal.name in by_name]
@@ -268,8 +266,8 @@ class Reviewed:
             decisions.write(goldens, [*with_rejected(self.stated, reasons), *decided])
         print(untrusted.escape_controls("\n".join(lines)))
         if by_name:
-            file = self.sweeps / committing.FILE
-            text = committing.message(self.groups, by_name, against)
+            file = self.sweeps / recording.FILE
+            text = recording.message(self.groups, by_name, against)
             durable.replace(file, untrusted.escape_controls(text.rstrip("\n")) + "\n")
             if any(member.proposal.settings.get("shortcuts") for member in by_name.values()):
                 print(

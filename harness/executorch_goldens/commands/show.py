@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from executorch_goldens import plugins
 from executorch_goldens.cli import SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, is_cell, read
 from executorch_goldens.decode import Decoded
+from executorch_goldens.diff.brief import brief
 from executorch_goldens.errors import CommandError
+from executorch_goldens.goldens.outline import outline
+from executorch_goldens.goldens.record import CONTENTS, FAILURE, GRAPH, MANIFEST, Record
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
-from executorch_goldens.structure.brief import brief
 
 #: The forms of the command, and the options of each.
 FILE, TENSOR, CELL = "a file", "--tensor", "a cell"
@@ -101,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.tensor is not None:
         _write_tensor(decoded, arguments)
     elif arguments.short:
-        print("\n".join(brief(decoded)))
+        print("\n".join(brief(outline(decoded))))
     else:
         sys.stdout.writelines(line + "\n" for line in decoded.lines())
     return SAME
@@ -110,24 +112,24 @@ def run(arguments: argparse.Namespace) -> int:
 def _of_cell(arguments: argparse.Namespace) -> Iterator[str]:
     # A payload does not wait for what reads goldens and runs.
     from executorch_goldens.artifact import Cell
-    from executorch_goldens.results import texts
+    from executorch_goldens.results import proposals
 
     repository = config.load()
     cell = Cell(*arguments.what.split("/"))
     goldens, sweeps = arguments.goldens or repository.goldens, arguments.sweeps or repository.sweeps
-    source, found = texts.latest(cell, arguments.release, goldens, sweeps)
+    source, found = proposals.latest(cell, arguments.release, goldens, sweeps)
     yield f"{cell}: {source}"
-    shown = _brief_of_cell(found) if arguments.short else found
+    shown = _brief_of_cell(found) if arguments.short else found.texts()
+    if not arguments.short:
+        shown[MANIFEST] += f"{CONTENTS}: sha256 {found.digest}\n"
     for file, text in shown.items():
         yield from ("", f"==> {file} <==", text.rstrip("\n"))
 
 
-def _brief_of_cell(found: Mapping[str, str]) -> dict[str, str]:
-    """Return the short form of the texts that have operators, and a failure as it is."""
-    from executorch_goldens.goldens import golden
-
-    payloads = {name: "\n".join(brief(text)) for name, text in found.items() if name.startswith("delegate_")}
-    return {name: found[name] for name in (golden.GRAPH, golden.FAILURE) if name in found} | payloads
+def _brief_of_cell(found: Record) -> dict[str, str]:
+    """Return the short form of the sections that have operators, and a failure as it is."""
+    payloads = {name: "\n".join(brief(payload)) for name, payload in found.delegates.items()}
+    return {name: found.sections[name] for name in (GRAPH, FAILURE) if name in found.sections} | payloads
 
 
 def _write_tensor(decoded: Decoded, arguments: argparse.Namespace) -> None:

@@ -36,8 +36,6 @@ class Asked:
 
     Attributes
     ----------
-    zoos
-        Modules that register them.
     edits
         The edits that lead from the base to the head; None where these are not one release.
     choice
@@ -46,8 +44,6 @@ class Asked:
         The map that the choice is from.
     why
         Why they are chosen in another way, though nobody asked for it; empty otherwise.
-    head
-        The head's site-packages.
     further
         Zoos without goldens that a search takes models from.
     of_pass

@@ -35,8 +35,6 @@ def search(
 
     Parameters
     ----------
-    head
-        The head's site-packages.
     chosen
         Numbers of the cells in the map that were compared.
     zoos
@@ -123,8 +121,6 @@ def ranked(
 
     Parameters
     ----------
-    named
-        See `operators`.
     targets
         Those that reach the edit: a case that is for none of them is tried on one of them.
     """

@@ -1,6 +1,6 @@
 """Exports both sides of a comparison, judges them, and keeps their results: ``build/compare``.
 
-Both sides export at the same time, so that the first difference is said early. Results of the base are stored like
+Both sides export at the same time, so that the first difference is reported early. Results of the base are stored like
 goldens, and those of the head like a run that was compared with them: causes, evidence and reports are those of runs.
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 import filelock
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
+from executorch_goldens.causes.groups import Group, Member, grouped, member
 from executorch_goldens.comparing.outcome import KINDS, RIGHT, SAME, Made, kind_of, shown
 from executorch_goldens.comparing.searching import Search, Try, lines_run
 from executorch_goldens.comparing.sides import Sides, side_by_side
@@ -27,11 +28,9 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.labels import OF_TOOLCHAINS
-from executorch_goldens.results import proposals, provenance
+from executorch_goldens.results import provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
-from executorch_goldens.review.groups import Group, grouped
 from executorch_goldens.running.progress import MOST_LINES, Progress
 from executorch_goldens.settings import config
 from executorch_goldens.sweep import seconds
@@ -87,13 +86,9 @@ class Comparison:
 
     Attributes
     ----------
-    cells
-        In the order in which they are exported.
     beside
         Whether one export on each side is enough for a cell that is identical: the base's is made under the first
         variation, the head's under the last. Others are exported under every variation on both sides.
-    folder
-        Where what they made is kept.
     store
         The store that exports are taken from and put into; None for none.
     seconds
@@ -103,10 +98,6 @@ class Comparison:
     reached
         Lines that exports of the head ran, by the file's path below site-packages: of the files that
         `Settings.reach` names.
-    searched
-        The search, once it is over.
-    model
-        The model that differs, if the search found one.
     """
 
     sides: Sides
@@ -120,8 +111,9 @@ class Comparison:
     reached: dict[str, set[int]] = field(default_factory=dict)
     searched: Search | None = field(default=None, init=False)
     model: Try | None = field(default=None, init=False)
-    said: int = field(default=0, init=False)
+    reported: int = field(default=0, init=False)
     _begun: int = field(default=0, init=False)
+    _members: list[Member] = field(default_factory=list, init=False)
 
     @functools.cached_property
     def reuses(self) -> tuple[Reuse, ...]:
@@ -206,7 +198,7 @@ class Comparison:
 
     def causes(self) -> list[Group]:
         """Return the causes of the differences."""
-        return grouped(proposals.find(self.folder / RESULTS), self.artifacts, labels=OF_TOOLCHAINS)
+        return grouped(self._members)
 
     def _search(self, search: Search, seconds: float, results: Results) -> None:
         """Judge models that differ until one is right on the base, or the time is over; keep no others."""
@@ -232,37 +224,38 @@ class Comparison:
         # Its texts name the versions of the base: that these differ is no difference of a cell.
         release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
         of_base, of_head = base.outcomes(), head.outcomes()
-        old = Made.of(of_base, self.sides.base.release)
+        old = Made.from_outcomes(of_base, self.sides.base.release)
         if not wanted(old, of_base):
             return
-        new = Made.of(of_head, release, old.texts)
+        new = Made.from_outcomes(of_head, release, old.record)
         if self.beside and kind_of(old, new) != SAME:
             # Both sides export at the same time.
             base.ask()
             head.ask()
             of_base, of_head = base.outcomes(), head.outcomes()
-            old = Made.of(of_base, self.sides.base.release)
-            new = Made.of(of_head, release, old.texts)
-        compared = Compared(cell, kind_of(old, new), old, new)
+            old = Made.from_outcomes(of_base, self.sides.base.release)
+            new = Made.from_outcomes(of_head, release, old.record)
+        compared = Compared(cell, kind_of(old, new), old.unread(), new.unread())
         self.found.append(compared)
         for outcome in of_head:
             for file, lines in lines_run(outcome).items():
                 self.reached.setdefault(file, set()).update(lines)
-        if old.texts is not None:
+        if old.record is not None:
             # The head is compared with it as with goldens of its own release.
-            golden.write(golden.file_of(self.artifacts / release.version, cell), old.texts)
+            golden.write(golden.file_of(self.artifacts / release.version, cell), old.record)
         if compared.kind != SAME:
             self._say_at_once(f"{KINDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
-            results.keep(cell, of_head)
-            results.propose(new.verdict, new.texts, old.texts, self.came, new.accuracy)
+            made = results.keep(cell, of_head)
+            proposal = results.propose(new.verdict, new.record, old.record, self.came, new.accuracy)
+            self._members.append(member(proposal, old.record, new.record, made))
         if compared.kind != SAME or cell in self.cells:
             # Of a model that a search tried in vain, nobody wants a line.
             results.note(new.verdict, of_head, new.accuracy)
 
     def _say_at_once(self, line: str) -> None:
         """Say what is known of a cell that differs, while others are exported; of many, of the first alone."""
-        self.said += 1
-        if self.said <= MOST_LINES:
+        self.reported += 1
+        if self.reported <= MOST_LINES:
             if sys.stderr.isatty():
                 _Screen().rewrite("")
             _Screen().write_line(line)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
+from executorch_goldens.causes.benign import against
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.goldens import accuracy, equality, rendering
+from executorch_goldens.diff import equality, likeness
+from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, quantities
+from executorch_goldens.goldens import accuracy, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.golden import FAILURE, Texts
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
-from executorch_goldens.goldens.quantities import may_be_better, measured, sqnr
-from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.judging import comparison, likeness
+from executorch_goldens.goldens.quantities import sqnr
+from executorch_goldens.goldens.record import Record
+from executorch_goldens.judging import comparison
 from executorch_goldens.judging.verdict import DISAGREEING, NOT_RUN, Verdict
-from executorch_goldens.review.benign import against
 from executorch_goldens.settings.releases import Release
 
 #: The kinds of difference, the worst first, in words.
@@ -45,8 +46,13 @@ ALLOWED = {"renames": "renamed", "order": "order", UNREACHED: UNREACHED}
 RIGHT, FAILING, WRONG, UNSTABLE = range(4)
 #: The kind of a cell whose head is in a worse state than its base.
 _WORSE = {FAILING: "fails", WRONG: "wrong", UNSTABLE: "unstable"}
-#: Quantities whose increase is a kind of its own, in the order of `KINDS`.
-_QUANTITIES = {"outside": "outside", "memory": "memory", "constants": "bytes", "program": "bytes"}
+#: Quantities whose increase is a kind of its own, in the order of `KINDS`, with that kind, and in words.
+_QUANTITIES = {
+    "outside": ("outside", "operators outside"),
+    "memory": ("memory", "bytes of memory"),
+    "constants": ("bytes", "bytes of constants"),
+    "program": ("bytes", "bytes"),
+}
 #: An error that takes this many times as much of its tolerance, and this part of it more, is less exact.
 TIMES, PART = 1.1, 0.01
 
@@ -59,41 +65,45 @@ class Made:
     ----------
     verdict
         By itself, without a golden: ``new`` where it repeats and is right, or fails to lower as it should be judged.
-    texts
+    record
         The artifact that its variations agree on, where it is right, or fails to lower; otherwise None.
     every
-        Where there is none: what each variation made, as texts, or why it made nothing.
-    accuracy
-        The distance of the program from eager; None where none ran.
+        Where there is none: what each variation made, or why it made nothing.
     not_run
         Why the program was not run, so that nothing says that it is right; empty where it was, and where there is none.
     """
 
     verdict: Verdict
-    texts: Texts | None
+    record: Record | None
     every: tuple[object, ...]
     accuracy: Accuracy | None
     not_run: str = ""
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome], release: Release, reviewed: Texts | None = None) -> Made:
+    def from_outcomes(
+        cls, outcomes: Sequence[Outcome], release: Release, reviewed: Record | None = None
+    ) -> Made:
         """Judge a side's artifact; with `reviewed`, the base's artifact, compare the head with it."""
         cell = outcomes[0].cell
         try:
             found = comparison.compare(cell, outcomes, reviewed, release, labels=OF_TOOLCHAINS)
         except DecodeError as error:
-            found = comparison.Comparison(comparison.undecodable(cell, error))
+            found = comparison.Judged(comparison.undecodable(cell, error))
         made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
         every = (
-            () if found.texts is not None else tuple(_comparable(outcome, release) for outcome in outcomes)
+            () if found.record is not None else tuple(_comparable(outcome, release) for outcome in outcomes)
         )
         return cls(
             found.verdict,
-            found.texts,
+            found.record,
             every,
             Accuracy.of(made) if isinstance(made, Lowered) else None,
             made.not_run if isinstance(made, Lowered) else "",
         )
+
+    def unread(self) -> Made:
+        """Return the same without what was read of its artifact's payloads."""
+        return replace(self, record=self.record.unread() if self.record is not None else None)
 
     @property
     def used(self) -> float | None:
@@ -115,8 +125,8 @@ class Made:
         """Return how bad it is."""
         if self.verdict.name in DISAGREEING:
             return UNSTABLE
-        if self.texts is not None:
-            return FAILING if FAILURE in self.texts else RIGHT
+        if self.record is not None:
+            return FAILING if self.record.fails else RIGHT
         return FAILING if self.verdict.name == "failed" else WRONG
 
 
@@ -128,7 +138,7 @@ def _comparable(outcome: Outcome, release: Release) -> object:
     program = result.made if isinstance(result, Failure) else result
     try:
         made_with = comparison.made_with(outcome.result, [outcome.variation], release)
-        compared = equality.compared(rendering.render(outcome.result, made_with))
+        compared: object = equality.compared(rendering.render(outcome.result, made_with))
     except DecodeError as error:
         compared = {"error": str(error)}
     made = program and (program.graph, program.delegates, program.pte_sha256, program.data)
@@ -139,12 +149,12 @@ def kind_of(base: Made, head: Made) -> str:
     """Return the kind of difference of a cell: `SAME`, or one of `KINDS`."""
     if head.state != base.state:
         return _WORSE[head.state] if head.state > base.state else "better"
-    if base.texts is None or head.texts is None:
-        # Both are wrong, or do not repeat: texts are there of what each variation made.
+    if base.record is None or head.record is None:
+        # Both are wrong, or do not repeat: there is what each variation made.
         if base.every == head.every:
             return SAME
         return "as-wrong" if base.result == head.result and head.state != FAILING else "differently"
-    alike = likeness.likeness(base.texts, head.texts)
+    alike = likeness.likeness(base.record, head.record)
     if head.state == FAILING:
         return SAME if alike == likeness.SAME else "differently"
     if head.not_run and not base.not_run:
@@ -154,42 +164,42 @@ def kind_of(base: Made, head: Made) -> str:
 
 def _of_programs(base: Made, head: Made, alike: str) -> str:
     """Return the kind of difference of two programs that are right."""
-    assert base.texts is not None
-    assert head.texts is not None
     if alike == likeness.SAME:
         return SAME
-    old, new = reading(base.texts), reading(head.texts)
-    before, after = measured(old), measured(new)
-    for quantity, kind in _QUANTITIES.items():
-        if after.get(quantity, 0) > before.get(quantity, 0):
+    directions = {key: each.direction for key, each in _quantities(base, head).items()}
+    for key, (kind, _) in _QUANTITIES.items():
+        if directions.get(key) == WORSE:
             return kind
-    if any(_losses(base, head, old, new)):
+    if any(_losses(base, head)):
         return "inexact"
     if alike in (likeness.RENAMED, likeness.REORDERED):
         return "renamed" if alike == likeness.RENAMED else "order"
-    is_less = any(after.get(name, 0) < before.get(name, 0) for name in _QUANTITIES)
-    return "better" if is_less and may_be_better(old, new) else "different"
+    return "better" if BETTER in directions.values() else "different"
 
 
-def _losses(base: Made, head: Made, old: Reading, new: Reading) -> Iterator[str]:
+def _quantities(base: Made, head: Made) -> dict[str, Quantity]:
+    """Return those of `_QUANTITIES` that two artifacts have, by key."""
+    if base.record is None or head.record is None:
+        return {}
+    found = quantities(base.record.inventory, head.record.inventory)
+    return {key: found[key] for key in _QUANTITIES if key in found}
+
+
+def _losses(base: Made, head: Made) -> Iterator[str]:
     """Yield the error and the SQNR before and after, each if it is worse by more than a machine may change it."""
     had, has = base.used, head.used
     if had is not None and has is not None and has > had * TIMES and has - had > PART:
         yield f"error {had:.3g} -> {against(has)}"
-    ratios = sqnr(old), sqnr(new)
-    if ratios[0] is not None and ratios[1] is not None and accuracy.fell(ratios[0], ratios[1]):
+    ratios = [sqnr(each.record.inventory) for each in (base, head) if each.record is not None]
+    if None not in ratios and len(ratios) > 1 and accuracy.fell(ratios[0] or 0.0, ratios[1] or 0.0):
         yield f"SQNR {ratios[0]:.1f} -> {ratios[1]:.1f} dB"
 
 
 def extent(base: Made, head: Made) -> float:
     """Return how large a difference is: the largest part by which a quantity, or the error, is more on the head."""
-    if base.texts is None or head.texts is None:
-        return 0.0
-    old, new = measured(reading(base.texts)), measured(reading(head.texts))
-    parts = [
-        (new[name] - old[name]) / max(old[name], 1) for name in _QUANTITIES if name in old and name in new
-    ]
-    return max([*parts, (head.used or 0.0) - (base.used or 0.0)])
+    found = _quantities(base, head)
+    parts = [each.more / max(each.before or 0, 1) for each in found.values()]
+    return max([*parts, (head.used or 0.0) - (base.used or 0.0)]) if found else 0.0
 
 
 def shown(base: Made, head: Made) -> str:
@@ -204,25 +214,12 @@ def shown(base: Made, head: Made) -> str:
         return f"{base.result} -> {head.result}"
     if head.not_run and not base.not_run:
         return f"{NOT_RUN} {head.not_run}"
-    return "; ".join(_figures(base, head))
-
-
-def _figures(base: Made, head: Made) -> list[str]:
-    """Return figures of the difference between two right programs: those by which `kind_of` decides."""
-    before, after = reading(base.texts or {}), reading(head.texts or {})
-    old, new = measured(before), measured(after)
-    names = {
-        "outside": "operators outside",
-        "memory": "bytes of memory",
-        "constants": "bytes of constants",
-        "program": "bytes",
-    }
-    lines = [
-        f"{old[name]:,} -> {new[name]:,} {word}"
-        for name, word in names.items()
-        if name in old and name in new and old[name] != new[name]
+    figures = [
+        f"{each.before:,} -> {each.after:,} {_QUANTITIES[key][1]}"
+        for key, each in _quantities(base, head).items()
+        if each.direction
     ]
-    return [*lines, *_losses(base, head, before, after)]
+    return "; ".join([*figures, *_losses(base, head)])
 
 
 def _reason(made: Made) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.causes.groups import Group
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison
 from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
@@ -16,10 +17,8 @@ from executorch_goldens.comparing.searching import SEED
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import QUANTITIES, measured
-from executorch_goldens.goldens.reading import reading
 from executorch_goldens.judging.verdict import NOT_JUDGED
 from executorch_goldens.reach.answer import Answer
-from executorch_goldens.review.groups import Group
 from executorch_goldens.running.counting import not_judged
 
 #: Cells that are named of a cause, and causes of a kind.
@@ -48,10 +47,6 @@ class Column:
     ----------
     title, key
         Of the column, and of the same in JSON; without a title, there are only the lines.
-    words
-        By cell.
-    lines
-        For below the table.
     is_right
         False if the exit code is that of a difference.
     """
@@ -376,7 +371,7 @@ def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 def quantities(each: Compared) -> Mapping[str, tuple[int | None, int | None]]:
     """Return the quantities of a cell on both sides; None where there is no program."""
-    old, new = (measured(reading(side.texts)) if side.texts else {} for side in (each.base, each.head))
+    old, new = (measured(side.record.inventory) if side.record else {} for side in (each.base, each.head))
     return {name: (old.get(name), new.get(name)) for name in QUANTITIES if name in old or name in new}
 
 

@@ -167,12 +167,8 @@ class Search:
 
     Attributes
     ----------
-    sides
-        Both sides, with the zoos of the models.
     reached
         Returns which of the edited files' lines an export ran, if it ran an edited one; else None.
-    tried
-        Number of models that the head exported.
     reaching
         Number of those that ran an edited line.
     """
@@ -275,11 +271,11 @@ class _Pair:
 
     def differs(self, model: Try, of_head: Outcome, walk: Walk) -> bool:
         """Return whether the base lowers a model, and to something else than the head."""
-        base = Made.of([self.take(self.base, model)], self.of_base)
+        base = Made.from_outcomes([self.take(self.base, model)], self.of_base)
         if base.state != RIGHT:
             walk.tell(model, None, failed=True)
             return False
-        return kind_of(base, Made.of([of_head], self.release, base.texts)) != SAME
+        return kind_of(base, Made.from_outcomes([of_head], self.release, base.record)) != SAME
 
 
 def lines_run(outcome: Outcome) -> Mapping[str, Sequence[int]]:

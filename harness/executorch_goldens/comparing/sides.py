@@ -17,15 +17,7 @@ from executorch_goldens.toolchains.toolchain import Fit, Toolchain
 
 @dataclass(frozen=True)
 class Side:
-    """One of two toolchains that are compared.
-
-    Attributes
-    ----------
-    word
-        ``base`` or ``head``.
-    settings
-        Its toolchain.
-    """
+    """One of two toolchains that are compared."""
 
     word: str
     toolchain: Toolchain
@@ -72,8 +64,6 @@ class Sides:
         ----------
         how
             Settings of both; their patches and shortcuts are the allowed ones.
-        targets
-            See `settings.config.Config.targets`.
         asked
             ``--patches``: ``auto`` is what both releases declare.
         """

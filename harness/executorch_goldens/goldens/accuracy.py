@@ -78,11 +78,8 @@ class Accuracy:
                 if expected.shape != actual.shape:
                     continue
                 allowed = lowered.tolerance(sample, index)
-                difference = Deviation("", expected, actual).differences()
-                parts = np.divide(
-                    difference, allowed, out=np.where(difference > 0.0, np.inf, 0.0), where=allowed > 0.0
-                )
-                used = max(used, float(parts.max(initial=0.0)))
+                deviation = Deviation("", expected, actual, allowed)
+                difference, used = deviation.differences(), max(used, deviation.used())
                 tolerance = max(tolerance, lowered.imprecision(sample, index))
                 sizes = lowered.sizes(sample, index)
                 errors = np.divide(difference, sizes, out=np.zeros(difference.shape), where=sizes > 0.0)

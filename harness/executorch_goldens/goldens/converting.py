@@ -19,7 +19,7 @@ from pathlib import Path
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, record, roots
 from executorch_goldens.goldens.golden import GoldenError, UnwritableError
-from executorch_goldens.goldens.record import CONTENTS, DIGITS, Record
+from executorch_goldens.goldens.record import CONTENTS, DIGITS, FORMAT, Record
 
 #: Facts of older goldens that newer ones do not have.
 RETIRED = ("format", "trace", "kernels", "shortcuts")
@@ -32,14 +32,10 @@ class Converted:
 
     Attributes
     ----------
-    goldens
-        Their number.
     digests
         Digest of each golden before, to that after.
-    files
-        Number of files before.
     dropped
-        How many goldens said each fact that is left out.
+        Number of goldens with each fact that is left out.
     departing
         How many goldens say more than the file of their release and what is their own.
     """
@@ -74,7 +70,7 @@ def convert(root: Path) -> list[Converted]:
     Raises
     ------
     GoldenError
-        For a golden that is damaged, or stands there in both forms.
+        For a golden that is damaged, or that is there in both forms.
     """
     folders = sorted({path.parents[2] for path in root.glob(f"*/*/*/{golden.OLD}")})
     with contextlib.ExitStack() as held:
@@ -103,7 +99,7 @@ def _convert(root: Path, folders: Sequence[Path]) -> list[Converted]:
         lines = [
             line for line in zoo.read_text(encoding="utf-8").splitlines() if not line.startswith("format:")
         ]
-        durable.replace(zoo, "\n".join([f"format: {golden.FORMAT}", *lines]) + "\n")
+        durable.replace(zoo, "\n".join([f"format: {FORMAT}", *lines]) + "\n")
     return found
 
 
@@ -131,7 +127,7 @@ def _read(path: Path) -> _Old:
         if name != golden.OLD
     }
     retired = tuple(name for name, _ in facts if name in RETIRED)
-    return _Old(path, digest, Record.of(kept, sections), len(texts), retired)
+    return _Old(path, digest, Record.in_order(kept, sections), len(texts), retired)
 
 
 def _short(name: str, value: str) -> str:
@@ -166,9 +162,9 @@ def _told(
             or read.text(shared) != texts[file]
         ):
             raise _refused(old.path, "is not the same as one file")
-        if file.exists() and golden.read(file) != golden.texts_of(old.record):
+        if file.exists() and golden.read(file) != old.record:
             raise _refused(old.path, f"is there as {file.name} as well, and is another golden")
-        digests[old.digest] = read.digest()
+        digests[old.digest] = read.digest
     departing = sum(
         any(old.record.facts.get(name) != value for name, value in shared.items()) for old in olds
     )

@@ -30,10 +30,10 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, merging
-from executorch_goldens.goldens.causes import cause, general
-from executorch_goldens.goldens.golden import Texts, UnwritableError
+from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens.golden import UnwritableError
 from executorch_goldens.goldens.quantities import Limits
-from executorch_goldens.goldens.reading import reading
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.settings.tables import TableError, as_declared
 from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.registry import FAILS, RELEASE, UNDELEGATED
@@ -69,12 +69,10 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     what
         A key of `FIELDS`.
     cause
-        Of an expected golden, its `cause_of`. Of a known defect, `executorch_goldens.judging.known.cause`; empty for
+        Of an expected golden, its `cause_of`. Of a known defect, `executorch_goldens.judging.verdict.cause`; empty for
         whatever has its `verdict`. Either may end at a semicolon. Of a rejection, the cause of its group.
     unchecked
         What is accepted although nothing checks it: `executorch_goldens.goldens.unchecked.objection`.
-    why
-        A person's comment.
     releases
         Versions of ExecuTorch; empty for all of them.
     cells
@@ -109,9 +107,9 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         """Return whether it is about a cause, which it may name to its end or up to a semicolon."""
         return not self.cause or f"{cause}; ".startswith(f"{self.cause}; ")
 
-    def expects(self, texts: Texts) -> bool:
-        """Return whether it expects the golden `texts` of a cell that it is about."""
-        return EXPECTED.get(kind(texts)) == self.what and (not self.cause or self.names(cause_of(texts)))
+    def expects(self, record: Record) -> bool:
+        """Return whether it expects a golden of a cell that it is about."""
+        return EXPECTED.get(kind(record)) == self.what and (not self.cause or self.names(cause_of(record)))
 
     @property
     def reason(self) -> str:
@@ -141,10 +139,6 @@ class Decisions:
 
     Attributes
     ----------
-    root
-        Root of the goldens.
-    stated
-        All decisions of its file.
     of_zoo
         Whether its cells are those of cases, and ``goldens review`` sees what its runs propose.
     """
@@ -197,19 +191,13 @@ class Decisions:
         """Return what is accepted of a cell although nothing checks it."""
         return tuple(name for each in self.about(IMPRECISE, cell) for name in each.unchecked)
 
-    def missing(self, cell: Cell, texts: Texts, recorded: bool = False) -> str:
-        """Return the decision to write before `texts` may be the golden of a cell; empty if none is missing.
-
-        Parameters
-        ----------
-        recorded
-            Whether they are its golden already.
-        """
-        what = kind(texts)
+    def missing(self, cell: Cell, record: Record, recorded: bool = False) -> str:
+        """Return the decision to write before `record` may be the golden of a cell; empty if none is missing."""
+        what = kind(record)
         expectable = what == FAILS or (what and targets.delegates(cell.target))
-        if not expectable or any(each.expects(texts) for each in self.about(EXPECTED[what], cell)):
+        if not expectable or any(each.expects(record) for each in self.about(EXPECTED[what], cell)):
             return ""
-        cause = msgspec.json.encode(cause_of(texts)).decode()
+        cause = msgspec.json.encode(cause_of(record)).decode()
         by = " (goldens review --accept GROUP --expect writes it)" if self.of_zoo else ""
         if recorded:
             by = f" ({shlex.join(['goldens', 'review', '--expect', f'--goldens={self.root}'])} writes it)"
@@ -223,24 +211,24 @@ class Decisions:
 NONE = Decisions()
 
 
-def kind(texts: Texts) -> str:
+def kind(record: Record) -> str:
     """Return `FAILS` or `UNDELEGATED` for a golden that is one only where it is expected; empty for any other."""
-    if golden.FAILURE in texts:
+    if record.fails:
         return FAILS
-    return "" if any(name.startswith("delegate ") for name in golden.fields(texts)) else UNDELEGATED
+    return "" if any(name.startswith("delegate ") for name in record.facts) else UNDELEGATED
 
 
-def cause_of(texts: Texts) -> str:
+def cause_of(record: Record) -> str:
     """Return why a golden fails, without parts of a single cell; of any other the operators outside of delegates."""
-    if golden.FAILURE in texts:
-        return general(": ".join(cause(texts[golden.FAILURE])))
-    outside = sorted(reading(texts).outside)
+    if record.fails:
+        return general(record.inventory.failure or "")
+    outside = sorted(record.inventory.outside)
     return f"outside: {', '.join(outside)}" if outside else "no operator is left"
 
 
-def expected(cell: Cell, release: str, texts: Texts, why: str = "") -> Decision:
+def expected(cell: Cell, release: str, record: Record, why: str = "") -> Decision:
     """Return the decision that expects a golden of a `kind`."""
-    return Decision(EXPECTED[kind(texts)], "", cause_of(texts), None, (), why, (release,), (str(cell),))
+    return Decision(EXPECTED[kind(record)], "", cause_of(record), None, (), why, (release,), (str(cell),))
 
 
 # The file
@@ -438,10 +426,10 @@ def update(root: Path) -> Updated:
         For a file that cannot be used.
     """
     goldens = {
-        (str(cell), folder.name): texts
+        (str(cell), folder.name): record
         for folder in _releases(root)
         for cell in golden.recorded(folder)
-        if (texts := golden.read(golden.file_of(folder, cell))) is not None and kind(texts)
+        if (record := golden.read(golden.file_of(folder, cell))) is not None and kind(record)
     }
     kept, gone = [], []
     for each in read(root):
@@ -449,14 +437,14 @@ def update(root: Path) -> Updated:
             kept.append(each)
             continue
         for name, on in ((name, on) for name in each.cells for on in each.releases):
-            if is_pattern(name) or ((texts := goldens.get((name, on))) and each.expects(texts)):
+            if is_pattern(name) or ((record := goldens.get((name, on))) and each.expects(record)):
                 kept.append(msgspec.structs.replace(each, releases=(on,), cells=(name,)))
             else:
                 gone.append((name, on))
     missing = [
-        expected(Cell.named(name), on, texts)
-        for (name, on), texts in goldens.items()
-        if Decisions(root, on, tuple(kept)).missing(Cell.named(name), texts)
+        expected(Cell.named(name), on, record)
+        for (name, on), record in goldens.items()
+        if Decisions(root, on, tuple(kept)).missing(Cell.named(name), record)
     ]
     write(root, [*kept, *missing])
     return Updated(len(goldens), len(missing), tuple(gone))

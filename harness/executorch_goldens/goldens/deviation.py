@@ -21,8 +21,6 @@ class Deviation:
 
     Attributes
     ----------
-    what
-        Name of the tensor.
     expected, actual
         Of one shape; dtypes may differ.
     tolerance
@@ -40,6 +38,13 @@ class Deviation:
         # do not differ.
         same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
         return np.where(same, 0.0, np.nan_to_num(distances(actual, expected), nan=np.inf, posinf=np.inf))
+
+    def used(self) -> float:
+        """Return the largest part of its tolerance that the difference of an element takes."""
+        difference = self.differences()
+        allowed = np.broadcast_to(self.tolerance, difference.shape)
+        none = np.where(difference > 0.0, np.inf, 0.0)
+        return float(np.divide(difference, allowed, out=none, where=allowed > 0.0).max(initial=0.0))
 
     def allows(self) -> bool:
         """True if some element may be off."""

@@ -17,19 +17,7 @@ from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
 from executorch_goldens.goldens import merging
-from executorch_goldens.goldens.record import CONTENTS, DIGITS, FORMAT, Record, RecordError, version
-
-__all__ = ["CONTENTS", "DIGITS", "FORMAT"]
-
-#: The text with the facts of a golden, and the names of its sections.
-MANIFEST = "manifest"
-FAILURE = "failure"
-TRACE = "trace"
-GRAPH = "graph"
-PROGRAM = "pte"
-
-#: The parameters and buffers of the modules that a build names, with a digest of each.
-MODEL = "model"
+from executorch_goldens.goldens.record import FAILURE, FORMAT, GRAPH, Record, RecordError, version
 
 #: Fact with the digest of the payloads and the program that holds on every architecture
 #: (`executorch_goldens.decode.layout`).
@@ -52,8 +40,6 @@ SUFFIX = ".txt"
 #: A file in the folder of a golden of the older form.
 OLD = "manifest.txt"
 
-Texts = Mapping[str, str]
-
 
 class GoldenError(FileError):
     """A golden that cannot be used as it is."""
@@ -74,33 +60,6 @@ def old(path: Path) -> GoldenError:
 
 class UnwritableError(GoldenError):
     """A golden cannot be written or deleted; the existing one may still be fine."""
-
-
-def fields(texts: Texts) -> dict[str, str]:
-    """Return the facts of a golden."""
-    return dict(line.partition(": ")[::2] for line in texts[MANIFEST].splitlines())
-
-
-def recorded_as(texts: Texts) -> Record:
-    """Return the record of `texts`, whatever digest they have."""
-    facts = (fact for fact in fields(texts).items() if fact[0] != CONTENTS)
-    return Record.of(facts, {name: text for name, text in texts.items() if name != MANIFEST})
-
-
-def sealed(texts: Texts) -> dict[str, str]:
-    """Return `texts` in the order of a file, with the digest of their content as the last fact."""
-    return texts_of(recorded_as(texts))
-
-
-def texts_of(record: Record) -> dict[str, str]:
-    """Return the texts of a record: its sections, and its facts with their digest under `MANIFEST`."""
-    facts = "".join(f"{name}: {value}\n" for name, value in record.facts.items())
-    return {MANIFEST: f"{facts}{CONTENTS}: sha256 {record.digest()}\n", **record.sections}
-
-
-def digest(texts: Texts) -> str:
-    """Return the digest by which a golden is the same as another."""
-    return fields(texts)[CONTENTS].removeprefix("sha256 ")
 
 
 def file_of(root: Path, cell: Cell) -> Path:
@@ -139,7 +98,7 @@ def _shared(path: Path, *_state: int) -> Mapping[str, str]:
     return found
 
 
-def read(path: Path) -> dict[str, str] | None:
+def read(path: Path) -> Record | None:
     """Read the golden in file `path`; None if there is none.
 
     Raises
@@ -158,7 +117,7 @@ def read(path: Path) -> dict[str, str] | None:
     try:
         return _whole(path, text)
     except GoldenError as error:
-        if conflict := merging.conflict(path, text):
+        if conflict := merging.conflict(text):
             raise ConflictError(path, conflict, merging.WAY_OUT) from error
         raise
 
@@ -171,7 +130,7 @@ def _again(path: Path) -> str:
     )
 
 
-def _whole(path: Path, text: str) -> dict[str, str]:
+def _whole(path: Path, text: str) -> Record:
     found = version(text)
     if found is None:
         raise GoldenError(path, f"line 1: a golden begins with 'golden: {FORMAT}'", _again(path))
@@ -184,19 +143,19 @@ def _whole(path: Path, text: str) -> dict[str, str]:
         )
         raise GoldenError(path, f"format {found} is {age} ({FORMAT})", way_out)
     try:
-        record = Record.parse(text, shared(path.parent.parent))
+        record = Record.parse(text, shared(path.parent.parent), path)
     except RecordError as error:
         raise GoldenError(path, str(error), _again(path)) from error
     if "variations" not in record.facts:
         raise GoldenError(path, "does not say variations", _again(path))
     if FAILURE not in record.sections and GRAPH not in record.sections:
         raise GoldenError(path, f"has neither {GRAPH} nor {FAILURE}", _again(path))
-    return texts_of(record)
+    return record
 
 
-def write(path: Path, texts: Texts) -> None:
+def write(path: Path, record: Record) -> None:
     """Replace the golden in file `path`, whole or not at all; raise GoldenError."""
-    text = recorded_as(texts).text(shared(path.parent.parent))
+    text = record.text(shared(path.parent.parent))
     try:
         durable.replace(path, text)
     except OSError as error:

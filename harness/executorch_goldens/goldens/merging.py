@@ -1,18 +1,15 @@
-"""Detects unresolved merges: conflict markers in a file, or one side of an unmerged index."""
+"""Detects unresolved merges, by conflict markers in a file."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 #: A line that begins, divides or ends a conflict in a file (git-merge(1), "How conflicts are presented").
 MARKER = re.compile(r"(<{7}|[|]{7}|>{7}) |={7}$")
 #: Beginnings and ends of conflicts: a line of equal signs may be text.
 _CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
-#: Seconds for git to look into its index.
-_PATIENCE = 10.0
 
 #: Way out for a golden that a merge left.
 WAY_OUT = (
@@ -21,14 +18,12 @@ WAY_OUT = (
 )
 
 
-def conflict(path: Path, text: str) -> str:
-    """Return how a merge left the golden in file `path`, which holds `text`; empty where none did.
-
-    Either side of a golden is a whole one, and what a merge makes of two is none: its digest fits neither.
-    """
-    if marked := _CONFLICT.search(text):
-        return f"was left by a merge, with a conflict in line {text.count(chr(10), 0, marked.start()) + 1}"
-    return "was left by a merge: git has it as unmerged" if _is_unmerged(path) else ""
+def conflict(text: str) -> str:
+    """Return how a merge left a golden that holds `text`; empty where none did."""
+    marked = _CONFLICT.search(text)
+    if marked is None:
+        return ""
+    return f"was left by a merge, with a conflict in line {text.count(chr(10), 0, marked.start()) + 1}"
 
 
 def conflict_in(file: Path) -> str:
@@ -37,9 +32,7 @@ def conflict_in(file: Path) -> str:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
-    if _CONFLICT.search(text) or _is_unmerged(file):
-        return "was left by a merge, with conflicts"
-    return ""
+    return "was left by a merge, with conflicts" if _CONFLICT.search(text) else ""
 
 
 def take_a_side(file: Path, then: str = "run its cells with --snapshot-update") -> str:
@@ -59,18 +52,3 @@ def bring_back(file: Path, then: str) -> str:
     if conflict:
         return f"it {conflict}: {take_a_side(file, then)}"
     return f"bring it back with 'git checkout -- {shlex.quote(str(file))}'"
-
-
-def _is_unmerged(path: Path) -> bool:
-    """Return whether git's index has several versions of something in `path`."""
-    try:
-        found = subprocess.run(
-            ["git", "ls-files", "--unmerged", "--", path.name],
-            cwd=path.parent,
-            capture_output=True,
-            check=True,
-            timeout=_PATIENCE,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return bool(found.stdout)

@@ -102,11 +102,11 @@ def _expected(root: Path, table: Mapping[str, Any], dropped: list[str]) -> Itera
             yield Decision(what, "", cause, None, (), why, (release,), (name,))
             continue
         cell = Cell.named(name)
-        texts = golden.read(golden.file_of(root / release, cell)) or {}
-        made = decisions.expected(cell, release, texts) if texts and decisions.kind(texts) else None
-        if made is None or made.what != what:
+        record = golden.read(golden.file_of(root / release, cell))
+        made = decisions.expected(cell, release, record) if record and decisions.kind(record) else None
+        if record is None or made is None or made.what != what:
             dropped.append(f"{name} on {release}: expected as {what}, which its golden is not")
         else:
             # The older command wrote the cause as a comment.
             said = "" if why in ("", made.cause) or why.startswith("outside: ") else why
-            yield decisions.expected(cell, release, texts, said)
+            yield decisions.expected(cell, release, record, said)

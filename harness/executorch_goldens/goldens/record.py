@@ -18,11 +18,17 @@ be a header has a backslash before it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
+
+from executorch_goldens.artifact import PassRun
+from executorch_goldens.goldens.inventory import Inventory, inventory
+from executorch_goldens.goldens.outline import Outline, outline
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 3
@@ -36,13 +42,24 @@ CONTENTS = "contents"
 #: The fact that names the shared facts that a golden lacks.
 WITHOUT = "without"
 
-#: First words of facts, in the order of a file; others, the release's stack, are before them.
+#: First words of facts, in the order of a file; others, the release's stack, are before them by name.
 FACTS = (
     *("patches", "variations", "numerics", "unchecked", "accuracy", "error", "validated", "recipe"),
     *("delegate", "pte", "data", "layout", "digests"),
 )
 #: First words of the names of sections, in the order of a file; others are before the last.
 SECTIONS = ("failure", "graph", "delegate", "pte", "data", "model", "", "trace")
+
+#: Names of sections: how lowering fails; the lowered graph; the program; the parameters and buffers of the modules that
+#: a build names, with a digest of each; the passes that changed the graph.
+FAILURE, GRAPH, PROGRAM, MODEL, TRACE = "failure", "graph", "pte", "model", "trace"
+#: Begins the names of delegates' sections.
+DELEGATE = "delegate_"
+#: The name under which the facts are shown beside the sections.
+MANIFEST = "manifest"
+
+#: What is read of payloads, once for a record and for its parts.
+_READ = ("delegates", "program")
 
 #: Begins a header, and nothing else.
 MARK = "== "
@@ -54,15 +71,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 class RecordError(ValueError):
-    """A text that is not the file of a golden.
-
-    Attributes
-    ----------
-    line
-        Number of the line, from one.
-    what
-        What is wrong there.
-    """
+    """A text that is not the file of a golden."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(line, what)
@@ -75,7 +84,7 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """The content of a golden.
+    """The content of a golden: facts and sections, and what these say, each read once.
 
     Attributes
     ----------
@@ -83,19 +92,86 @@ class Record:
         By name, in the order of the file, those of the release included.
     sections
         Text of each section by its name, in the order of the file.
+    path
+        The file that it was read from; None for one that was not.
     """
 
     facts: Mapping[str, str]
     sections: Mapping[str, str]
+    path: Path | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, facts: Iterable[tuple[str, str]], sections: Mapping[str, str]) -> Self:
+    def in_order(
+        cls, facts: Iterable[tuple[str, str]], sections: Mapping[str, str], path: Path | None = None
+    ) -> Self:
         """Return the record with these facts and sections, in the order of a file."""
         ordered = sorted(sections.items(), key=lambda section: _section_order(section[0]))
-        return cls(dict(sorted(facts, key=_fact_order)), dict(ordered))
+        return cls(dict(sorted(facts, key=_fact_order)), dict(ordered), path)
 
+    @property
+    def fails(self) -> bool:
+        """True if lowering fails: there is no program."""
+        return FAILURE in self.sections
+
+    @property
+    def variations(self) -> list[str]:
+        """Names of the variations that agreed."""
+        return self.facts.get("variations", "").split()
+
+    @functools.cached_property
+    def delegates(self) -> Mapping[str, Outline]:
+        """The payload of each delegate, by its section; raises OutlineError."""
+        return {name: outline(text) for name, text in self.sections.items() if name.startswith(DELEGATE)}
+
+    @functools.cached_property
+    def program(self) -> Outline | None:
+        """The program around the delegates; None where there is none; raises OutlineError."""
+        return outline(self.sections[PROGRAM]) if PROGRAM in self.sections else None
+
+    def payload(self, name: str) -> Outline | None:
+        """Return the payload in a section; None for any other section; raise OutlineError."""
+        return self.program if name == PROGRAM else self.delegates.get(name)
+
+    @functools.cached_property
+    def inventory(self) -> Inventory:
+        """What it has, counted; raises `executorch_goldens.goldens.inventory.InventoryError`."""
+        return inventory(self)
+
+    @property
+    def trace(self) -> tuple[PassRun, ...]:
+        r"""The runs that changed the graph.
+
+        >>> (run,) = Record({}, {"trace": "xnnpack: FuseBatchNormPass 0123456789ab\n"}).trace
+        >>> run.pipeline, run.name, run.fingerprint, run.changed
+        ('xnnpack', 'FuseBatchNormPass', '0123456789ab', True)
+        """
+        runs = []
+        for line in self.sections.get(TRACE, "").splitlines():
+            pipeline, _, run = line.partition(": ")
+            name, _, fingerprint = run.partition(" ")
+            runs.append(PassRun(pipeline, name, fingerprint, True))
+        return tuple(runs)
+
+    def unread(self) -> Record:
+        """Return the same without what was read of its payloads, which takes more memory than their texts."""
+        made = Record(self.facts, self.sections, self.path)
+        made.__dict__.update({name: each for name, each in self.__dict__.items() if name not in _READ})
+        return made
+
+    def part(self, facts: Mapping[str, str], sections: Mapping[str, str]) -> Record:
+        """Return a record with some of its facts and sections, and what was read of its payloads."""
+        made = Record(facts, sections)
+        made.__dict__.update({name: self.__dict__[name] for name in _READ if name in self.__dict__})
+        return made
+
+    def texts(self) -> dict[str, str]:
+        """Return the sections with the facts before them, as a person reads them."""
+        facts = "".join(f"{name}: {value}\n" for name, value in self.facts.items())
+        return {MANIFEST: facts, **self.sections} if facts else dict(self.sections)
+
+    @functools.cached_property
     def digest(self) -> str:
-        """Return the digest over all facts and sections, whatever of it a release shares."""
+        """The digest over all facts and sections, whatever of it a release shares."""
         made = hashlib.sha256()
         for kind in (self.facts, self.sections):
             for name, text in sorted(kind.items()):
@@ -105,19 +181,13 @@ class Record:
         return made.hexdigest()[:DIGITS]
 
     def text(self, shared: Mapping[str, str] | None = None) -> str:
-        """Return the file.
-
-        Parameters
-        ----------
-        shared
-            Facts of the release's goldens.
-        """
+        """Return the file."""
         shared = shared or {}
         lines = [f"{VERSION}: {FORMAT}"]
         if lacking := [name for name in shared if name not in self.facts]:
             lines.append(f"{WITHOUT}: {' '.join(lacking)}")
         lines += [f"{name}: {value}" for name, value in self.facts.items() if shared.get(name) != value]
-        pieces = ["\n".join(lines), f"\n{CONTENTS}: sha256 {self.digest()}\n"]
+        pieces = ["\n".join(lines), f"\n{CONTENTS}: sha256 {self.digest}\n"]
         for name, text in self.sections.items():
             ended = not text or text.endswith("\n")
             body = _MARKED.sub(r"\\\1", text) if MARK in text else text
@@ -125,7 +195,7 @@ class Record:
         return "".join(pieces)
 
     @classmethod
-    def parse(cls, text: str, shared: Mapping[str, str] | None = None) -> Self:
+    def parse(cls, text: str, shared: Mapping[str, str] | None = None, path: Path | None = None) -> Self:
         """Read a file that `text` wrote with the same shared facts; raise `RecordError`."""
         head, *parts = text.removesuffix("\n").split(f"\n{MARK}")
         facts, digest = _facts(head, shared or {})
@@ -139,8 +209,8 @@ class Record:
             line += part.count("\n") + 1
         if not text.endswith("\n"):
             raise RecordError(line - 1, "the file does not end with a whole line")
-        read = cls.of(facts.items(), sections)
-        if read.digest() != digest:
+        read = cls.in_order(facts.items(), sections, path)
+        if read.digest != digest:
             what = (
                 "the file is damaged or was edited by hand: its content does not match its digest, or release.toml "
                 "beside it is not the one that it was written with"
@@ -195,9 +265,9 @@ def _section(part: str, line: int) -> tuple[str, str]:
     return header["name"], body if header["unended"] else f"{body}\n" if below else ""
 
 
-def _fact_order(fact: tuple[str, str]) -> int:
+def _fact_order(fact: tuple[str, str]) -> tuple[int, str]:
     kind = fact[0].partition(" ")[0]
-    return FACTS.index(kind) if kind in FACTS else -1
+    return (FACTS.index(kind), "") if kind in FACTS else (-1, fact[0])
 
 
 def _section_order(name: str) -> tuple[int, int, str]:

@@ -1,4 +1,4 @@
-"""Renders an artifact as the texts of a golden."""
+"""Renders an artifact as a golden."""
 
 from __future__ import annotations
 
@@ -8,25 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from executorch_goldens.artifact import Artifact, Failure, Lowered, PassRun, Watched
+from executorch_goldens.artifact import Artifact, Failure, Lowered, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
 from executorch_goldens.decode.formats import layout_digest
 from executorch_goldens.decode.text import DIGITS
 from executorch_goldens.goldens import accuracy, unchecked
-from executorch_goldens.goldens.golden import (
-    DATA,
-    DIGESTS,
-    FAILURE,
-    FIRST,
-    GRAPH,
-    LAYOUT,
-    MANIFEST,
-    MODEL,
-    PROGRAM,
-    RECIPE,
-    TRACE,
-    sealed,
-)
+from executorch_goldens.goldens.golden import DATA, DIGESTS, FIRST, LAYOUT, RECIPE
+from executorch_goldens.goldens.record import DELEGATE, FAILURE, GRAPH, MODEL, PROGRAM, TRACE, Record
 
 
 @dataclass(frozen=True)
@@ -37,12 +25,8 @@ class MadeWith:
     ----------
     stack
         Distribution name to version: executorch, torch, torchao, tosa-tools.
-    variations
-        Names of the variations that agreed.
     numerics
         One line: what was checked, and to which bound.
-    architecture
-        Of the machine that exported.
     """
 
     stack: Mapping[str, str]
@@ -51,16 +35,10 @@ class MadeWith:
     architecture: str = field(default_factory=lambda: here())
 
 
-def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> dict[str, str]:
-    """Return the golden of an artifact: the texts of its sections by name, and its facts under `MANIFEST`.
-
-    Parameters
-    ----------
-    digits
-        Hexadecimal digits of digests.
-    """
+def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> Record:
+    """Return the golden of an artifact."""
     result = artifact.result
-    texts = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result, digits)
+    sections = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result, digits)
     facts = [*made_with.stack.items()]
     facts.append(("patches", " ".join(artifact.patches) or "none"))
     facts.append(("variations", " ".join(made_with.variations)))
@@ -71,13 +49,13 @@ def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> dic
         if made_with.architecture != FIRST:
             facts.append((DIGESTS, made_with.architecture))
     if artifact.watched is not None:
-        texts[TRACE] = trace_text(artifact.watched)
-    return sealed({MANIFEST: "".join(f"{name}: {value}\n" for name, value in facts), **texts})
+        sections[TRACE] = trace_text(artifact.watched)
+    return Record.in_order(facts, sections)
 
 
 def _measured(lowered: Lowered) -> Iterator[tuple[str, str]]:
     """Yield the facts on how exact a program is, and how it was made."""
-    if left := unchecked.of(lowered):
+    if left := unchecked.listed(lowered):
         yield unchecked.FIELD, "; ".join(left)
     for at, near in enumerate(accuracy.nearnesses(lowered)):
         yield f"{accuracy.FIELD}{at}", near.text
@@ -117,18 +95,19 @@ def _render_failure(failure: Failure) -> dict[str, str]:
 def _render_lowered(lowered: Lowered, digits: int) -> dict[str, str]:
     texts = {GRAPH: lowered.graph}
     for index, payload in enumerate(decode_delegates(lowered)):
-        texts[f"delegate_{index}.{payload.kind}"] = payload.text(digits=digits)
+        texts[f"{DELEGATE}{index}.{payload.kind}"] = payload.text(digits=digits)
     program = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas))
     texts[PROGRAM] = program.text(delegates=False, digits=digits)
-    texts |= model_of(lowered)
+    if lowered.model:
+        texts[MODEL] = model_of(lowered)
     for name, content in lowered.data:
         texts[data_file(name)] = decode_data(content, lowered).text(digits=digits)
     return texts
 
 
-def model_of(lowered: Lowered) -> dict[str, str]:
+def model_of(lowered: Lowered) -> str:
     """Return the list of the parameters of the modules that a build names; empty for other cases."""
-    return {MODEL: "".join(f"{line}\n" for line in lowered.model)} if lowered.model else {}
+    return "".join(f"{line}\n" for line in lowered.model)
 
 
 def data_file(name: str) -> str:
@@ -188,21 +167,6 @@ def here() -> str:
 def trace_text(watched: Watched) -> str:
     """Return a line for each pass that changed the graph and each stage: ``pipeline: name fingerprint``."""
     return "".join(f"{run.pipeline}: {run.name} {run.fingerprint}\n" for run in watched.passes if run.changed)
-
-
-def read_trace(text: str) -> tuple[PassRun, ...]:
-    r"""Read what `trace_text` wrote.
-
-    >>> (run,) = read_trace("xnnpack: FuseBatchNormPass 0123456789ab\n")
-    >>> run.pipeline, run.name, run.fingerprint, run.changed
-    ('xnnpack', 'FuseBatchNormPass', '0123456789ab', True)
-    """
-    runs = []
-    for line in text.splitlines():
-        pipeline, _, run = line.partition(": ")
-        name, _, fingerprint = run.partition(" ")
-        runs.append(PassRun(pipeline, name, fingerprint, True))
-    return tuple(runs)
 
 
 def decode_delegates(lowered: Lowered) -> list[Decoded]:

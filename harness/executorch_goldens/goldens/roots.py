@@ -17,6 +17,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, merging, record
 from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.record import FORMAT
 
 #: The file of a root that names the format of its goldens and the modules of their zoo.
 ZOO = "zoo.txt"
@@ -45,11 +46,6 @@ def check(root: Path, models: Sequence[str], updating: bool) -> None:
 
     One that only reads may have further modules, which bring patches for instance, and may use goldens that do not say
     whose they are.
-
-    Parameters
-    ----------
-    updating
-        Whether the run may write.
     """
     owner = zoo(root)
     asked = " ".join(sorted(models))
@@ -59,7 +55,7 @@ def check(root: Path, models: Sequence[str], updating: bool) -> None:
                 root,
                 f"holds goldens and no {ZOO} that says whose they are; the run is over {asked}",
                 f"Pass --goldens DIR for a root of its own; if these are the goldens of {asked}, write the lines "
-                f"'format: {golden.FORMAT}' and 'models: {asked}' to {root / ZOO}.",
+                f"'format: {FORMAT}' and 'models: {asked}' to {root / ZOO}.",
             )
     elif not set(owner) <= set(models) or (updating and set(owner) != set(models)):
         raise GoldenError(
@@ -86,8 +82,8 @@ def _fields(path: Path) -> Mapping[str, str] | None:
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
     if fields.get("format") == OLD:
         raise golden.old(path.parent)
-    if fields.get("format") != str(golden.FORMAT):
-        raise GoldenError(path, f"format {fields.get('format', '')!r} is not {golden.FORMAT}", _again(path))
+    if fields.get("format") != str(FORMAT):
+        raise GoldenError(path, f"format {fields.get('format', '')!r} is not {FORMAT}", _again(path))
     if not fields.get("models", "").split():
         raise GoldenError(path, "names no modules", _again(path))
     return fields
@@ -132,7 +128,7 @@ def open_for_writing(folder: Path, its_lock: filelock.BaseFileLock, patience: fl
 def claim(root: Path, models: Sequence[str]) -> None:
     """Say in `root` that its goldens are those of `models`, unless it says whose they are; raise GoldenError."""
     if zoo(root) is None:
-        text = f"format: {golden.FORMAT}\nmodels: {' '.join(sorted(models))}\n"
+        text = f"format: {FORMAT}\nmodels: {' '.join(sorted(models))}\n"
         try:
             durable.replace(root / ZOO, text)
         except OSError as error:

@@ -12,7 +12,7 @@ from executorch_goldens.artifact import Lowered, Tensor
 FIELD = "unchecked"
 
 
-def of(lowered: Lowered) -> tuple[str, ...]:
+def listed(lowered: Lowered) -> tuple[str, ...]:
     """Return what nothing checks, in words: methods, and outputs that would be equal if nothing were computed."""
     outputs = (f"{name} is {why}" for name, why in _outputs(lowered).items() if why)
     return (*(f"method {name}" for name in lowered.unchecked), *outputs)

@@ -15,8 +15,6 @@ class Attribution:
 
     Attributes
     ----------
-    line
-        The message.
     factor
         The names of factors that make the difference, each alone, joined by ``, ``; two that make it only together,
         joined by `` + ``; `NONE` where no factor does; None where it is not known.

@@ -10,56 +10,63 @@ from dataclasses import dataclass
 
 from executorch_goldens.artifact import EXPORTED, STAGE, Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
+from executorch_goldens.diff import equality
+from executorch_goldens.diff.likeness import RENAMED
 from executorch_goldens.errors import some
-from executorch_goldens.goldens import equality, golden, rendering, weights
+from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.accuracy import EQUAL
 from executorch_goldens.goldens.decisions import FILE, KNOWN, NONE, Decisions
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import over
+from executorch_goldens.goldens.record import MODEL, TRACE, Record
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
-from executorch_goldens.judging.known import as_known
-from executorch_goldens.judging.likeness import RENAMED
-from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.judging.verdict import Verdict, as_known
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.zoo.registry import SAMPLE_NAMES
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The verdict of a cell, and the golden it would get.
+class Judged:
+    """A judged cell, and the golden written for it.
 
     Attributes
     ----------
-    verdict
-        The result for the cell.
-    texts
-        The golden of the artifact that all variations agree on, where it is right; otherwise None. Where what differs
-        is allowed, the golden as it is.
+    record
+        The golden that the cell would get: of the artifact that all variations agree on, where it is right; otherwise
+        None. Where what differs is allowed, the golden as it is.
+    reviewed
+        Its golden; None where it has none that can be used.
+    held
+        Whether it is left to the caller to record it, once that knows what else its cause has changed.
+    confirmed
+        Whether its golden now says more of how it is made than before.
+    lacking
+        Whether its golden lacks what goldens recorded today have.
     """
 
     verdict: Verdict
-    texts: golden.Texts | None = None
+    record: Record | None = None
+    reviewed: Record | None = None
+    held: bool = False
+    confirmed: bool = False
+    lacking: bool = False
 
 
 def compare(
     cell: Cell,
     outcomes: Sequence[Outcome],
-    reviewed: golden.Texts | None,
+    reviewed: Record | None,
     release: Release,
     decided: Decisions = NONE,
     allow: Collection[str] = (),
     labels: Labels = OF_RUN,
-) -> Comparison:
+) -> Judged:
     """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
 
     Parameters
     ----------
-    decided
-        The decisions about cells of the release.
-    allow
-        Allowed differences from the golden: see `executorch_goldens.settings.config.Config`.
     labels
         What messages call `reviewed` and the artifact.
 
@@ -69,35 +76,35 @@ def compare(
         When a payload is not what its format's schema says.
     """
     objection = verdict.objection(cell, outcomes, decided.unchecked(cell))
-    texts: golden.Texts = {}
+    made = Record({}, {})
     if objection is None:
         artifact = verdict.agreed(outcomes)
         variations = [outcome.variation for outcome in outcomes]
-        texts = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
-        objection = _over_budget(cell, texts, decided)
+        made = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
+        objection = _over_budget(cell, made, decided)
     if objection is not None:
-        return Comparison(as_known(decided, diverging(objection, outcomes, reviewed, labels)))
+        return Judged(as_known(decided, diverging(objection, outcomes, reviewed, labels)))
     for defect in decided.about(KNOWN, cell):
         if isinstance(artifact.result, Lowered) and artifact.result.not_run:
             # Nothing says that it is right.
             detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
-            return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
+            return Judged(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
         known_as = f"{decided.root / FILE} knows it as {defect.verdict} ({defect.reason})"
-        return Comparison(Verdict(cell, "changed", f"is right now, but {known_as}: delete it there"))
+        return Judged(Verdict(cell, "changed", f"is right now, but {known_as}: delete it there"))
     if reviewed is None:
-        return Comparison(verdict.new(cell, artifact, texts, labels), texts)
-    if equality.equal(reviewed, texts):
-        return Comparison(Verdict(cell, "stable", ""), texts)
+        return Judged(verdict.new(cell, artifact, made, labels), made)
+    if equality.equal(reviewed, made):
+        return Judged(Verdict(cell, "stable", ""), made)
     refusals = artifact.watched.refusals if artifact.watched else ()
-    judged = verdict.changed(cell, reviewed, texts, refusals, labels)
+    judged = verdict.changed(cell, reviewed, made, refusals, labels)
     if judged.name == RENAMED and RENAMES in allow:
         # The golden stays, and with it the names that people have reviewed.
-        return Comparison(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
-    return Comparison(diverging(judged, outcomes, reviewed, labels), texts)
+        return Judged(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
+    return Judged(diverging(judged, outcomes, reviewed, labels), made)
 
 
-def _over_budget(cell: Cell, texts: golden.Texts, decided: Decisions) -> Verdict | None:
-    lines = list(over(texts, decided.budgets(cell)))
+def _over_budget(cell: Cell, made: Record, decided: Decisions) -> Verdict | None:
+    lines = list(over(made, decided.budgets(cell)))
     if not lines:
         return None
     way_out = f"if the program is worth it: a higher number in {decided.root / FILE}"
@@ -117,7 +124,7 @@ def undecodable(cell: Cell, error: DecodeError, decided: Decisions = NONE) -> Ve
 def diverging(
     judged: Verdict,
     outcomes: Sequence[Outcome],
-    reviewed: golden.Texts | None,
+    reviewed: Record | None,
     labels: Labels,
     recorded: Sequence[PassRun] | None = None,
 ) -> Verdict:
@@ -129,13 +136,13 @@ def diverging(
         The runs that changed the graph when the golden was recorded, where its trace does not say.
     """
     diagnoses = Diagnoses()
-    found = diagnoses.of(
+    found = diagnoses.attempt(
         "the pass that made the difference",
         lambda: _divergence(judged, outcomes, reviewed, labels, recorded),
         None,
         (golden.GoldenError,),
     )
-    if found is not None and judged.name in verdict.DISAGREEING and found.name == weights.MODEL:
+    if found is not None and judged.name in verdict.DISAGREEING and found.name == MODEL:
         # How the programs of two models differ explains nothing.
         judged = dataclasses.replace(judged, reason=found.line, detail=(*judged.detail[:1], STEADY))
     if judged.name == "corrupt" and reviewed is None and found is None:
@@ -162,7 +169,7 @@ def _unsteady(one: Outcome, other: Outcome) -> str:
     programs = [each for each in made if isinstance(each, Lowered)]
     if len(programs) < 2:
         return ""
-    if names := weights.changed(*map(rendering.model_of, programs)):
+    if names := equality.changed_weights(*map(rendering.model_of, programs)):
         return f"the case is the cause: its weights differ before anything is lowered ({some(names)})"
     first, second = (next(iter(passes(each)), None) for each in (one, other))
     is_first = first is not None and (first.pipeline, first.name) == (STAGE, EXPORTED)
@@ -175,7 +182,7 @@ def _unsteady(one: Outcome, other: Outcome) -> str:
 def _divergence(
     judged: Verdict,
     outcomes: Sequence[Outcome],
-    reviewed: golden.Texts | None,
+    reviewed: Record | None,
     labels: Labels,
     recorded: Sequence[PassRun] | None,
 ) -> divergence.Divergence | None:
@@ -184,12 +191,12 @@ def _divergence(
     Where variations disagree it is the first at which two of them diverge; else the first whose result is not the one
     in the golden's trace.
     """
-    if reviewed and golden.TRACE in reviewed:
-        recorded = rendering.read_trace(reviewed[golden.TRACE])
+    if reviewed is not None and TRACE in reviewed.sections:
+        recorded = reviewed.trace
     if judged.name in verdict.DISAGREEING:
         one, other = (group[0] for group in verdict.group_by_content(outcomes)[:2])
         if line := _unsteady(one, other):
-            return divergence.Divergence(line, weights.MODEL)
+            return divergence.Divergence(line, MODEL)
         return divergence.divergence(passes(one), passes(other), recorded or ())
     artifact = outcomes[0].result
     if not isinstance(artifact, Artifact):
@@ -200,9 +207,11 @@ def _divergence(
         return divergence.Divergence(line, altered.writer)
     if reviewed is None:
         return None
-    if isinstance(result, Lowered) and (names := weights.changed(reviewed, rendering.model_of(result))):
+    if isinstance(result, Lowered) and (
+        names := equality.changed_weights(reviewed.sections.get(MODEL, ""), rendering.model_of(result))
+    ):
         # No pass made the difference, whichever is the first that shows it.
-        return divergence.Divergence(weights.named(names, labels), weights.MODEL)
+        return divergence.Divergence(equality.weights_named(names, labels), MODEL)
     if recorded is None:
         return None
     found = _from_golden(result, passes(outcomes[0]), recorded, reviewed, labels)
@@ -215,7 +224,7 @@ def _from_golden(
     result: Lowered | Failure,
     runs: Sequence[PassRun],
     recorded: Sequence[PassRun],
-    reviewed: golden.Texts,
+    reviewed: Record,
     labels: Labels,
 ) -> divergence.Divergence | None:
     """Return the first pass whose result is not the one in the golden's trace."""
@@ -233,18 +242,18 @@ def passes(outcome: Outcome) -> tuple[PassRun, ...]:
 
 
 def made_with(
-    artifact: Artifact, variations: Sequence[str], release: Release, reviewed: golden.Texts | None = None
+    artifact: Artifact, variations: Sequence[str], release: Release, reviewed: Record | None = None
 ) -> rendering.MadeWith:
     """Return how an artifact was made by the variations named, where `reviewed` is the golden that it has."""
-    before = WITHIN.search(reviewed[golden.MANIFEST]) if reviewed is not None else None
+    before = WITHIN.search(reviewed.facts["numerics"]) if reviewed is not None else None
     numerics = numerics_line(artifact, int(before[1]) if before is not None else None)
     return rendering.MadeWith(stack=release.stack(), variations=variations, numerics=numerics)
 
 
 #: Less than a unit in the last place of float32 says nothing.
 LEAST = -24
-#: The tolerance in a manifest, a power of two.
-WITHIN = re.compile(r"^numerics: .*within 2\^(-?\d+) of", re.MULTILINE)
+#: The tolerance in a golden, a power of two.
+WITHIN = re.compile(r"within 2\^(-?\d+) of")
 
 
 def numerics_line(artifact: Artifact, before: int | None = None) -> str:

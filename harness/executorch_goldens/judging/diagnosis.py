@@ -20,7 +20,7 @@ class Diagnoses:
     def __init__(self) -> None:
         self.failed: list[str] = []
 
-    def of(
+    def attempt(
         self, what: str, find: Callable[[], T], otherwise: T, passing: tuple[type[Exception], ...] = ()
     ) -> T:
         """Return `find()`, or `otherwise` if it raises, which is noted.

@@ -19,10 +19,6 @@ class Divergence:
 
     Attributes
     ----------
-    line
-        The message.
-    name
-        Of the pass.
     numbers
         Where it is in each export, from 1; None where only one of them has it.
     omission
@@ -98,14 +94,8 @@ def divergence_from_golden(
 
     Parameters
     ----------
-    recorded
-        The runs that changed the graph when the golden was recorded.
-    runs
-        All runs of the export at hand.
     end
         Pass or function in which the export at hand failed; None if it did not.
-    labels
-        What the message calls the two.
     """
     differs = f"first pass whose result differs from the {labels.old}'s"
     effective = [run for run in runs if run.changed]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from executorch_goldens.artifact import Artifact, Lowered, Omission, Outcome
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import rightness, verdict
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import Verdict
@@ -17,7 +17,7 @@ def proof(
     omission: Omission,
     gave_wrong: bool,
     outcomes: Sequence[Outcome],
-    reviewed: golden.Texts | None,
+    reviewed: Record | None,
     release: Release,
 ) -> str:
     """Return what exports without the blamed pass prove; empty if nothing.
@@ -26,10 +26,6 @@ def proof(
     ----------
     judged, gave_wrong
         The verdict, and whether the outputs of the exports that it is about are wrong (`gives_wrong`).
-    outcomes
-        Exports of the same cell with `omission`.
-    reviewed
-        The golden.
 
     Raises
     ------
@@ -50,7 +46,7 @@ def _better(
     judged: Verdict,
     gave_wrong: bool,
     outcomes: Sequence[Outcome],
-    reviewed: golden.Texts | None,
+    reviewed: Record | None,
     release: Release,
 ) -> str:
     # An export that breaks without the pass proves nothing about it.

@@ -46,8 +46,6 @@ class OwnFiles:
 
     Attributes
     ----------
-    root
-        Its folder.
     zoos
         Files and folders of its zoos, wherever they are.
     """

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.invocation import in_ci
-from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.zoo import variations
 
 #: Option that accepts a golden.
@@ -46,12 +45,12 @@ def require_a_person(updating: bool, asked: str = UPDATE) -> None:
         )
 
 
-def fewer(reviewed: Texts, texts: Texts) -> str:
-    """Return that the golden-to-be `texts` names fewer variations than the golden that it replaces; or nothing.
+def fewer(reviewed: Record, made: Record) -> str:
+    """Return that the golden-to-be `made` names fewer variations than the golden that it replaces; or nothing.
 
     More than the full number are not asked for again: a golden that was confirmed by others names them as well.
     """
-    before, now = (len(golden.fields(each)["variations"].split()) for each in (reviewed, texts))
+    before, now = len(reviewed.variations), len(made.variations)
     if now >= min(before, len(variations.HASH_SEEDS)):
         return ""
     return (

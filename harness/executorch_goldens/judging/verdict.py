@@ -3,51 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens.diff import texts
+from executorch_goldens.diff.likeness import RENAMED, names_alone, reordered
+from executorch_goldens.diff.payloads import compare
+from executorch_goldens.diff.quantities import directions
+from executorch_goldens.diff.renaming import Renames
 from executorch_goldens.files import shortage
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.causes import essence
+from executorch_goldens.goldens.causes import essence, general
+from executorch_goldens.goldens.decisions import FILE, KNOWN, Decisions
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.equality import compared, without_digests
-from executorch_goldens.goldens.golden import FAILURE, GRAPH, MANIFEST, PROGRAM, Texts
+from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.labels import OF_RUN, Labels
-from executorch_goldens.goldens.quantities import directions
-from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.goldens.outline import Outline, outline
+from executorch_goldens.goldens.record import FAILURE, GRAPH, MODEL, PROGRAM, Record
 from executorch_goldens.goldens.rendering import data_file, decode_data, decode_delegates
-from executorch_goldens.goldens.weights import MODEL
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
-from executorch_goldens.judging.likeness import RENAMED, names_alone, reordered
-from executorch_goldens.judging.otherwise import judged_otherwise
 from executorch_goldens.judging.own_files import Place
 from executorch_goldens.judging.rightness import (
     Excess,
     altered_states,
     excess,
+    judged_otherwise,
     wrong_at,
     wrong_delegates,
     wrong_outputs,
     wrongs,
 )
 from executorch_goldens.settings.config import RENAMES
-from executorch_goldens.structure import Renames, compare
 from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED, ZooError
 from executorch_goldens.zoo.targets import better_conditioned
-
-#: Lines of a text's difference that are shown; the whole texts are beside results.jsonl.
-SHOWN_LINES = 12
-#: Changes of a payload that are shown.
-SHOWN_CHANGES = 4
 
 #: Words before the reason why a program was not run.
 NOT_RUN = "not run:"
@@ -83,10 +79,6 @@ class Verdict:
         ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``renamed``, ``new``,
         ``unexpected``, ``failed``, ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or
         ``damaged-golden`` (README, "Verdicts").
-    reason
-        One line.
-    detail
-        The details for a person, line by line.
     recordable
         Whether ``--snapshot-update`` can accept the artifact as the cell's golden.
     recorded
@@ -97,12 +89,10 @@ class Verdict:
         Why it is the known defect of the cell; empty where it is none.
     allowed
         Whether the repository allows what differs from the golden, which stays.
-    divergence
-        The pass that made the difference, where one is known.
     excess
         Of a program that is wrong in nothing but its outputs.
     where
-        Of a wrong program, the outputs that are wrong and the operator at which values begin to be, as far as that is
+        Of a wrong program, the outputs that are wrong and the operator at which values begin to be, where
         known; empty for any other.
     attribution
         The factor that it follows, where that is known or was sought.
@@ -215,7 +205,7 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
 
 
 def _unchecked(cell: Cell, result: Lowered, accepted: Collection[str]) -> Verdict | None:
-    """Object to a program of which less is checked than a person has accepted."""
+    """Object to a program with methods or outputs that nothing checks, unless a person has accepted that."""
     found = unchecked.objection(result, accepted)
     return Verdict(cell, "imprecise", found[0], found[1:]) if found else None
 
@@ -258,8 +248,8 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
         return Verdict(cell, "failed", reason, _tail(failure.traceback))
     if failure.stage == "model":
         # What a declaration got wrong is in no file of the harness.
-        told = () if failure.type.endswith(ZooError.__name__) else _tail(failure.traceback)
-        return Verdict(cell, "failed", f"{OF_CASE}: {message}", told)
+        tail = () if failure.type.endswith(ZooError.__name__) else _tail(failure.traceback)
+        return Verdict(cell, "failed", f"{OF_CASE}: {message}", tail)
     if failure.stage == "run":
         validation = failure.made.validation if failure.made is not None else None
         invalid = validation.invalid if validation is not None else ()
@@ -281,7 +271,7 @@ def _failure(failure: Failure) -> str:
 
 
 def _tail(text: str) -> tuple[str, ...]:
-    return tuple(text.rstrip().splitlines()[-SHOWN_LINES:])
+    return tuple(text.rstrip().splitlines()[-texts.SHOWN_LINES :])
 
 
 # Agreement of the variations
@@ -357,8 +347,8 @@ def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
     if any(isinstance(result, Failure) for result in results):
         reason = "; ".join(_failing_first(groups))
     labels = [group[0].variation for group in groups[:2]]
-    texts = [dict(comparable_texts(result)) for result in results[:2]]
-    detail = [f"variations: {shape}", *text_difference(texts[0], texts[1], *labels)]
+    one, other = (Record({}, dict(comparable_texts(result))) for result in results[:2])
+    detail = [f"variations: {shape}", *texts.difference(one, other, *labels)]
     return Verdict(cell, name, reason, tuple(detail))
 
 
@@ -446,30 +436,12 @@ def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
 
 def _order_only(one: Lowered, other: Lowered) -> bool:
     return one.samples == other.samples and reordered(
-        one.graph, decode_delegates(one), other.graph, decode_delegates(other)
+        one.graph, _payloads(one), other.graph, _payloads(other)
     )
 
 
-def text_difference(
-    old: Mapping[str, str], new: Mapping[str, str], old_label: str, new_label: str
-) -> Iterator[str]:
-    """Yield how two sets of texts differ: decoded payloads by structure, other texts by their first lines."""
-    for name in dict.fromkeys([*old, *new]):
-        before, after = old.get(name), new.get(name)
-        if before == after:
-            continue
-        if before is None or after is None:
-            yield f"{name}: only in {old_label if after is None else new_label}"
-            continue
-        yield f"{name}: - {old_label}, + {new_label}"
-        if name.startswith("delegate_") or name == PROGRAM:
-            lines = list(compare(before, after).lines(SHOWN_CHANGES))
-        else:
-            difference = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
-            lines = [line for line in difference if not line.startswith(("---", "+++", "@@"))]
-        yield from (f"  {line}" for line in lines[:SHOWN_LINES])
-        if len(lines) > SHOWN_LINES:
-            yield f"  … {len(lines) - SHOWN_LINES} more lines"
+def _payloads(lowered: Lowered) -> list[Outline]:
+    return [outline(payload) for payload in decode_delegates(lowered)]
 
 
 # Difference from the golden
@@ -477,44 +449,35 @@ def text_difference(
 
 def changed(
     cell: Cell,
-    golden: Mapping[str, str],
-    received: Mapping[str, str],
+    reviewed: Record,
+    made: Record,
     refusals: Sequence[tuple[str, str]] = (),
     labels: Labels = OF_RUN,
 ) -> Verdict:
-    """Say how the texts of an artifact differ from its golden.
+    """Say how an artifact differs from its golden.
 
     It is ``failed`` where lowering did not fail before, and ``renamed`` where names alone differ.
-
-    Parameters
-    ----------
-    refusals
-        See `executorch_goldens.artifact.Watched`.
-    labels
-        What the message calls the two.
     """
-    old, new = compared(golden, received), compared(received, golden)
-    if FAILURE in new and FAILURE not in old:
-        return Verdict(
-            cell, "failed", "lowering now fails", tuple(received[FAILURE].splitlines()), recordable=True
-        )
-    if FAILURE in old and FAILURE not in new:
+    if made.fails and not reviewed.fails:
+        lines = tuple(made.sections[FAILURE].splitlines())
+        return Verdict(cell, "failed", "lowering now fails", lines, recordable=True)
+    if reviewed.fails and not made.fails:
         reason = f"now lowers; the {labels.old} is a failure"
     else:
-        names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-        reason = f"differs from its {labels.old} in {', '.join(names)}"
-    # Digests say something where nothing else does.
-    others = any(old.get(name) != new.get(name) for name in {*old, *new} - {MANIFEST})
-    sides = (without_digests(old), without_digests(new)) if others else (old, new)
+        reason = f"differs from its {labels.old} in {', '.join(texts.differing(reviewed, made))}"
     diagnoses = Diagnoses()
     nothing: tuple[str, ...] = ()
     unnamed: Renames = ()
-    if renames := diagnoses.of("whether names alone differ", lambda: names_alone(golden, received), unnamed):
+    if renames := diagnoses.attempt(
+        "whether names alone differ", lambda: names_alone(reviewed, made), unnamed
+    ):
         return _renamed(cell, renames, labels)
-    quantities = diagnoses.of(
-        "the change in quantities", lambda: _quantities(golden, received, refusals), nothing
+    quantities = diagnoses.attempt(
+        "the change in quantities", lambda: _quantities(reviewed, made, refusals), nothing
     )
-    differences = diagnoses.of("the differences", lambda: tuple(text_difference(*sides, *labels)), nothing)
+    differences = diagnoses.attempt(
+        "the differences", lambda: tuple(texts.from_golden(reviewed, made, *labels)), nothing
+    )
     detail = (*quantities, *diagnoses.failed, *differences)
     return Verdict(cell, "changed", reason, detail, recordable=True)
 
@@ -523,51 +486,43 @@ def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
     """Say which names alone differ from a golden."""
     before, after = names[0]
     reason = f"differs from its {labels.old} in {count(len(names), 'name')} alone, as {before} -> {after}"
-    shown = [f"{old} -> {new}" for old, new in names[:SHOWN_LINES]]
-    more = [f"… {len(names) - SHOWN_LINES} more names"] if len(names) > SHOWN_LINES else []
+    shown = [f"{old} -> {new}" for old, new in names[: texts.SHOWN_LINES]]
+    more = [f"… {len(names) - texts.SHOWN_LINES} more names"] if len(names) > texts.SHOWN_LINES else []
     return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
 
 
-def _quantities(
-    golden: Mapping[str, str], received: Mapping[str, str], refusals: Sequence[tuple[str, str]]
-) -> tuple[str, ...]:
+def _quantities(reviewed: Record, made: Record, refusals: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Return changes in quantities against a golden, and why operators newly stay outside."""
-    before, after = reading(golden), reading(received)
+    before, after = reviewed.inventory, made.inventory
     more = after.outside - before.outside
     outside = (f"  {operator} is outside: {why}" for operator, why in refusals if more[operator])
     return (*directions(before, after), *dict.fromkeys(outside))
 
 
-def payload_difference(name: str, golden: Mapping[str, str], lowered: Lowered) -> str:
+def payload_difference(name: str, reviewed: Record, lowered: Lowered) -> str:
     """Return the first difference of the payload ``delegate_<n>`` from its golden; empty if it is no payload.
 
     Where no pass has made a different graph, it says which operator, attribute or constant a node visitor serialized
     otherwise.
     """
-    before = [text for file, text in golden.items() if file.startswith(f"{name}.")]
+    before = [payload for section, payload in reviewed.delegates.items() if section.startswith(f"{name}.")]
     after = {f"delegate_{index}": decoded for index, decoded in enumerate(decode_delegates(lowered))}
     if not before or name not in after:
         return ""
-    changes = compare(before[0], after[name]).changes
+    changes = compare(before[0], outline(after[name])).changes
     return next(changes[0].lines()) if changes else ""
 
 
-def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -> Verdict:
-    """Describe an artifact without a golden and without `objection`, and the checks that it lacks.
-
-    Parameters
-    ----------
-    texts
-        Of the artifact, as they would be recorded.
-    labels
-        What the message calls it, and the golden that there is none of.
-    """
+def new(cell: Cell, artifact: Artifact, made: Record, labels: Labels = OF_RUN) -> Verdict:
+    """Describe an artifact without a golden and without `objection`, and the checks that it lacks."""
     result = artifact.result
     if isinstance(result, Failure):
         reason = f"{_failure(result)}; has no {labels.old}"
         accepting = "recording it accepts that it fails"
-        return Verdict(cell, "new", reason, (*texts[FAILURE].splitlines(), accepting), recordable=True)
-    found = reading(texts)
+        return Verdict(
+            cell, "new", reason, (*made.sections[FAILURE].splitlines(), accepting), recordable=True
+        )
+    found = made.inventory
     unchecked = f"; {NOT_JUDGED}, {NOT_RUN} {result.not_run}" if result.not_run else ""
     unchecked += f"; with eager in place of {', '.join(result.in_eager)}" if result.in_eager else ""
     if result.validation is not None and result.validation.unread:
@@ -579,7 +534,7 @@ def new(cell: Cell, artifact: Artifact, texts: Texts, labels: Labels = OF_RUN) -
     return Verdict(cell, "new", reason, accepting_none, recordable=True)
 
 
-def _contents(found: Reading) -> str:
+def _contents(found: Inventory) -> str:
     """Return the contents of a program: delegates with their operators, and operators outside."""
     delegates, inside, outside = (each.total() for each in (found.delegates, found.operators, found.outside))
     named = [f"{name} ({number})" for name, number in found.outside.most_common(SHOWN_OUTSIDE)]
@@ -618,3 +573,31 @@ def kind_of_new(name: str, reason: str) -> str:
     """
     kind = reason.partition(":")[0]
     return kind if name == "new" and kind in (FAILS, UNDELEGATED) else ""
+
+
+# Known defects
+
+
+def cause(judged: Verdict) -> str:
+    """Return what is wrong with a cell, as a decision names it, without parts that differ between runs or machines.
+
+    >>> cause(Verdict(None, "corrupt", "output 1 (drawn) int8[4]: 2 differ", where="output 1"))
+    'output … int8[…]: … differ; output 1'
+    """
+    return "; ".join(filter(None, (general(judged.reason) or judged.name, judged.where)))
+
+
+def as_known(decided: Decisions, judged: Verdict) -> Verdict:
+    """Return a verdict as known where a known defect of its cell has it, for its cause."""
+    declared = decided.about(KNOWN, judged.cell)
+    if not declared or judged.is_of_harness:
+        return judged
+    why = cause(judged)
+    for defect in declared:
+        if defect.verdict == judged.name and defect.names(why):
+            return dataclasses.replace(judged, known=defect.reason)
+    file = decided.root / FILE
+    known = "; ".join(f"{defect.verdict}: {defect.cause or defect.why}" for defect in declared)
+    return dataclasses.replace(
+        judged, detail=(f"{file} knows something else of it, {known}", f"this is {why}", *judged.detail)
+    )

@@ -3,57 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.goldens.quantities import (
-    BETTER,
-    OTHER,
-    QUANTITIES,
-    WORSE,
-    may_be_better,
-    measured,
-    sqnr,
-)
-from executorch_goldens.goldens.reading import Reading, reading
-from executorch_goldens.report import operators, passes, tensors
-from executorch_goldens.report.gathering import Found, Gathered
-from executorch_goldens.report.hunks import Hunk, hunks
-from executorch_goldens.report.operators import Listing
+from executorch_goldens.causes import benign
+from executorch_goldens.causes.groups import Group, Member
+from executorch_goldens.diff import operators
+from executorch_goldens.diff.operators import Hunk, Listing, hunks
+from executorch_goldens.diff.quantities import Quantity, quantities, ratio
+from executorch_goldens.goldens.inventory import Inventory
+from executorch_goldens.goldens.quantities import QUANTITIES
+from executorch_goldens.goldens.record import Record
+from executorch_goldens.report import passes, tensors
+from executorch_goldens.report.gathering import CellResult, Gathered
 from executorch_goldens.report.passes import Step
 from executorch_goldens.report.tensors import Error, Shown
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.review import benign
 from executorch_goldens.review.decisions import ACCEPTED
-from executorch_goldens.review.groups import Group, Member
 
 #: Places of a change whose text is shown.
 MOST_HUNKS = 40
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A quantity with a better direction, in the artifact before and after; None where one has none.
-
-    Attributes
-    ----------
-    less
-        The direction where it is not worse, see `executorch_goldens.goldens.quantities.may_be_better`.
-    """
-
-    what: str
-    before: float | None
-    after: float | None
-    more_is_better: bool = False
-    less: str = BETTER
-
-    @property
-    def direction(self) -> str:
-        """``worse``, ``better``, ``different``, or empty where it stays or there is nothing to compare."""
-        if self.before is None or self.after is None or self.before == self.after:
-            return ""
-        return WORSE if (self.after > self.before) is not self.more_is_better else self.less
 
 
 @dataclass(frozen=True)
@@ -62,8 +30,6 @@ class Page:
 
     Attributes
     ----------
-    labels
-        The names of the two artifacts that it compares.
     hunks
         Texts around what differs: of the graphs that the pass left, or else of the delegates.
     before
@@ -78,7 +44,7 @@ class Page:
         Why its cause was rejected; empty where it was not.
     """
 
-    found: Found
+    found: CellResult
     group: Group | None
     evidence: Evidence
     labels: tuple[str, str]
@@ -120,10 +86,10 @@ class Page:
         shown = {self.evidence.diverging, self.evidence.follows, self.found.row["reason"], *self.changes}
         lines: list[str] = []
         # How a delegate differs, under the name of its text, is on the page with the operators around it.
-        told = False
+        in_delegate = False
         for line in self.evidence.message:
-            told = line.startswith("delegate_") or (told and line.startswith("  "))
-            if not (told and self.hunks) and line.strip() not in shown:
+            in_delegate = line.startswith("delegate_") or (in_delegate and line.startswith("  "))
+            if not (in_delegate and self.hunks) and line.strip() not in shown:
                 lines.append(line)
         return lines
 
@@ -137,45 +103,32 @@ class Page:
         return next((step for step in self.timeline if step.first), None)
 
 
-def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
+def page(found: CellResult, group: Group | None, gathered: Gathered) -> Page:
     """Return the page of a cell with its cause; raise the errors of its evidence."""
-    defect, rejected = gathered.defect(found), gathered.rejection(found)
     evidence = found.evidence()
     labels = found.labels(evidence)
     member = found.member
-    errors = list(tensors.errors(evidence))
-    departing = list(tensors.beyond_tolerance(evidence, found.sides[1]))
+    alone = Page(
+        *(found, group, evidence, labels),
+        errors=list(tensors.errors(evidence)),
+        failing=list(tensors.beyond_tolerance(evidence, found.sides[1])),
+        defect=gathered.defect(found),
+        rejected=gathered.rejection(found),
+    )
     if member is None or member.after is None:
         old = gathered.quantities(found)
         # Accepted proposals are goldens by now.
         now = old if found.kind == ACCEPTED else {}
-        alone = [Quantity(words, old.get(key), now.get(key)) for key, words in QUANTITIES.items() if old]
-        return Page(
-            found,
-            group,
-            evidence,
-            labels,
-            quantities=alone,
-            errors=errors,
-            failing=departing,
-            defect=defect,
-            rejected=rejected,
-        )
+        of_golden = [Quantity(words, old.get(key), now.get(key)) for key, words in QUANTITIES.items() if old]
+        return replace(alone, quantities=of_golden)
     listings = list(operators.listings(member.before, member.after))
-    return Page(
-        found,
-        group,
-        evidence,
-        labels,
+    return replace(
+        alone,
         quantities=_quantities(member.before, member.after),
         listings=listings,
         hunks=_hunks(evidence, listings),
         before=_numerics(member) if labels == found.sides else "",
         timeline=passes.timeline(member.before, member.after),
-        errors=errors,
-        defect=defect,
-        rejected=rejected,
-        failing=departing,
         tensors=list(tensors.constants(listings, labels, evidence)),
         changes=[edit.of_cell(detail) for edit, detail in member.edits.items()],
     )
@@ -183,10 +136,10 @@ def page(found: Found, group: Group | None, gathered: Gathered) -> Page:
 
 def _numerics(member: Member) -> str:
     """Return the error of the golden as a run measured it, else the golden's own field."""
-    had = benign.used_before(member.before)
+    had = member.used_before
     if had is not None:
         return f"error {benign.against(had)}"
-    return golden.fields(member.before).get("numerics", "") if member.before is not None else ""
+    return member.before.facts.get("numerics", "") if member.before is not None else ""
 
 
 def _hunks(evidence: Evidence, listings: Sequence[Listing]) -> list[Hunk]:
@@ -196,17 +149,7 @@ def _hunks(evidence: Evidence, listings: Sequence[Listing]) -> list[Hunk]:
     return [hunk for listing in listings for hunk in listing.hunks()]
 
 
-def _quantities(before: Texts | None, after: Texts) -> list[Quantity]:
-    read = reading(before) if before is not None else Reading("no golden")
-    now = reading(after)
-    old, new = measured(read), measured(now)
-    less = BETTER if may_be_better(read, now) else OTHER
-    found = [
-        Quantity(words, old.get(key), new.get(key), less=less)
-        for key, words in QUANTITIES.items()
-        if old or new
-    ]
-    ratios = Quantity(
-        "dB of SQNR of the worst output: more is better", sqnr(read), sqnr(now), more_is_better=True
-    )
-    return [*found, ratios] if ratios.before is not None or ratios.after is not None else found
+def _quantities(before: Record | None, after: Record) -> list[Quantity]:
+    sides = before.inventory if before is not None else Inventory("no golden"), after.inventory
+    of_quality = ratio(*sides)
+    return [*quantities(*sides).values(), *([of_quality] if of_quality is not None else [])]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import itertools
 import json
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,18 +19,20 @@ from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
+from packaging.version import Version
 
+from executorch_goldens.causes.groups import Group, Member, worst_first
+from executorch_goldens.diff.drift import KINDS, Drift
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import QUANTITIES
-from executorch_goldens.report import cell, drifting
-from executorch_goldens.report.gathering import Found, Gathered
+from executorch_goldens.report import cell
+from executorch_goldens.report.gathering import CellResult, Gathered
 from executorch_goldens.report.grid import SIGNS, grid, verdicts
-from executorch_goldens.review import benign, doubt, listing
-from executorch_goldens.review.decisions import ACCEPTED, KNOWN, REJECTED, THREAD, TRACKER
-from executorch_goldens.review.drift import KINDS
-from executorch_goldens.review.groups import Group, Member, worst_first
+from executorch_goldens.results.rows import KNOWN
+from executorch_goldens.review import listing
+from executorch_goldens.review.decisions import ACCEPTED, REJECTED, THREAD, TRACKER
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -55,7 +58,6 @@ def document(gathered: Gathered) -> Iterator[str]:
     )
     environment.filters["difference"] = lambda member: "\n".join(listing.difference(member))
     environment.filters["linked"] = linked
-    environment.filters["error"] = lambda member: benign.shown(member.proposal, member.before)
     environment.globals.update(
         signs=SIGNS,
         states=listing.STATE_WORDS,
@@ -103,7 +105,7 @@ def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page
     for found in gathered.found:
         if found.row["verdict"] != "stable" or not found.row["accepted"]:
             yield f"cell/{found.name}", partial(_cell, of_cell, found, of_member.get(found.folder), gathered)
-    drifts = list(drifting.drifts(gathered))
+    drifts = list(_drifts(gathered))
     releases = environment.get_template("releases.html.jinja")
     yield "releases", partial(releases.render, drifts=drifts)
     drift = environment.get_template("drift.html.jinja")
@@ -111,17 +113,31 @@ def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page
         yield f"drift/{each.before}..{each.after}", partial(drift.render, drift=each, kinds=KINDS)
 
 
+def _drifts(gathered: Gathered) -> Iterator[Drift]:
+    """Yield the drift between the goldens of the cells that are checked, of each release and the next.
+
+    The goldens of two releases are held at a time; those of a single one are not read.
+    """
+    versions = sorted(gathered.releases, key=Version)
+    old = gathered.readings(versions[0]) if len(versions) > 1 else {}
+    for before, after in itertools.pairwise(versions):
+        new = gathered.readings(after)
+        drift = Drift.from_inventories((before, old), (after, new))
+        if drift.common:
+            yield drift
+        old = new
+
+
 def _cause(template: jinja2.Template, group: Group, rejected: Mapping[str, str]) -> str:
     return template.render(
         group=group,
         facts=list(listing.facts(group, rejected)),
         members=sorted(group.members, key=_severity),
-        doubt=doubt.doubt(group),
         actions=listing.actions(group),
     )
 
 
-def _cell(template: jinja2.Template, found: Found, group: Group | None, gathered: Gathered) -> str:
+def _cell(template: jinja2.Template, found: CellResult, group: Group | None, gathered: Gathered) -> str:
     page = cell.page(found, group, gathered)
     # A template's macros and its context refer to each other, and so to all that it is given, until the garbage
     # collector comes: a page would outlive its rendering.

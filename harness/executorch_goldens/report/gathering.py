@@ -9,35 +9,31 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.causes.groups import Group, Member, grouped, read_members
+from executorch_goldens.causes.standing import Standing
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.inventory import Inventory, InventoryError
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import measured
-from executorch_goldens.goldens.reading import Reading, reading
 from executorch_goldens.judging.verdict import DISAGREEING
-from executorch_goldens.report.rereading import Reader
+from executorch_goldens.report.rereading import without_sections
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import Decisions, decisions, name_of
-from executorch_goldens.review.groups import Group, Member, grouped
-from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 
 
 @dataclass(frozen=True)
-class Found:
+class CellResult:
     """A run's findings for a cell.
 
     Attributes
     ----------
-    row
-        Its line of ``results.jsonl``.
     folder
         The evidence that the run kept of it.
-    patches
-        Names of those that it was exported with.
     member
         Its proposal, beside its golden; None without one.
     kind
@@ -81,21 +77,15 @@ class Gathered:
 
     Attributes
     ----------
-    found
-        Every cell of every release, releases in their order.
     groups
-        Causes of what is not as it should be. Their members read their texts when these are asked for.
-    goldens
-        Root of the goldens.
-    decided
-        Decisions about the cells.
+        Causes of what is not as it should be. Their members read their sections when these are asked for.
     compares
         Whether they are the results of a comparison, whose base is in the place of goldens.
     measured
-        Quantities of the goldens that were read, by `Found.name`.
+        Quantities of the goldens that were read, by `CellResult.name`.
     """
 
-    found: Sequence[Found]
+    found: Sequence[CellResult]
     groups: Sequence[Group]
     goldens: Path
     decided: Decisions
@@ -106,40 +96,40 @@ class Gathered:
     def releases(self) -> list[str]:
         return list(dict.fromkeys(found.release for found in self.found))
 
-    def defect(self, found: Found) -> str:
+    def defect(self, found: CellResult) -> str:
         """Return the declared defect of a cell; empty for none."""
         declared = self.decided.declared.get(name_of(found.release, found.row))
         return declared.reason if declared is not None else ""
 
-    def of_kind(self, kind: str) -> list[Found]:
+    def of_kind(self, kind: str) -> list[CellResult]:
         """Return the cells that are counted as `kind`."""
         return [found for found in self.found if found.kind == kind]
 
-    def rejection(self, found: Found) -> str:
+    def rejection(self, found: CellResult) -> str:
         """Return why the cause of a cell was rejected; empty where it was not."""
         return self.decided.rejected.get(name_of(found.release, found.row), "")
 
-    def readings(self, release: str) -> dict[Cell, Reading]:
+    def readings(self, release: str) -> dict[Cell, Inventory]:
         """Read the goldens of the cells of a release, and note their quantities."""
         read = ((found.cell, self._held(found)) for found in self.found if found.release == release)
         return {cell: held for cell, held in read if held is not None}
 
-    def quantities(self, found: Found) -> Mapping[str, int]:
+    def quantities(self, found: CellResult) -> Mapping[str, int]:
         """Return the quantities of the golden of a cell; none where it has no golden, or is no program."""
         if found.name not in self.measured:
             self._held(found)
         return self.measured[found.name]
 
-    def _held(self, found: Found) -> Reading | None:
+    def _held(self, found: CellResult) -> Inventory | None:
         """Read the golden of a cell, and note its quantities; None where it has none that can be read."""
         held = None
         if defect := self.decided.declared.get(name_of(found.release, found.row)):
-            held = Reading(str(defect))
+            held = Inventory(str(defect))
         else:
             # That a golden is damaged is the cell's verdict.
-            with contextlib.suppress(GoldenError):
-                texts = golden.read(golden.file_of(self.goldens / found.release, found.cell))
-                held = reading(texts) if texts is not None else None
+            with contextlib.suppress(GoldenError, InventoryError):
+                standing = golden.read(golden.file_of(self.goldens / found.release, found.cell))
+                held = standing.inventory if standing is not None else None
         self.measured[found.name] = measured(held) if held is not None else {}
         return held
 
@@ -154,16 +144,15 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     compares = any(provenance.BASE in part.provenance.settings for part in parts)
     # Proposals of a comparison cannot be accepted.
     standing = None if compares else Standing(repository, goldens)
-    labels = OF_TOOLCHAINS if compares else OF_RUN
-    groups = grouped(proposed, goldens, standing, labels, Reader(goldens).without_texts)
+    groups = grouped(map(without_sections(), read_members(proposed, goldens, standing)))
     decided = decisions(parts, goldens, groups)
     return Gathered(_found(parts, groups, decided), groups, goldens, decided, compares)
 
 
-def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Decisions) -> list[Found]:
+def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Decisions) -> list[CellResult]:
     """Return the findings of runs for each cell; raise UsageError where two runs found one cell."""
     members = {member.proposal.folder: member for group in groups for member in group.members}
-    found: dict[str, Found] = {}
+    found: dict[str, CellResult] = {}
     for each in (each for part in parts for each in _of_part(part, members, decided)):
         if each.name in found:
             raise UsageError(
@@ -174,7 +163,7 @@ def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Deci
     return list(found.values())
 
 
-def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisions) -> Iterator[Found]:
+def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisions) -> Iterator[CellResult]:
     release = part.provenance.release
     patches = part.provenance.settings.get("patches", ())
     compares = provenance.BASE in part.provenance.settings
@@ -182,7 +171,7 @@ def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisi
     for row in part.rows:
         folder = _folder(part, row)
         kind = decided.kind(release, row)
-        yield Found(release, row, folder, patches, members.get(folder), kind, sides)
+        yield CellResult(release, row, folder, patches, members.get(folder), kind, sides)
 
 
 def _folder(part: merging.Part, row: Mapping[str, Any]) -> Path:

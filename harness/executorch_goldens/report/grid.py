@@ -1,4 +1,4 @@
-"""The grid: every cell of every release with its verdict, and the little that is said of one that is green."""
+"""The grid: every cell of every release with its verdict and figures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.quantities import QUANTITIES
-from executorch_goldens.report.gathering import Found, Gathered
-from executorch_goldens.review.decisions import ACCEPTED, ALLOWED, KNOWN, REJECTED
+from executorch_goldens.report.gathering import CellResult, Gathered
+from executorch_goldens.results.rows import ALLOWED, KNOWN
+from executorch_goldens.review.decisions import ACCEPTED, REJECTED
 
 #: The sign of each verdict, which says in black and white what the colour says; those that matter most first.
 SIGNS = {
@@ -47,7 +48,7 @@ def grid(gathered: Gathered) -> dict[str, Any]:
     }
 
 
-def _cell(found: Found, gathered: Gathered) -> list[Any]:
+def _cell(found: CellResult, gathered: Gathered) -> list[Any]:
     """Return a cell as the script reads it: a list, because there are thousands."""
     row = found.row
     quantities = gathered.quantities(found) if row["verdict"] == "stable" else {}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from executorch_goldens.artifact import PassRun
-from executorch_goldens.goldens import golden, rendering
-from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.record import TRACE, Record
 
 #: Both exports have the run with the same result; both have it, with another; only one has it.
 SAME, DIFFERS, BEFORE, AFTER = "same", "differs", "before", "after"
@@ -21,8 +20,6 @@ class Step:
 
     Attributes
     ----------
-    state
-        `SAME`, `DIFFERS`, `BEFORE` or `AFTER`.
     before, after
         Fingerprint of what it left; of a partitioner, its tags. Empty where it did not run, or changed nothing.
     first
@@ -37,12 +34,12 @@ class Step:
     first: bool = False
 
 
-def timeline(before: Texts | None, after: Texts) -> list[Step]:
+def timeline(before: Record | None, after: Record) -> list[Step]:
     """Return the passes of an artifact beside those of `before`; none where it has no trace."""
-    now = rendering.read_trace(after.get(golden.TRACE, ""))
-    if before is None or golden.TRACE not in before:
+    now = after.trace
+    if before is None or TRACE not in before.sections:
         return [Step(SAME, run.pipeline, run.name, "", run.fingerprint) for run in now]
-    steps = list(_steps(rendering.read_trace(before[golden.TRACE]), now))
+    steps = list(_steps(before.trace, now))
     first = next((at for at, step in enumerate(steps) if step.state != SAME), None)
     if first is not None:
         step = steps[first]

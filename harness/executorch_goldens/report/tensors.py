@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from executorch_goldens.artifact import Tensor
+from executorch_goldens.causes import benign
 from executorch_goldens.decode.difference import distances
 from executorch_goldens.decode.numbers import read_number
+from executorch_goldens.diff.operators import Listing
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
-from executorch_goldens.report.operators import Listing
+from executorch_goldens.goldens.outline import OutlineValue
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
-from executorch_goldens.review import benign
-from executorch_goldens.structure.outline import OutlineValue
 
 #: A larger tensor is shown as a histogram: its squares would be smaller than a finger or a pointer finds.
 MOST_SQUARES = 1024
@@ -38,8 +38,6 @@ class Square:
     ----------
     strength
         From -1 to 1, 0 for no colour; NaN for what is no finite number.
-    apart
-        Whether it differs from the other side's.
     """
 
     column: float
@@ -145,31 +143,20 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
     """Yield each output, or other `kind` of tensor, against its tolerance."""
     for kept in evidence.tensors:
         if kept.kind == kind and kept.expected is not None and kept.tolerance is not None:
-            difference = _distance(kept.actual, kept.expected)
-            allowed = np.broadcast_to(kept.tolerance, difference.shape)
-            parts = np.divide(
-                difference, allowed, out=np.where(difference > 0, np.inf, 0.0), where=allowed > 0
-            )
+            deviation = Deviation("", Tensor.of(kept.expected), Tensor.of(kept.actual), kept.tolerance)
+            difference = deviation.differences()
             yield Error(
-                kept.name,
-                kept.where,
-                kept.variation,
-                float(difference.max(initial=0.0)),
-                float(allowed.max(initial=0.0)),
-                float(parts.max(initial=0.0)),
-                int(np.count_nonzero(difference > allowed)),
-                difference.size,
+                *(kept.name, kept.where, kept.variation),
+                error=float(difference.max(initial=0.0)),
+                tolerance=float(kept.tolerance.max(initial=0.0)),
+                used=deviation.used(),
+                apart=int(np.count_nonzero(difference > kept.tolerance)),
+                size=difference.size,
             )
 
 
 def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[Shown]:
-    """Yield the values and outputs that exceed their tolerance, beside eager's.
-
-    Parameters
-    ----------
-    made
-        Label of the artifact of the run.
-    """
+    """Yield the values and outputs that exceed their tolerance, beside eager's."""
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
             continue
@@ -184,8 +171,6 @@ def constants(listings: Iterable[Listing], labels: tuple[str, str], evidence: Ev
 
     Parameters
     ----------
-    listings
-        Of the graphs of the delegates.
     labels
         The names of the artifacts: ``golden`` and ``now``, ``base`` and ``head``, or two variations.
     """

@@ -64,16 +64,10 @@ class ShownTensor:
 
     Attributes
     ----------
-    kind
-        `OUTPUT`, `VALUE` or `CONSTANT`.
     name
         Of the constant in its delegate, or what a message calls it.
     where
         The delegate's text without its kind (``delegate_0``), or the sample of inputs.
-    variation
-        Under which it was made.
-    actual
-        The actual values.
     expected, tolerance
         Eager's values, and the tolerance of each element; None for a constant.
     """
@@ -82,9 +76,9 @@ class ShownTensor:
     name: str
     where: str
     variation: str
-    actual: Array
-    expected: Array | None = None
-    tolerance: Array | None = None
+    actual: Any
+    expected: Any = None
+    tolerance: Any = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +95,6 @@ class Evidence:
         The line that says which factor the verdict follows; empty where that is not known.
     commands
         Commands, by purpose: ``accept``, ``again``, and what plugins propose.
-    diverging
-        The line that names the pass.
     after
         The graph that this pass left, by variation; empty where all made the same.
     tensors
@@ -138,40 +130,18 @@ class Evidence:
             fields = untrusted.json_of(untrusted.text(path))
             if fields.pop("format") != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
-            read = msgspec.convert(fields, _File)
             arrays = _arrays(folder / TENSORS)
-            kept = [
-                ShownTensor(**msgspec.structs.asdict(tensor), **arrays.get(number, {}))
-                for number, tensor in enumerate(read.tensors)
+            fields["tensors"] = [
+                {name: value for name, value in tensor.items() if name not in SIDES} | arrays.get(number, {})
+                for number, tensor in enumerate(fields["tensors"])
             ]
-            return cls(**(msgspec.structs.asdict(read) | {"tensors": kept}))
+            return msgspec.convert(fields, cls)
         except FileNotFoundError:
             return cls()
         except DAMAGED as error:
             raise EvidenceError(
                 f"{path} is damaged ({type(error).__name__}: {error}): run its cell again, or delete {folder}"
             ) from error
-
-
-class _Tensor(msgspec.Struct):
-    """A tensor as the file names it: its numbers are in the archive."""
-
-    kind: str
-    name: str
-    where: str
-    variation: str
-
-
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """The content of an evidence file; see `Evidence`."""
-
-    message: list[str] = []
-    agreeing: list[list[str]] = []
-    follows: str = ""
-    commands: dict[str, str] = {}
-    diverging: str = ""
-    after: dict[str, str] = {}
-    tensors: tuple[_Tensor, ...] = ()
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:

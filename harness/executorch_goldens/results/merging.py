@@ -35,34 +35,23 @@ class MergeError(HarnessError, ValueError):
 
 @dataclass(frozen=True)
 class Part:
-    """The results of one shard: their folder, where they come from, and a line for each cell."""
-
-    folder: Path
-    provenance: Provenance
-    rows: Sequence[Mapping[str, Any]]
-
-    @classmethod
-    def read(cls, folder: Path) -> Part:
-        """Read a folder of results; raise UsageError."""
-        return cls(folder, Provenance.read(folder), results.read(folder / results.FILE))
-
-
-@dataclass(frozen=True)
-class Merged:
-    """The results of a release, whole.
+    """The results of a run, or of a shard of one.
 
     Attributes
     ----------
-    folder
-        Where they were written.
     parts
-        How many they were made of.
+        How many they were merged of.
     """
 
     folder: Path
     provenance: Provenance
     rows: Sequence[Mapping[str, Any]]
-    parts: int
+    parts: int = 1
+
+    @classmethod
+    def read(cls, folder: Path) -> Part:
+        """Read a folder of results; raise UsageError."""
+        return cls(folder, Provenance.read(folder), results.read(folder / results.FILE))
 
     def wrong(self) -> list[Mapping[str, Any]]:
         """Return the lines of the cells that are not as they should be."""
@@ -115,7 +104,7 @@ def find(folders: Sequence[Path]) -> dict[str, list[Part]]:
     return dict(sorted(found.items()))
 
 
-def merge(parts: Sequence[Part], target: Path) -> Merged:
+def merge(parts: Sequence[Part], target: Path) -> Part:
     """Write the results of one run over the cells of `parts`, of one release, to the folder `target`.
 
     Raises
@@ -150,7 +139,7 @@ def merge(parts: Sequence[Part], target: Path) -> Merged:
                 shutil.copytree(made, untrusted.inside(aside, row["target"], row["case"]))
     shutil.rmtree(target, ignore_errors=True)
     aside.rename(target)
-    return Merged(target, of_all, results.read(target / results.FILE), len(parts))
+    return Part(target, of_all, results.read(target / results.FILE), len(parts))
 
 
 def require_alike(parts: Sequence[Part]) -> None:
@@ -229,7 +218,7 @@ def _some(cells: Sequence[str]) -> str:
     return f"{len(cells)} cell{'s are' if len(cells) > 1 else ' is'} missing ({shown})"
 
 
-def of_releases(parts: Mapping[str, Sequence[Part]], into: Path) -> Iterator[Merged]:
+def of_releases(parts: Mapping[str, Sequence[Part]], into: Path) -> Iterator[Part]:
     """Merge the parts of each release into its folder of `into`, if all are of one commit; raise MergeError."""
     firsts = [of_release[0] for of_release in parts.values()]
     for part in firsts[1:]:

@@ -6,27 +6,34 @@ golden-to-be is ``proposal.txt`` beside it, and the file has its digest.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import FileError
+from executorch_goldens.diff import equality
+from executorch_goldens.errors import CommandError, FileError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.golden import GoldenError, Texts
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.record import Record
+from executorch_goldens.settings import releases
 
 FILE = "proposal.json"
 #: The golden-to-be beside it.
 GOLDEN = "proposal.txt"
 #: The artifact of a variation, as a golden, in the folder of the variation.
 MADE = "golden.txt"
+#: Names of the folders of variations; see `executorch_goldens.zoo.variations.Variation.name`.
+VARIATION_FOLDERS = "seed*-heap*"
 #: Version of the file.
 FORMAT = 1
 
@@ -45,27 +52,21 @@ class Proposal:
 
     Attributes
     ----------
-    verdict, reason
-        See `executorch_goldens.judging.verdict.Verdict`.
     blamed
         The pass that made the difference; None where none is known.
     content
-        Digest of the golden-to-be (`executorch_goldens.goldens.golden.digest`); None for what may not be recorded.
+        Digest of the golden-to-be (`executorch_goldens.goldens.record.Record`); None for what may not be recorded.
     replaces
         Digest of the golden that it was compared with; None where there was none that can be used.
-    models, commit, changes, settings
-        See `executorch_goldens.results.provenance.Provenance`.
     accuracy
         The distance of the program from eager; None where it did not run.
     cause
-        What a known defect of it would name (`executorch_goldens.judging.known.cause`).
+        What a known defect of it would name (`executorch_goldens.judging.verdict.cause`).
     begins
         Where its values begin to be wrong (`executorch_goldens.judging.rightness.place`); empty where none are, or it
         is not known.
     proof
         The proof by an export without the pass; empty where none was made, or it proves nothing.
-    folder
-        Where it is.
     """
 
     release: str
@@ -94,12 +95,12 @@ class Proposal:
     def name(self) -> str:
         return f"{self.release} {self.cell}"
 
-    def write(self, texts: Texts | None) -> None:
-        """Write it into `folder` with `texts`, the golden-to-be."""
+    def write(self, proposed: Record | None) -> None:
+        """Write it into `folder` with the golden-to-be."""
         discard(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        if texts is not None:
-            golden.write(self.folder / GOLDEN, texts)
+        if proposed is not None:
+            golden.write(self.folder / GOLDEN, proposed)
         self._write_file()
 
     def _write_file(self) -> None:
@@ -129,33 +130,40 @@ class Proposal:
             raise _refusal(path, f"is the proposal of {read.cell}, in the folder of another cell")
         return read
 
-    def texts(self) -> Texts:
+    def proposed(self) -> Record:
         """Return the golden-to-be; raise ProposalError unless it is the one that was proposed."""
         place = self.folder / GOLDEN
         try:
-            texts = golden.read(place)
+            record = golden.read(place)
         except GoldenError as error:
             raise _refusal(place, error.what) from error
-        if texts is None or golden.digest(texts) != self.content:
+        if record is None or record.digest != self.content:
             raise _refusal(place, f"does not have the digest in {FILE}")
-        return texts
+        return record
 
-    def made(self) -> list[Texts]:
-        """Return the differing artifacts of its variations, each once, as golden texts; none if they left none."""
+    def made(self) -> list[Record]:
+        """Return the differing artifacts of its variations, each once; none if they left none."""
         return made(self.folder)
 
 
-def made(folder: Path) -> list[Texts]:
-    """Return the artifacts of a cell's variations, each once, as golden texts; raise ProposalError."""
-    found: dict[tuple[tuple[str, str], ...], Texts] = {}
-    for place in sorted(folder.glob("seed*-heap*")):
+def made(folder: Path) -> list[Record]:
+    """Return the artifacts of a cell's variations, each once; raise ProposalError."""
+    found: list[Record] = []
+    for place in sorted(folder.glob(VARIATION_FOLDERS)):
         try:
-            texts = golden.read(place / MADE)
+            found += filter(None, [golden.read(place / MADE)])
         except GoldenError as error:
             raise _refusal(error.path, error.what) from error
-        if texts is not None:
-            found.setdefault(tuple(sorted(equality.compared(texts).items())), texts)
-    return list(found.values())
+    return distinct(found)
+
+
+def distinct(records: Iterable[Record]) -> list[Record]:
+    """Return records, each artifact once."""
+    found: list[Record] = []
+    for record in records:
+        if all(equality.compared(record) != equality.compared(other) for other in found):
+            found.append(record)
+    return found
 
 
 def discard(folder: Path) -> None:
@@ -164,10 +172,52 @@ def discard(folder: Path) -> None:
     (folder / GOLDEN).unlink(missing_ok=True)
 
 
-def find(sweeps: Path) -> Iterator[Proposal]:
+def find(sweeps: Path, but: Collection[Path] = ()) -> Iterator[Proposal]:
     """Yield the proposals of every release under `sweeps`, sorted by name; raise ProposalError."""
-    for path in sorted(sweeps.glob(f"*/*/*/{FILE}")):
+    for path in sorted(path for path in sweeps.glob(f"*/*/*/{FILE}") if path.parent not in but):
         proposal = Proposal.read(path)
         if proposal.release != path.parts[-4]:
             raise _refusal(path, f"is of ExecuTorch {proposal.release}, in the folder of another release")
         yield proposal
+
+
+def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tuple[str, Record]:
+    """Return where the golden of a cell, or a later artifact, is from, in words, and the golden.
+
+    Parameters
+    ----------
+    release
+        An ExecuTorch version; None for that of this environment, or else the default one.
+    goldens, sweeps
+        Roots of the goldens and of results.
+
+    Raises
+    ------
+    CommandError
+        Where there is neither a golden nor a result.
+    executorch_goldens.settings.releases.UnknownReleaseError
+        For a release that there is not.
+    executorch_goldens.goldens.golden.GoldenError
+        For a golden that cannot be read.
+    """
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        release = release or metadata.version("executorch")
+    known = releases.load()
+    version = known.release(release or known.default).version
+    reviewed = golden.file_of(goldens / version, cell)
+    place = sweeps / version / cell.target / cell.case
+    made = sorted(place.glob(f"{VARIATION_FOLDERS}/{MADE}"))
+    if made and _written(made[0]) > _written(reviewed) and (record := golden.read(made[0])) is not None:
+        return f"the result of a run, newer than the golden ({made[0]})", record
+    found = golden.read(reviewed)
+    if found is None:
+        raise CommandError(
+            f"{cell} has no golden on ExecuTorch {version} ({goldens}) and no result ({sweeps}): goldens run "
+            f"--cell {cell} checks it, --release names a different release"
+        )
+    return f"the golden ({reviewed})", found
+
+
+def _written(file: Path) -> float:
+    """Return when a golden, or a run's artifact, was written; 0 if missing."""
+    return file.stat().st_mtime if file.exists() else 0.0

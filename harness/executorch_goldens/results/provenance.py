@@ -44,10 +44,8 @@ class Provenance:
         Digest of what differs from that commit, goldens aside; empty where nothing does.
     settings
         Whatever else could change an artifact or a verdict.
-    variations
-        Their names.
     shard
-        ``2/5``; None for a run that is none.
+        ``2/5``; None for a run without shards.
     selected
         The cells that were asked for, in the zoo's order; `cells` are those of the shard.
     whole

@@ -24,9 +24,9 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.comparison import made_with
-from executorch_goldens.judging.known import cause
-from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.judging.verdict import Verdict, cause
 from executorch_goldens.results import evidence, proposals
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
@@ -36,8 +36,9 @@ from executorch_goldens.sweep.seconds import Remembered
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
 
-#: Names of the folders of variations; see `executorch_goldens.zoo.variations.Variation.name`.
-VARIATION_FOLDERS = "seed*-heap*"
+#: Categories of an accepted cell in place of its verdict: a known defect; names that differ where that is allowed.
+KNOWN, ALLOWED = "known defect", "allowed rename"
+
 #: Folder below a cell's for what options of plugins leave (`running.additions.Addition.judged`).
 OF_PLUGINS = "plugins"
 #: Logs of exports in which the harness itself failed, in the folder of a cell.
@@ -45,15 +46,7 @@ LOGS = "log-*.txt"
 
 
 class Results:
-    """The results of one run over one release.
-
-    Parameters
-    ----------
-    sweeps
-        Directory that holds one directory per release.
-    release
-        The packages of the exporting environment.
-    """
+    """The results of one run over one release."""
 
     def __init__(self, sweeps: Path, release: Release) -> None:
         self.release = release
@@ -144,8 +137,8 @@ class Results:
     def propose(
         self,
         judged: Verdict,
-        texts: golden.Texts | None,
-        reviewed: golden.Texts | None,
+        proposed: Record | None,
+        reviewed: Record | None,
         came: Provenance,
         accuracy: Accuracy | None = None,
         begins: str = "",
@@ -154,14 +147,10 @@ class Results:
 
         Parameters
         ----------
-        texts
-            None for what may not be recorded.
         reviewed
             The golden that it would replace, if there is one that can be used.
         accuracy
             Of the program, right or wrong, if it ran.
-        begins
-            See `executorch_goldens.results.proposals.Proposal`.
         """
         proposal = Proposal(
             release=self.release.version,
@@ -170,8 +159,8 @@ class Results:
             verdict=judged.name,
             reason=judged.reason,
             blamed=judged.divergence.name if judged.divergence else None,
-            content=golden.digest(texts) if texts is not None else None,
-            replaces=golden.digest(reviewed) if reviewed is not None else None,
+            content=proposed.digest if proposed is not None else None,
+            replaces=reviewed.digest if reviewed is not None else None,
             models=came.models,
             commit=came.commit,
             changes=came.changes,
@@ -181,13 +170,13 @@ class Results:
             begins=begins,
             folder=self.folder(judged.cell),
         )
-        proposal.write(texts)
+        proposal.write(proposed)
         return proposal
 
     def clear(self, cell: Cell) -> None:
         """Delete files of earlier runs for `cell`."""
         folder = self.folder(cell)
-        for place in folder.glob(VARIATION_FOLDERS):
+        for place in folder.glob(proposals.VARIATION_FOLDERS):
             shutil.rmtree(place)
         for log in folder.glob(LOGS):
             log.unlink()
@@ -197,9 +186,10 @@ class Results:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
-    def keep(self, cell: Cell, outcomes: Sequence[Outcome]) -> None:
-        """Leave the texts and payloads of every variation, and nothing of earlier runs."""
+    def keep(self, cell: Cell, outcomes: Sequence[Outcome]) -> list[Record]:
+        """Leave what every variation made, and nothing of earlier runs; return each artifact once."""
         self.clear(cell)
+        records: list[Record] = []
         names = [outcome.variation for outcome in outcomes]
         for outcome in outcomes:
             if isinstance(outcome.result, Casualty):
@@ -208,8 +198,10 @@ class Results:
             place = self.folder(cell) / outcome.variation
             # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
             with contextlib.suppress(DecodeError):
-                texts = rendering.render(outcome.result, made_with(outcome.result, names, self.release))
-                golden.write(place / proposals.MADE, texts)
+                records.append(
+                    rendering.render(outcome.result, made_with(outcome.result, names, self.release))
+                )
+                golden.write(place / proposals.MADE, records[-1])
             place.mkdir(parents=True, exist_ok=True)
             result = outcome.result.result
             made = result.made if isinstance(result, Failure) else result
@@ -218,6 +210,7 @@ class Results:
                     (place / "program.pte").write_bytes(made.pte)
                 for index, delegate in enumerate(made.delegates):
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
+        return proposals.distinct(records)
 
     def _keep_log(self, cell: Cell, variation: str, casualty: Casualty) -> None:
         if casualty.log:

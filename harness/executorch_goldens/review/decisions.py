@@ -7,29 +7,33 @@ that is taken back in the checkout no longer counts.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from executorch_goldens.artifact import Cell
+from executorch_goldens.causes.groups import BARRED, Group, Member
+from executorch_goldens.diff import equality
+from executorch_goldens.diff.likeness import RENAMED
+from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import decisions as book
-from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.judging.likeness import RENAMED
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.results import proposals
-from executorch_goldens.results.merging import Merged, Part
+from executorch_goldens.results.merging import Part
 from executorch_goldens.results.proposals import ProposalError
-from executorch_goldens.review.deciding import rejected
-from executorch_goldens.review.groups import Group
+from executorch_goldens.results.rows import ALLOWED, KNOWN
 
-#: Categories of a cell in place of its verdict.
-ACCEPTED, REJECTED, KNOWN = "accepted", "rejected", "known defect"
-#: Category of a cell whose names differ, where the repository allows that.
-ALLOWED = "allowed rename"
+#: Categories of a cell in place of its verdict, beside those of a run.
+ACCEPTED, REJECTED = "accepted", "rejected"
 #: Threads that a reason names by their number.
 TRACKER = "https://github.com/pytorch/executorch/issues"
 THREAD = re.compile(r"#(\d{3,6})\b")
@@ -46,11 +50,9 @@ class Decisions:
     accepted
         Cells whose golden is what the run made, and was not when it ran.
     reasons
-        Why the causes of cells were rejected, by `executorch_goldens.review.groups.Group.cause`.
+        Why the causes of cells were rejected, by `executorch_goldens.causes.groups.Group.cause`.
     rejected
         The reason of each cell whose cause was rejected.
-    declared
-        Known defects of cells.
     """
 
     accepted: frozenset[str] = frozenset()
@@ -74,15 +76,8 @@ def name_of(release: str, row: Mapping[str, Any]) -> str:
     return f"{release} {row['target']}/{row['case']}"
 
 
-def decisions(parts: Sequence[Part | Merged], goldens: Path, groups: Sequence[Group]) -> Decisions:
+def decisions(parts: Sequence[Part], goldens: Path, groups: Sequence[Group]) -> Decisions:
     """Return the decisions about the cells of some results.
-
-    Parameters
-    ----------
-    goldens
-        Root of the goldens.
-    groups
-        Causes of what is not as it should be.
 
     Raises
     ------
@@ -104,9 +99,7 @@ def decisions(parts: Sequence[Part | Merged], goldens: Path, groups: Sequence[Gr
     )
 
 
-def _declared(
-    part: Part | Merged, goldens: Path, stated: tuple[Decision, ...]
-) -> Iterator[tuple[str, Decision]]:
+def _declared(part: Part, goldens: Path, stated: tuple[Decision, ...]) -> Iterator[tuple[str, Decision]]:
     """Yield the known defect of each cell of a release that has one: the one that was found, if it was."""
     version = part.provenance.release
     here = book.Decisions(goldens, version, stated)
@@ -116,13 +109,13 @@ def _declared(
             yield name_of(version, row), min(known, key=lambda each: each.verdict != row["verdict"])
 
 
-def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:
+def _accepted(part: Part, goldens: Path) -> Iterator[str]:
     """Yield the cells of a release that a run found otherwise than their goldens, and that are these by now."""
     version = part.provenance.release
     for row in part.rows:
         if row["accepted"] or row["verdict"] not in RECORDABLE:
             continue
-        made: list[golden.Texts] = []
+        made: list[Record] = []
         # Unreadable files hold no acceptance; a report says why.
         with contextlib.suppress(ProposalError):
             made = proposals.made(untrusted.inside(part.folder, row["target"], row["case"]))
@@ -130,9 +123,72 @@ def _accepted(part: Part | Merged, goldens: Path) -> Iterator[str]:
             yield name_of(version, row)
 
 
-def _is_golden(made: golden.Texts, root: Path, cell: Cell) -> bool:
+def _is_golden(made: Record, root: Path, cell: Cell) -> bool:
     """Return whether a cell has this golden; one that is damaged is none."""
     with contextlib.suppress(GoldenError):
         standing = golden.read(golden.file_of(root, cell))
         return standing is not None and equality.equal(standing, made)
     return False
+
+
+# What a review writes
+
+
+def rejected(stated: Iterable[Decision]) -> dict[str, str]:
+    """Return why causes are rejected, by `executorch_goldens.causes.groups.Group.cause`."""
+    return {each.cause: each.why for each in stated if each.what == book.REJECTED}
+
+
+def with_rejected(stated: Iterable[Decision], reasons: Mapping[str, str]) -> list[Decision]:
+    """Return decisions with these rejections in place of theirs."""
+    others = [each for each in stated if each.what != book.REJECTED]
+    return [*others, *(Decision(book.REJECTED, cause=cause, why=why) for cause, why in reasons.items())]
+
+
+def defects(groups: Sequence[Group], reasons: Mapping[str, str]) -> list[Decision]:
+    """Return the cells of rejected groups as known defects; raise UsageError for a group whose artifact is right."""
+    found = []
+    for group in groups:
+        barred = [member.proposal for member in group.members if member.state == BARRED]
+        if not barred:
+            raise UsageError(
+                f"{group.name} is no known defect: its cells are right, and differ from their goldens. Accept or "
+                "reject it without --known"
+            )
+        why = " ".join(reasons[group.cause].split())
+        found += [
+            Decision(book.KNOWN, each.verdict, each.cause, None, (), why, (each.release,), (str(each.cell),))
+            for each in barred
+        ]
+    return found
+
+
+def narrowed(stated: Iterable[Decision], rows: Iterable[Mapping[str, Any]]) -> Iterator[Decision]:
+    """Yield decisions, with the cause of each known defect that names none and that a run has found."""
+    found = {
+        (f"{row['target']}/{row['case']}", row["release"], row["verdict"]): row.get("cause", "")
+        for row in rows
+        if row["known"]
+    }
+    for each in stated:
+        if each.what != book.KNOWN or each.cause:
+            yield each
+            continue
+        for name, on in itertools.product(each.cells, each.releases):
+            cause = found.get((name, on, each.verdict), "")
+            yield msgspec.structs.replace(each, cause=cause, releases=(on,), cells=(name,))
+
+
+def nameless(stated: Iterable[Decision]) -> int:
+    """Return the number of known defects, a cell on a release each, that name no cause."""
+    wide = [each for each in stated if each.what == book.KNOWN and not each.cause]
+    return sum(len(each.cells) * len(each.releases) for each in wide)
+
+
+def expectations(members: Iterable[Member], why: str) -> list[Decision]:
+    """Return the decisions that expect the goldens of some members, with a person's comment."""
+    return [
+        book.expected(member.proposal.cell, member.proposal.release, member.proposed, why)
+        for member in members
+        if member.proposed is not None and book.kind(member.proposed)
+    ]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from executorch_goldens.causes.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
+from executorch_goldens.diff import equality, texts
+from executorch_goldens.errors import some
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import equality, golden
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.updating import FEWER
-from executorch_goldens.judging.verdict import text_difference
-from executorch_goldens.review import benign
-from executorch_goldens.review.doubt import ALTHOUGH, doubt
-from executorch_goldens.review.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
 
 #: Lines of the specimen that a list shows.
 SHOWN_LINES = 8
@@ -23,18 +22,14 @@ STATE_WORDS = {
     OUTDATED: "out of date: run the cells again",
     BARRED: "cannot be recorded: wrong, or not reproducible",
 }
+#: Option with which a person accepts the rest of a cause that makes others wrong.
+ALTHOUGH = "--although-corrupt-elsewhere"
 #: Option that records with failures, and programs that delegate nothing, that they are expected.
 EXPECT = "--expect"
 
 
 def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[str]:
-    """Yield every group, worst first, with its specimen and the possible actions.
-
-    Parameters
-    ----------
-    rejected
-        Reasons by `Group.cause`.
-    """
+    """Yield every group, worst first, with its specimen and the possible actions."""
     yield f"{count(len(groups), 'cause')}, {count(sum(len(group.members) for group in groups), 'cell')}, worst first"
     for group in groups:
         yield ""
@@ -42,7 +37,7 @@ def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[st
         yield f"  {STATE_WORDS[group.state]}"
         yield from (f"  {line}" for line in facts(group, rejected))
         for member in group.specimens[1:]:
-            found = (member.proposal.verdict, benign.shown(member.proposal, member.before))
+            found = (member.proposal.verdict, member.error_words)
             yield f"  see also {member.proposal.name}: {', '.join(filter(None, found))}"
         yield f"  for example {group.specimen.proposal.name}:"
         shown = list(difference(group.specimen))
@@ -59,7 +54,7 @@ def actions(group: Group) -> dict[str, str]:
         return found
     # The words of a decision name its option.
     decisions = " ".join(member.undecided for member in group.recordable)
-    options = [ALTHOUGH] if doubt(group) else []
+    options = [ALTHOUGH] if group.doubt else []
     options += [option for option in (EXPECT, FEWER) if option in decisions]
     accept = " ".join(["goldens review --accept", group.name, *options])
     return {"accept": accept, **found} if not group.wrong else {**found, "accept": accept}
@@ -69,19 +64,17 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
     """Yield the facts of a group beside its title: quantities, cells, exceptions."""
     if reason := rejected.get(group.cause):
         yield f"rejected: {reason}"
-    if against := doubt(group):
-        yield against
+    if group.doubt:
+        yield group.doubt
     if group.proof:
         yield group.proof
     yield from group.amounts()
-    members = sorted(group.members, key=lambda member: -benign.growth(member.proposal, member.before))
-    names = [member.proposal.name for member in members]
-    more = f" and {len(names) - SHOWN_CELLS} more" if len(names) > SHOWN_CELLS else ""
-    yield f"cells: {', '.join(names[:SHOWN_CELLS])}{more}"
+    members = sorted(group.members, key=lambda member: -member.growth)
+    yield f"cells: {some([member.proposal.name for member in members], SHOWN_CELLS)}"
     yield from (f"unlike the others: {name}: {why}" for name, why in group.unlike.items())
     yield from dict.fromkeys(member.objection for member in group.members if member.state == OUTDATED)
     yield from [member.undecided for member in group.members if member.state == UNDECIDED][:1]
-    fewer = [numbers for member in group.recordable if (numbers := fewer_variations(member))]
+    fewer = [numbers for member in group.recordable if (numbers := member.fewer_variations)]
     if fewer:
         before, now = fewer[0]
         yield f"{count(len(fewer), 'golden')} that {before} variations agreed on would name {now}"
@@ -92,10 +85,11 @@ def difference(member: Member) -> Iterator[str]:
     if member.after is None or (member.before is None and member.proposal.content is None):
         yield member.proposal.reason
         return
-    before = equality.compared(member.before, member.after) if member.before is not None else {}
-    after = equality.compared(member.after, member.before)
-    sides = equality.without_digests(before), equality.without_digests(after)
-    yield from text_difference(*sides, *_labels(member))
+    if member.before is None:
+        made = equality.without_digests(equality.compared(member.after))
+        yield from texts.difference(Record({}, {}), made, *_labels(member))
+    else:
+        yield from texts.from_golden(member.before, member.after, *_labels(member))
 
 
 def whole(group: Group) -> Iterator[str]:
@@ -108,16 +102,14 @@ def whole(group: Group) -> Iterator[str]:
 
 def cells(group: Group) -> Iterator[str]:
     """Yield a table of the cells of a group, those first that are wrong, then those whose error grew most."""
-    members = sorted(
-        group.members, key=lambda each: (not each.wrong, -benign.growth(each.proposal, each.before))
-    )
+    members = sorted(group.members, key=lambda each: (not each.wrong, -each.growth))
     head = ("cell", "verdict", "error / tolerance", "SQNR dB", ".pte bytes")
     rows = [
         (
             each.proposal.name,
             each.proposal.verdict,
-            _moved(benign.used_before(each.before), benign.used(each.proposal), ".3g"),
-            _moved(*benign.ratios(each.proposal, each.before), ".1f"),
+            _moved(each.used_before, each.used, ".3g"),
+            _moved(*each.ratios, ".1f"),
             f"{each.quantities.program:+,d}",
         )
         for each in members
@@ -137,16 +129,6 @@ def _moved(before: float | None, after: float | None, form: str) -> str:
     if after is None:
         return "-"
     return f"{'?' if before is None else format(before, form)} -> {after:{form}}"
-
-
-def fewer_variations(member: Member) -> tuple[int, int] | None:
-    """Return the agreeing variations of a golden and of its replacement, if these are fewer."""
-    if member.before is None or member.after is None:
-        return None
-    before, now = (
-        len(golden.fields(each).get("variations", "").split()) for each in (member.before, member.after)
-    )
-    return (before, now) if now < before else None
 
 
 def _labels(member: Member) -> tuple[str, str]:

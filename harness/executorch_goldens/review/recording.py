@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import filelock
 
+from executorch_goldens.causes.groups import Group, Member
+from executorch_goldens.causes.standing import Standing
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.rows import lock
-from executorch_goldens.review.groups import Member
-from executorch_goldens.review.standing import Standing
+from executorch_goldens.review.decisions import THREAD, TRACKER
+
+#: File beside the results that holds it, for ``git commit -F``.
+FILE = "commit.txt"
+#: Columns of its text.
+WIDTH = 72
 
 
 def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: Standing) -> list[Path]:
@@ -39,11 +47,11 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
             raise _refused(member.proposal, f"may not be recorded, it is {reason}")
     now = standing.refreshed()
     with _alone({member.proposal.release for member in accepted}, sweeps, goldens):
-        texts = [(member.proposal, _reviewed(member, now)) for member in accepted]
+        records = [(member.proposal, _reviewed(member, now)) for member in accepted]
         written = []
-        for proposal, of_cell in texts:
+        for proposal, of_cell in records:
             roots.claim(goldens, proposal.models)
-            roots.share(goldens / proposal.release, golden.fields(of_cell))
+            roots.share(goldens / proposal.release, of_cell.facts)
             place = golden.file_of(goldens / proposal.release, proposal.cell)
             golden.write(place, of_cell)
             proposals.discard(proposal.folder)
@@ -51,18 +59,18 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
     return written
 
 
-def _reviewed(member: Member, standing: Standing) -> Texts:
+def _reviewed(member: Member, standing: Standing) -> Record:
     """Return the golden-to-be of a cell, if it is the reviewed one and may be recorded; raise UsageError."""
     try:
         now = Proposal.read(member.proposal.folder / proposals.FILE)
-        texts = now.texts()
+        proposed = now.proposed()
     except ProposalError as error:
         raise UsageError(str(error)) from error
-    if now != member.proposal or texts != member.proposed:
+    if now != member.proposal or proposed != member.proposed:
         raise _refused(now, "is proposed otherwise than it was reviewed: review it again")
-    if objection := standing.objection(now) or standing.undecided(now):
+    if objection := standing.objection(now) or standing.undecided(now, proposed):
         raise _refused(now, objection)
-    return texts
+    return proposed
 
 
 def _refused(proposal: Proposal, why: str) -> UsageError:
@@ -85,3 +93,28 @@ def _alone(releases: set[str], sweeps: Path, goldens: Path) -> Iterator[None]:
             roots.open_for_writing(goldens / release, its_goldens)
             held.callback(its_goldens.release)
         yield
+
+
+def message(groups: Sequence[Group], recorded: Collection[str], rejected: Mapping[str, str]) -> str:
+    """Return the message: accepted causes with their cells, and rejected ones with the reason."""
+    by_group = [
+        (group, [each.proposal.name for each in group.members if each.proposal.name in recorded])
+        for group in groups
+    ]
+    accepted = [(group, names) for group, names in by_group if names]
+    cells = sum(len(names) for _, names in accepted)
+    lines = [f"Goldens: {count(cells, 'cell')} of {count(len(accepted), 'cause')}"]
+    for group, names in accepted:
+        lines += ["", *_wrapped(f"{group.head}: {len(names)} accepted")]
+        lines += [f"- {name}" for name in names]
+    for group in groups:
+        if reason := rejected.get(group.cause):
+            lines += ["", *_wrapped(f"Rejected: {group.head}: {reason}")]
+    threads = dict.fromkeys(number for reason in rejected.values() for number in THREAD.findall(reason))
+    if threads:
+        lines += ["", *(f"{TRACKER}/{number}" for number in threads)]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    yield from textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -10,22 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from executorch_goldens.causes.groups import Group, Member, worst_first
+from executorch_goldens.diff.quantities import BETTER, OTHER, WORSE, quantities
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, record
-from executorch_goldens.goldens.quantities import BETTER, OTHER, QUANTITIES, WORSE, direction, measured
-from executorch_goldens.goldens.reading import reading
+from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
-from executorch_goldens.review.decisions import (
-    ACCEPTED,
-    ALLOWED,
-    KNOWN,
-    REJECTED,
-    TRACKER,
-    Decisions,
-    name_of,
-)
-from executorch_goldens.review.groups import Group, Member, worst_first
+from executorch_goldens.results.rows import ALLOWED, KNOWN
+from executorch_goldens.review.decisions import ACCEPTED, REJECTED, TRACKER, Decisions, name_of
 
 #: Marks the comment, so that the next run finds and replaces it.
 MARK = "<!-- executorch-goldens: summary -->"
@@ -50,16 +43,10 @@ class Summary:
 
     Attributes
     ----------
-    rows
-        Of all releases.
-    groups
-        The causes of what is not as it should be.
     base
         The rows of the commit that the change is based on; None where they are not there.
     link
         Address of the whole report; empty for none.
-    decided
-        Decisions about the cells.
     """
 
     rows: Sequence[Row]
@@ -186,11 +173,9 @@ def _moved(members: Iterable[Member]) -> Mapping[tuple[str, str], list[int]]:
     moved: dict[tuple[str, str], list[int]] = defaultdict(list)
     for member in members:
         if member.before is not None and member.after is not None:
-            before, after = reading(member.before), reading(member.after)
-            old, new = measured(before), measured(after)
-            for key in old.keys() & new.keys():
-                if old[key] != new[key]:
-                    moved[direction(old[key], new[key], before, after), key].append(new[key] - old[key])
+            for key, each in quantities(member.before.inventory, member.after.inventory).items():
+                if each.direction:
+                    moved[each.direction, key].append(each.more)
     return moved
 
 
@@ -212,10 +197,6 @@ def marks(groups: Sequence[Group], goldens: Path, within: str, most: int = 10) -
 
     Parameters
     ----------
-    goldens
-        Root of the goldens.
-    within
-        Its path in the repository.
     most
         As many as GitHub shows of a step.
     """
@@ -230,10 +211,10 @@ def marks(groups: Sequence[Group], goldens: Path, within: str, most: int = 10) -
 def _line(member: Member, goldens: Path) -> int | None:
     """Return the first line of a golden that differs, from 1, in its sections if in any; None where none does."""
     before, after = member.before, member.after
-    if before is None or after is None or dict(before) == dict(after):
+    if before is None or after is None or before == after:
         return None
     shared = golden.shared(goldens / member.proposal.release)
-    ours, theirs = (golden.recorded_as(each).text(shared).splitlines() for each in (before, after))
+    ours, theirs = (each.text(shared).splitlines() for each in (before, after))
     unlike = [at for at, (one, other) in enumerate(zip(ours, theirs, strict=False), 1) if one != other]
     # The facts have the digests of the sections.
     sections = next((at for at, line in enumerate(ours, 1) if line.startswith(record.MARK)), 0)

@@ -10,7 +10,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.verdict import NOT_JUDGED, NOT_RUN, kind_of_new
-from executorch_goldens.review.decisions import ALLOWED, KNOWN
+from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
 #: Cells that a line names.

@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import PARTITIONING, Artifact, Cell, Omission, Outcome
+from executorch_goldens.causes.groups import DECIDED
+from executorch_goldens.diff import texts
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import attribution, omission, verdict
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.review.groups import DECIDED
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.running.hints import commands
 from executorch_goldens.running.plan import Plan
@@ -142,9 +144,11 @@ class Explainer:
         """
         looking = Diagnoses()
         nowhere: tuple[str, ...] = ()
-        factor = looking.of("the factor it follows", lambda: self._factor_at_once(judged, outcomes), None)
+        factor = looking.attempt(
+            "the factor it follows", lambda: self._factor_at_once(judged, outcomes), None
+        )
         judged = dataclasses.replace(judged, attribution=factor)
-        where = looking.of("where it diverges", lambda: tuple(_where(judged, outcomes)), nowhere)
+        where = looking.attempt("where it diverges", lambda: tuple(_where(judged, outcomes)), nowhere)
         judged = dataclasses.replace(judged, detail=(*where, *looking.failed, *judged.detail))
         return noting(
             "the evidence for its page", judged, lambda: self._evidence(judged, outcomes).write(folder)
@@ -245,7 +249,7 @@ class Explainer:
             return step.find(step.suspect, tick)
 
         try:
-            return self.looking.of(f"the result of {step.what}", find, Shown(cell), (SpentError,))
+            return self.looking.attempt(f"the result of {step.what}", find, Shown(cell), (SpentError,))
         except SpentError:
             self.left.append(step.what)
             if step.find != self._factor:
@@ -331,7 +335,7 @@ def with_shown(judged: Verdict, shown: Shown) -> Verdict:
     if shown.after and judged.divergence is not None:
         (one, left), (other, right) = shown.after.items()
         name = f"graph after {judged.divergence.name}"
-        lines = [*lines, *verdict.text_difference({name: left}, {name: right}, one, other)]
+        lines = [*lines, *texts.difference(Record({}, {name: left}), Record({}, {name: right}), one, other)]
     return dataclasses.replace(
         judged,
         attribution=shown.factor or judged.attribution,
@@ -354,7 +358,7 @@ def noting(what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:
         When it cannot be written.
     """
     looking = Diagnoses()
-    looking.of(what, leave, None, (OSError,))
+    looking.attempt(what, leave, None, (OSError,))
     return dataclasses.replace(judged, detail=(*judged.detail, *looking.failed))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from executorch_goldens import patches, plugins
 from executorch_goldens.files import invocation
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.patches import Patch
@@ -101,11 +102,11 @@ def commands(plan: Plan, judged: Verdict) -> dict[str, str]:
 
 def _accept(plan: Plan, judged: Verdict, this: Sequence[str]) -> str:
     """Return the command that records a cell: under all variations if its golden names more than the run had."""
-    reviewed: golden.Texts | None = None
+    reviewed: Record | None = None
     with contextlib.suppress(golden.GoldenError):
         reviewed = golden.read(golden.file_of(plan.root, judged.cell))
     called = plan.options.called
-    named = len(golden.fields(reviewed).get("variations", "").split()) if reviewed is not None else 0
+    named = len(reviewed.variations) if reviewed is not None else 0
     if min(named, len(HASH_SEEDS)) <= len(plan.variations):
         return invocation.again(called, *this, UPDATE)
     return invocation.again(called, *this, "--variations", "full", UPDATE, replaced="--variations")

@@ -7,16 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from executorch_goldens.causes.groups import BARRED, OUTDATED, UNDECIDED, Group
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import DISAGREEING, NOT_JUDGED, UNEXPECTED, Verdict, kind_of_new
 from executorch_goldens.results import proposals
-from executorch_goldens.review import benign
-from executorch_goldens.review.decisions import ALLOWED, KNOWN
-from executorch_goldens.review.groups import BARRED, OUTDATED, UNDECIDED, Group
-from executorch_goldens.review.listing import fewer_variations
+from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.running.counting import (
     SHOWN_CELLS,
     counts,
@@ -91,7 +89,7 @@ def _largest(group: Group) -> str:
     measured = [each.proposal for each in group.members if each.proposal.accuracy is not None]
     worst = max(
         measured,
-        key=lambda each: (benign.used(each) or 0.0, each.accuracy.error if each.accuracy else 0.0),
+        key=lambda each: (each.accuracy.used, each.accuracy.error) if each.accuracy else (0.0, 0.0),
         default=None,
     )
     if worst is None or worst.accuracy is None or not worst.accuracy.error:
@@ -129,7 +127,7 @@ def _deciding(run: Run, group: Group) -> str:
         return f"reject: goldens review --reject {name} --reason WHY{places}"
     if group.state == OUTDATED:
         return f"again: {commands(run.plan, run.verdicts[group.members[0].proposal.cell])['again']}"
-    fewer = f" {FEWER}" if any(map(fewer_variations, group.recordable)) else ""
+    fewer = f" {FEWER}" if any(member.fewer_variations for member in group.recordable) else ""
     expecting = " --expect --reason WHY" if group.state == UNDECIDED else ""
     return f"accept: goldens review --accept {name}{expecting}{fewer}{places}"
 

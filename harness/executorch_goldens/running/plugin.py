@@ -13,11 +13,11 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 import pytest
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.causes.groups import Group
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import os_errors, untrusted
 from executorch_goldens.files.waits import saying
 from executorch_goldens.files.wording import count
-from executorch_goldens.review.groups import Group
 from executorch_goldens.running import messages, options
 from executorch_goldens.running.plan import plan
 from executorch_goldens.running.progress import Progress, write_verdict

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.causes.groups import Edited
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.review.groups import Edited
 from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.sweep import Sweep
 

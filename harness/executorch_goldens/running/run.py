@@ -6,29 +6,41 @@ records, `results` keeps the rest, `explaining` looks into what is wrong, `messa
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
+from executorch_goldens.causes.groups import (
+    Edited,
+    Group,
+    Member,
+    current,
+    grouped,
+    member,
+    read_members,
+    worst_first,
+)
+from executorch_goldens.causes.standing import Standing
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.judging.judge import Judge, Judged
+from executorch_goldens.goldens.record import Record
+from executorch_goldens.judging.comparison import Judged
+from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.rightness import place
 from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.results.proposals import Proposal, ProposalError
+from executorch_goldens.results.proposals import ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import OF_PLUGINS, Results
-from executorch_goldens.review.doubt import doubt
-from executorch_goldens.review.groups import Edited, Group, grouped, seen, worst_first
-from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.explaining import Explainer, Shown, Watch, noting, with_shown
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.progress import Progress, Screen
@@ -77,7 +89,7 @@ class Run:
     standby
         Templates of earlier runs, which this one leaves to the next; None for those of its own.
     names
-        By which a review knows causes, by `executorch_goldens.review.groups.Group.cause`.
+        By which a review knows causes, by `executorch_goldens.causes.groups.Group.cause`.
     """
 
     def __init__(self, plan: Plan, standby: Standby | None = None) -> None:
@@ -106,6 +118,7 @@ class Run:
         self.recorded: list[str] = []
         self.names: dict[str, str] = {}
         self._held: set[Cell] = set()
+        self._members: dict[Cell, Member] = {}
         self._started: set[Cell] = set()
         self.alone: set[Cell] = set()
         self.sweep: Sweep | None = None
@@ -223,14 +236,14 @@ class Run:
 
         found = self.judge.judge(cell, outcomes, self.release, snapshot, under_all)
         self._count(found, outcomes[0])
-        judged = self._explained(found, outcomes)
+        judged, made = self._explained(found, outcomes)
         self.verdicts[cell] = judged
         if len(outcomes) < len(self.plan.variations):
             self.alone.add(cell)
         # Held-back cells are recorded after every cell is judged.
         self._note(dataclasses.replace(judged, recorded=judged.recorded and not found.held), outcomes)
         if found.held or not (judged.accepted or judged.name == UNEXPECTED):
-            self._propose(judged, found, outcomes[0])
+            self._propose(judged, found, outcomes[0], made)
         return judged
 
     def _under_all(self, cell: Cell, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -247,39 +260,40 @@ class Run:
             self.sweep.widen(beside - self.verdicts.keys() - {cell})
         return (*self.sweep.again(cell, further), *outcomes)
 
-    def _explained(self, found: Judged, outcomes: Sequence[Outcome]) -> Verdict:
-        """Return the verdict with its diagnosis; keep the files of a cell that does not pass."""
-        judged = found.verdict
+    def _explained(self, found: Judged, outcomes: Sequence[Outcome]) -> tuple[Verdict, list[Record]]:
+        """Return the verdict with its diagnosis, and of a cell whose files are kept each artifact once."""
+        judged, made = found.verdict, list[Record]()
         folder = self.results.folder(judged.cell)
         if judged.name == "stable" or judged.allowed or (judged.recorded and not found.held):
             self.results.clear(judged.cell)
         else:
-            self.results.keep(judged.cell, outcomes)
+            made = self.results.keep(judged.cell, outcomes)
             judged = self.explainer.of(judged, outcomes, folder)
             if not found.held:
                 self.explainer.suspect(judged, outcomes)
         for addition in self.plan.options.additions:
             leave = functools.partial(addition.judged, folder / OF_PLUGINS, outcomes)
             judged = noting(f"what {addition.option} leaves", judged, leave)
-        return judged
+        return judged, made
 
     def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
         """Write the result of a cell."""
         cell = judged.cell
         self.results.note(judged, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
 
-    def _propose(self, judged: Verdict, found: Judged, outcome: Outcome) -> None:
+    def _propose(self, judged: Verdict, found: Judged, outcome: Outcome, made: Sequence[Record]) -> None:
         """Write the cell's golden-to-be; none from too few variations."""
         recordable = judged.recordable and len(self.plan.variations) >= FEWEST_TO_RECORD
-        texts = found.texts if recordable else None
-        made = outcome.result.result if isinstance(outcome.result, Artifact) else None
-        accuracy = Accuracy.of(made) if isinstance(made, Lowered) else None
-        begins = place(made) if isinstance(made, Lowered) else ""
-        proposal = self.results.propose(judged, texts, found.reviewed, self.provenance, accuracy, begins)
+        proposed = found.record if recordable else None
+        program = outcome.result.result if isinstance(outcome.result, Artifact) else None
+        accuracy = Accuracy.of(program) if isinstance(program, Lowered) else None
+        begins = place(program) if isinstance(program, Lowered) else ""
+        proposal = self.results.propose(judged, proposed, found.reviewed, self.provenance, accuracy, begins)
+        self._members[judged.cell] = member(proposal, found.reviewed, proposed, made)
         if found.held:
             self._held.add(judged.cell)
         else:
-            self.edits[judged.cell] = Edited.of(seen(proposal, self.plan.goldens))
+            self.edits[judged.cell] = Edited.from_member(self._members[judged.cell])
 
     def _count(self, found: Judged, outcome: Outcome) -> None:
         """Count goldens for the summary, and the distance of a right program from eager."""
@@ -289,13 +303,13 @@ class Run:
         if found.lacking:
             self.lacking.append(cell)
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
-        if found.texts is None or not isinstance(made, Lowered):
+        if found.record is None or not isinstance(made, Lowered):
             return
         if accuracy := Accuracy.of(made):
             self.accuracies[cell] = accuracy
         else:
             self.not_judged[cell] = made.not_run
-        if left := golden.fields(found.texts).get(unchecked.FIELD):
+        if left := found.record.facts.get(unchecked.FIELD):
             self.unchecked[cell] = left
 
     # After the last cell
@@ -316,7 +330,7 @@ class Run:
         of_causes = [[member.proposal.cell for member in group.members] for group in causes]
         for shown in self.explainer.look(of_causes, watch):
             if shown.proof:
-                Proposal.read(self.results.folder(shown.cell) / proposals.FILE).with_proof(shown.proof)
+                self._members[shown.cell].proposal.with_proof(shown.proof)
             else:
                 self._amend(shown)
             yield next(number for number, cells in enumerate(of_causes) if shown.cell in cells), shown
@@ -345,18 +359,18 @@ class Run:
         unfinished
             Why none is recorded; empty where some may be.
         """
-        own = {proposal.name for proposal in self._proposed()}
         left, written = [], []
         # A cell that an earlier run found wrong, and nobody has run since, is wrong.
-        for group in self._grouped() if own else ():
-            members = [member for member in group.members if member.proposal.name in own]
-            held = [member for member in members if member.proposal.cell in self._held]
-            if why := unfinished or doubt(group):
-                self._refuse([member.proposal.cell for member in held], why)
+        for group in self._grouped() if self._members else ():
+            members = [each for each in group.members if each.proposal.folder in self._folders]
+            held = [each for each in members if each.proposal.cell in self._held]
+            if why := unfinished or group.doubt:
+                self._refuse([each.proposal.cell for each in held], why)
                 held = []
-            for member in held:
-                golden.write(golden.file_of(self.plan.root, member.proposal.cell), member.proposal.texts())
-                written.append(member.proposal.cell)
+            for each in held:
+                assert each.proposed is not None
+                golden.write(golden.file_of(self.plan.root, each.proposal.cell), each.proposed)
+                written.append(each.proposal.cell)
             if held:
                 self.recorded.append(f"{group.title}: {count(len(held), 'cell')}")
             if rest := tuple(each for each in members if each not in held):
@@ -371,19 +385,20 @@ class Run:
         for cell in cells:
             self.verdicts[cell] = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=why)
 
-    def _proposed(self) -> list[Proposal]:
-        """Return the proposals of the checked cells."""
-        files = [self.results.folder(cell) / proposals.FILE for cell in self.verdicts]
-        return [Proposal.read(file) for file in files if file.is_file()]
+    @property
+    def _folders(self) -> set[Path]:
+        """Folders of the cells that this run proposes something for."""
+        return {each.proposal.folder for each in self._members.values()}
 
     def _grouped(self) -> list[Group]:
         """Return the causes of this run's proposals and of those that a review would see beside them."""
         standing = Standing(config.load(), self.plan.goldens, fewer=True)
-        try:
-            return grouped(proposals.find(self.plan.options.sweeps), self.plan.goldens, standing)
-        except ProposalError:
-            # Another run writes there, or left it damaged.
-            return grouped(self._proposed(), self.plan.goldens, standing)
+        own = [current(each, standing) for each in self._members.values()]
+        # Another run may write there, or have left a proposal damaged.
+        with contextlib.suppress(ProposalError):
+            others = proposals.find(self.plan.options.sweeps, but=self._folders)
+            return grouped([*own, *read_members(others, self.plan.goldens, standing)])
+        return grouped(own)
 
     def is_whole(self) -> bool:
         """True if every cell of the zoo and the release was checked."""

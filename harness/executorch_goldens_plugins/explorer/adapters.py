@@ -14,8 +14,7 @@ from typing import Any
 from model_explorer import Adapter
 from model_explorer.graph_builder import Graph, GraphNode
 
-from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.record import Record
 from executorch_goldens_plugins.explorer import lowered
 
 #: Modules of the adapters, by what they read. The adapter of programs hands VGF in them to the one for VGF.
@@ -52,20 +51,19 @@ class Adapted:
                 yield from ((graph, node, result.id) for result in node.outputsMetadata)
 
 
-def adapted(folder: Path, texts: Texts) -> Iterator[Adapted]:
+def adapted(folder: Path, record: Record) -> Iterator[Adapted]:
     """Yield the adapters' graphs of one variation's files.
 
     Parameters
     ----------
-    texts
-        The files of the variation.
+    record
+        The artifact of the variation.
     """
     program = folder / "program.pte"
     if program.is_file():
         yield _read(program, program.name, None, PROGRAM)
-    fields = golden.fields(texts)
-    for number in lowered.delegates(texts).values():
-        backend = fields[f"delegate {number}"].split()[1]
+    for number in lowered.delegates(record).values():
+        backend = record.facts[f"delegate {number}"].split()[1]
         payload = folder / f"delegate_{number}.bin"
         if backend in TOSA_BACKENDS and payload.is_file():
             yield _read(payload, f"delegate_{number}.tosa", number, TOSA)

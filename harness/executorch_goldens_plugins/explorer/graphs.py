@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 
 from model_explorer.graph_builder import Graph, GraphNode, IncomingEdge, KeyValue, MetadataItem
 
-from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.report.operators import ADDED, CHANGED, REMOVED, SAME, rows
-from executorch_goldens.structure import outline
-from executorch_goldens.structure.comparison import graph_pairs
-from executorch_goldens.structure.graphs import Pairing, paired
-from executorch_goldens.structure.outline import OutlineGraph, OutlineValue
-from executorch_goldens.structure.side import Side
+from executorch_goldens.diff.graphs import Pairing
+from executorch_goldens.diff.operators import ADDED, CHANGED, REMOVED, SAME, rows
+from executorch_goldens.diff.payloads import graph_pairs
+from executorch_goldens.diff.side import Side
+from executorch_goldens.goldens.outline import OutlineGraph, OutlineValue
+from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens_plugins.explorer import lowered
 from executorch_goldens_plugins.explorer.lowered import LoweredNode
 
@@ -38,7 +36,7 @@ class Drawn:
     Attributes
     ----------
     states
-        State of nodes in delegates against the other artifact (`executorch_goldens.report.operators`), by node.
+        State of nodes in delegates against the other artifact (`executorch_goldens.diff.operators`), by node.
     makers
         Node that makes each value of a delegate, by number of the delegate and name of the value.
     labelled
@@ -54,7 +52,7 @@ class Drawn:
     returned: list[str] = field(default_factory=list)
 
 
-def drawn(artifacts: Mapping[str, Texts | None]) -> dict[str, Drawn]:
+def drawn(artifacts: Mapping[str, Record | None]) -> dict[str, Drawn]:
     """Return artifacts as graphs, by name: those that are there and lower.
 
     Parameters
@@ -64,12 +62,12 @@ def drawn(artifacts: Mapping[str, Texts | None]) -> dict[str, Drawn]:
 
     Raises
     ------
-    executorch_goldens.structure.OutlineError
+    executorch_goldens.goldens.outline.OutlineError
         For a text that is no golden's.
     """
-    there = {name: texts for name, texts in artifacts.items() if texts is not None and golden.GRAPH in texts}
+    there = {name: each for name, each in artifacts.items() if each is not None and not each.fails}
     if len(there) < 2:
-        return {name: _Drawing(texts, {}, {}).drawn(name) for name, texts in there.items()}
+        return {name: _Drawing(each, {}, {}).drawn(name) for name, each in there.items()}
     (one, before), (other, after) = there.items()
     states: tuple[dict[Place, str], dict[Place, str]] = ({}, {})
     ids: dict[Place, str] = {}
@@ -89,12 +87,11 @@ def _id(place: Place) -> str:
     return "/".join(map(str, place))
 
 
-def _compared(before: Texts, after: Texts) -> Iterator[tuple[Place, str, Place | None]]:
+def _compared(before: Record, after: Record) -> Iterator[tuple[Place, str, Place | None]]:
     """Yield nodes in delegates, with their state, and their counterpart in `after` if they are in `before` as well."""
-    for name in dict.fromkeys([*before, *after]):
-        if name.startswith("delegate_"):
-            sides = [outline(texts[name]).graphs if name in texts else () for texts in (before, after)]
-            yield from _of_delegate(name, *sides)
+    for name in dict.fromkeys([*before.delegates, *after.delegates]):
+        sides = (each.delegates.get(name) for each in (before, after))
+        yield from _of_delegate(name, *(side.graphs if side is not None else () for side in sides))
 
 
 def _of_delegate(
@@ -102,7 +99,7 @@ def _of_delegate(
 ) -> Iterator[tuple[Place, str, Place | None]]:
     pairs = graph_pairs(before, after)
     for one, other in pairs:
-        yield from _of_pair(name, paired(one, other))
+        yield from _of_pair(name, Pairing(one, other))
     matched = {id(graph) for pair in pairs for graph in pair}
     for state, graphs in ((REMOVED, before), (ADDED, after)):
         for graph in graphs:
@@ -149,8 +146,8 @@ class _Drawing:
         Of what is in delegates, by place; the id of what has none follows from its place.
     """
 
-    def __init__(self, texts: Texts, states: Mapping[Place, str], ids: Mapping[Place, str]) -> None:
-        self.texts = texts
+    def __init__(self, record: Record, states: Mapping[Place, str], ids: Mapping[Place, str]) -> None:
+        self.record = record
         self.states = states
         self.ids = ids
         self.nodes: list[GraphNode] = []
@@ -161,8 +158,8 @@ class _Drawing:
         """Return the graph, called `name`."""
         # Without a list of its own, Model Explorer hides every node that is called "const".
         self.made = Drawn(Graph(id=name, nodes=self.nodes, nodeLabelsToHide=[""]))
-        delegates = lowered.delegates(self.texts)
-        for node in lowered.nodes(self.texts[golden.GRAPH]):
+        delegates = lowered.delegates(self.record)
+        for node in lowered.nodes(self.record.sections[GRAPH]):
             if node.op == lowered.RETURN:
                 self._returns(node)
             elif node.op == "get_attr" and node.target in delegates:
@@ -206,9 +203,9 @@ class _Drawing:
 
     def _calls(self, node: LoweredNode, number: int) -> None:
         """Draw a delegate: its graph, bound to the arguments, and graphs of its control flow."""
-        file = next(name for name in self.texts if name.startswith(f"delegate_{number}."))
+        file = next(name for name in self.record.delegates if name.startswith(f"delegate_{number}."))
         namespace = f"delegate_{number}"
-        for place, graph in enumerate(outline(self.texts[file]).graphs):
+        for place, graph in enumerate(self.record.delegates[file].graphs):
             arguments = node.read[1:] if place == 0 else ()
             inner = namespace if place == 0 else f"{namespace}/{graph.name.replace('/', ' ')}"
             results = self._graph(graph, file, number, inner, arguments)

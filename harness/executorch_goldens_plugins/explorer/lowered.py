@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.record import Record
 
 #: The name and the operator of the line that ends a graph.
 RETURN = "return"
@@ -73,10 +72,10 @@ def nodes(graph: str) -> Iterator[LoweredNode]:
             yield LoweredNode(node["name"], node["op"], node["target"], node["arguments"].strip(), read)
 
 
-def delegates(texts: Texts) -> Mapping[str, int]:
+def delegates(record: Record) -> Mapping[str, int]:
     """Return the number of each delegate of a golden, by the name that the lowered graph has for it."""
     return {
         value.split()[0]: int(found["number"])
-        for name, value in golden.fields(texts).items()
+        for name, value in record.facts.items()
         if (found := _DELEGATE.fullmatch(name))
     }

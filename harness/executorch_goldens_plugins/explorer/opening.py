@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
-from executorch_goldens.report.gathering import Found, gather
+from executorch_goldens.goldens.outline import OutlineError
+from executorch_goldens.report.gathering import CellResult, gather
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.results.rows import OF_PLUGINS, VARIATION_FOLDERS
+from executorch_goldens.results.proposals import VARIATION_FOLDERS
+from executorch_goldens.results.rows import OF_PLUGINS
 from executorch_goldens.settings import config
-from executorch_goldens.structure import OutlineError
 from executorch_goldens_plugins.explorer import origins
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def serve(
         server.serve(server.config(models, panes, Path(folder)), port, browser)
 
 
-def _found(name: str, release: str | None, sweeps: Path, goldens: Path, repository: config.Config) -> Found:
+def _found(
+    name: str, release: str | None, sweeps: Path, goldens: Path, repository: config.Config
+) -> CellResult:
     """Return the findings of runs for a cell; raise CommandError, and errors of the files."""
     gathered = gather([sweeps], goldens, repository)
     of_cell = {each.release: each for each in gathered.found if str(each.cell) == name}
@@ -68,7 +71,7 @@ def _found(name: str, release: str | None, sweeps: Path, goldens: Path, reposito
     return next(iter(of_cell.values()))
 
 
-def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
+def _models(found: CellResult, goldens: Path) -> tuple[list[Model], int]:
     """Return the graphs of a cell, and how many are side by side; raise CommandError."""
     from executorch_goldens_plugins.explorer import adapters, graphs
     from executorch_goldens_plugins.explorer.overlays import on_adapted, overlays
@@ -100,9 +103,9 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
             made_by[name],
         )
         models.append(Model(name, [each.graph], {of: {each.graph.id: data} for of, data in known.items()}))
-        texts = artifacts[name]
-        if name == other and texts is not None:
-            for adapted in adapters.adapted(found.folder / _variation(name, found, evidence), texts):
+        record = artifacts[name]
+        if name == other and record is not None:
+            for adapted in adapters.adapted(found.folder / _variation(name, found, evidence), record):
                 if adapted.graphs:
                     models.append(Model(adapted.name, adapted.graphs, on_adapted(known, each, adapted)))
                 else:
@@ -111,7 +114,7 @@ def _models(found: Found, goldens: Path) -> tuple[list[Model], int]:
 
 
 def _made_by(
-    drawn: Mapping[str, Drawn], found: Found, evidence: Evidence
+    drawn: Mapping[str, Drawn], found: CellResult, evidence: Evidence
 ) -> dict[str, Mapping[str, Sequence[str]]]:
     """Return the origin of the operators of each artifact, by node; print a note if no run has kept it."""
     from executorch_goldens_plugins.explorer.overlays import ORIGIN, made_by, of_same
@@ -129,7 +132,7 @@ def _made_by(
     }
 
 
-def _variation(label: str, found: Found, evidence: Evidence) -> str:
+def _variation(label: str, found: CellResult, evidence: Evidence) -> str:
     """Return under which variation an artifact was made; empty where a run kept nothing of it."""
     kept = [folder.name for folder in sorted(found.folder.glob(VARIATION_FOLDERS))]
     agreeing = [names[0] for names in evidence.agreeing]

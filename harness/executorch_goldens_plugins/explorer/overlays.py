@@ -9,9 +9,9 @@ from typing import Any
 from model_explorer.node_data_builder import GraphNodeData, NodeDataResult, ThresholdItem
 
 from executorch_goldens.artifact import EDGE, EXPORTED, LOWERED, QUANTIZED
+from executorch_goldens.diff.operators import SAME
 from executorch_goldens.report import tensors
-from executorch_goldens.report.gathering import Found
-from executorch_goldens.report.operators import SAME
+from executorch_goldens.report.gathering import CellResult
 from executorch_goldens.results.evidence import OUTPUT, VALUE, Evidence
 from executorch_goldens_plugins.explorer.adapters import Adapted
 from executorch_goldens_plugins.explorer.graphs import Drawn
@@ -33,7 +33,11 @@ MOST = float(1 << 20)
 
 
 def overlays(
-    drawn: Drawn, found: Found, evidence: Evidence, variation: str | None, makers: Mapping[str, Sequence[str]]
+    drawn: Drawn,
+    found: CellResult,
+    evidence: Evidence,
+    variation: str | None,
+    makers: Mapping[str, Sequence[str]],
 ) -> dict[str, GraphNodeData]:
     """Return the overlays of an artifact that have something to show, by name.
 
@@ -93,7 +97,7 @@ def on_adapted(
     return found
 
 
-def _errors(drawn: Drawn, found: Found, evidence: Evidence, variation: str) -> dict[str, NodeDataResult]:
+def _errors(drawn: Drawn, found: CellResult, evidence: Evidence, variation: str) -> dict[str, NodeDataResult]:
     """Return the largest part of its tolerance that an element of an output takes, and of the value that departs."""
     used = {
         (OUTPUT, each.name): each.used for each in tensors.errors(evidence) if each.variation == variation
@@ -111,7 +115,7 @@ def _errors(drawn: Drawn, found: Found, evidence: Evidence, variation: str) -> d
     return results
 
 
-def _passes(drawn: Drawn, found: Found) -> dict[str, NodeDataResult]:
+def _passes(drawn: Drawn, found: CellResult) -> dict[str, NodeDataResult]:
     """Return the pass that made the difference, on every operator that is not the same."""
     blamed = found.member.proposal.blamed if found.member is not None else None
     if blamed is None:

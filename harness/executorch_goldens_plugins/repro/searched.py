@@ -95,8 +95,8 @@ class Trial:
         for sweep in (self.base, self.head):
             sweep.add(self.cell, (self.variation,))
         of_base, of_head = (sweep.outcomes(self.cell, (self.variation,)) for sweep in (self.base, self.head))
-        base = Made.of(of_base, self.releases[0])
-        return kind_of(base, Made.of(of_head, self.releases[1], base.texts)) == self.kind
+        base = Made.from_outcomes(of_base, self.releases[0])
+        return kind_of(base, Made.from_outcomes(of_head, self.releases[1], base.record)) == self.kind
 
 
 def zoo_of(program: Program, model: Try) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import Decoded, Schemas
+from executorch_goldens.diff import equality
+from executorch_goldens.diff.payloads import Differences, compare
 from executorch_goldens.errors import CommandError, some
-from executorch_goldens.goldens import equality, golden, rendering
-from executorch_goldens.structure import Differences, OutlineError, compare
+from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens.outline import OutlineError, outline
+from executorch_goldens.goldens.record import DIGITS, PROGRAM, Record
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Found:
 
     cell: Cell
     release: str
-    texts: Mapping[str, str]
+    record: Record
 
     @property
     def name(self) -> str:
@@ -36,40 +39,37 @@ class Found:
     def has_bytes(self, pte: bytes) -> bool:
         """Return whether the recorded program has the bytes `pte`, on whatever architecture."""
         # The program's digest is the last of the manifest's, after those of its delegates.
-        known = {of_architecture[-1] for of_architecture in equality.digests(self.texts).values()}
-        return hashlib.sha256(pte).hexdigest()[: golden.DIGITS] in known
+        known = {of_architecture[-1] for of_architecture in equality.digests(self.record).values()}
+        return hashlib.sha256(pte).hexdigest()[:DIGITS] in known
 
     def has_layout(self, pte: bytes, decoded: Decoded, schemas: Schemas) -> bool:
         """Return whether the recorded program differs from `pte` only where a serializer leaves the layout open."""
-        recorded = golden.fields(self.texts).get(golden.LAYOUT)
+        recorded = self.record.facts.get(golden.LAYOUT)
         payloads = [delegate.payload for delegate in decoded.delegates]
         return (
-            recorded is not None
-            and recorded == f"sha256 {rendering.layout(pte, payloads, schemas)[: golden.DIGITS]}"
+            recorded is not None and recorded == f"sha256 {rendering.layout(pte, payloads, schemas)[:DIGITS]}"
         )
 
     def differences(self, decoded: Decoded) -> Iterator[tuple[str, Differences | None]]:
-        """Yield each text of the golden that the program differs in; None for one that only one of them has.
+        """Yield each section of the golden that the program differs in; None for one that only one of them has.
 
         Raises
         ------
         CommandError
             For texts that no version of this harness wrote.
         """
-        made: dict[str, Decoded | str] = {golden.PROGRAM: decoded.text(delegates=False)}
+        made = {PROGRAM: outline(decoded.text(delegates=False))}
         for index, delegate in enumerate(decoded.delegates):
             if delegate.decoded is not None:
-                made[f"delegate_{index}.{delegate.decoded.kind}"] = delegate.decoded
-        recorded = [name for name in self.texts if name == golden.PROGRAM or name.startswith("delegate_")]
+                made[f"delegate_{index}.{delegate.decoded.kind}"] = outline(delegate.decoded)
+        try:
+            recorded = {**self.record.delegates, PROGRAM: self.record.program}
+        except OutlineError as error:
+            raise CommandError(f"{self.name} is no golden of this version: {error}") from error
         for name in sorted({*made, *recorded}):
-            if name not in made or name not in self.texts:
-                yield name, None
-                continue
-            try:
-                differences = compare(self.texts[name], made[name])
-            except OutlineError as error:
-                raise CommandError(f"{self.name}: {name} is no golden of this version: {error}") from error
-            if not differences.same:
+            one, other = recorded.get(name), made.get(name)
+            differences = compare(one, other) if one is not None and other is not None else None
+            if differences is None or not differences.same:
                 yield name, differences
 
 
@@ -97,10 +97,10 @@ def find(cell: Cell, root: Path, release: str | None) -> Found:
     version = release or there[0]
     if version not in there:
         raise CommandError(f"{cell} has no golden on {version}, but on {', '.join(there)} ({root})")
-    texts = golden.read(golden.file_of(root / version, cell))
-    assert texts is not None
-    found = Found(cell, version, texts)
-    if golden.FAILURE in texts:
+    record = golden.read(golden.file_of(root / version, cell))
+    assert record is not None
+    found = Found(cell, version, record)
+    if record.fails:
         raise CommandError(f"{found.name} is a failure to lower: it has no program to compare with")
     return found
 

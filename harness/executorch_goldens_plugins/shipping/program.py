@@ -11,7 +11,6 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.commands.payload_files import STANDARD, decode_named, read, schemas_of
 from executorch_goldens.decode import Decoded, Schemas
 from executorch_goldens.errors import CommandError
-from executorch_goldens.goldens import golden
 from executorch_goldens.running.selection import load_cells, require_flatc, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import cores
@@ -42,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     decoded = _program(pte, name, arguments.schemas) if is_decoded else None
     same = True
     if decoded is None or identical:
-        recorded = golden.fields(found.texts)["patches"].removeprefix("none")
+        recorded = found.record.facts["patches"].removeprefix("none")
         print(f"{name} is {found.name}, byte for byte: {Build.pinned(tuple(recorded.split()))}")
     else:
         same = _differences(found, pte, decoded, arguments)
@@ -75,7 +74,7 @@ def _differences(found: Found, pte: bytes, decoded: Decoded, arguments: argparse
     print(f"{name} is not {found.name}", f"A: {found.name}", f"B: {name}", sep="\n")
     for text, each in differences:
         if each is None:
-            print(f"{text}: only in {'A' if text in found.texts else 'B'}")
+            print(f"{text}: only in {'A' if text in found.record.sections else 'B'}")
             continue
         print(text)
         for line in each.lines(arguments.limit):

@@ -12,9 +12,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.artifact import PassRun
-from executorch_goldens.goldens import equality, golden, rendering
-from executorch_goldens.goldens.golden import Texts
-from executorch_goldens.goldens.reading import reading
+from executorch_goldens.diff import equality
+from executorch_goldens.goldens.record import CONTENTS, FAILURE, MANIFEST, TRACE, Record
 from lab.compact import parts
 from lab.compact.table import ENDING
 
@@ -25,11 +24,9 @@ COUNTED = "quantities"
 #: Manifest field with the trace in short.
 PASSES = "passes"
 #: The facts that every compact golden begins with.
-FORMAT, FORM = "format: 2", "form: compact"
+FORM = {"format": "2", "form": "compact"}
 #: Facts of older goldens that none needs.
-RETIRED = ("kernels:", "shortcuts:")
-#: Texts that are kept as they are.
-WHOLE = (golden.MANIFEST, golden.FAILURE)
+RETIRED = ("kernels", "shortcuts")
 #: Lines of `COUNTED` that goldens came to have later: what only one of two says is not compared. So are `PARTS`.
 ADDED_COUNTS = "duplicated "
 #: Characters of a digest in `PASSES`: 24 bits, in which few hundred names do not collide.
@@ -38,7 +35,7 @@ DIGITS = 4
 GONE, OTHER = "a pass that is there no more", "another"
 
 
-def compact(texts: Texts, of_parts: str = "") -> dict[str, str]:
+def compact(record: Record, of_parts: str = "") -> Record:
     """Return the compact form of a golden; it differs where the golden does.
 
     Parameters
@@ -46,43 +43,41 @@ def compact(texts: Texts, of_parts: str = "") -> dict[str, str]:
     of_parts
         Its `PARTS`; empty for none.
     """
-    *lines, _ = texts[golden.MANIFEST].splitlines()
-    manifest = [FORMAT, FORM, *lines]
-    kept = {name: texts[name] for name in WHOLE if name in texts}
-    for name, text in sorted(texts.items()):
-        if name not in (*WHOLE, golden.TRACE):
+    facts = {**FORM, **record.facts}
+    for name, text in sorted(record.sections.items()):
+        if name not in (FAILURE, TRACE):
             digest = hashlib.sha256(text.encode()).hexdigest()
-            manifest.append(f"{name}{ENDING}: {len(text.splitlines())} lines sha256 {digest}")
-    if golden.TRACE in texts:
-        manifest.append(f"{PASSES}: {' '.join(map(_word, rendering.read_trace(texts[golden.TRACE])))}")
-    if golden.FAILURE not in texts:
-        kept[COUNTED] = "".join(f"{line}\n" for line in _quantities(texts))
+            facts[f"{name}{ENDING}"] = f"{len(text.splitlines())} lines sha256 {digest}"
+    if TRACE in record.sections:
+        facts[PASSES] = " ".join(map(_word, record.trace))
+    sections = {name: text for name, text in record.sections.items() if name == FAILURE}
+    if not record.fails:
+        sections[COUNTED] = "".join(f"{line}\n" for line in _quantities(record))
     if of_parts:
-        kept[PARTS] = of_parts
-    return sealed({**kept, golden.MANIFEST: "".join(f"{line}\n" for line in manifest)})
+        sections[PARTS] = of_parts
+    return Record(facts, sections)
 
 
-def sealed(texts: Texts) -> dict[str, str]:
-    """Return `texts`, whose facts have no digest yet, with the line that holds it: over each name, length and text."""
+def texts_of(record: Record) -> dict[str, str]:
+    """Return the texts of a compact golden as a table has them: the facts end with a digest over each name and text."""
+    texts = {MANIFEST: "", **record.texts()}
     digest = hashlib.sha256()
     for name, text in sorted((f"{name}{ENDING}", text) for name, text in texts.items()):
         data = text.encode()
         digest.update(f"{name} {len(data)}\n".encode() + data)
-    return {
-        **texts,
-        golden.MANIFEST: f"{texts[golden.MANIFEST]}{golden.CONTENTS}: sha256 {digest.hexdigest()}\n",
-    }
+    return {**texts, MANIFEST: f"{texts[MANIFEST]}{CONTENTS}: sha256 {digest.hexdigest()}\n"}
 
 
-def unsealed(texts: Texts) -> dict[str, str]:
-    """Return `texts` without the last line of the facts."""
-    *lines, _ = texts[golden.MANIFEST].splitlines(keepends=True) or [""]
-    return {**texts, golden.MANIFEST: "".join(lines)}
+def unsealed(texts: Mapping[str, str]) -> Record:
+    """Return the compact golden with the texts of a table, whatever their digest."""
+    facts = dict(line.partition(": ")[::2] for line in texts.get(MANIFEST, "").splitlines())
+    facts.pop(CONTENTS, None)
+    return Record(facts, {name: text for name, text in texts.items() if name != MANIFEST})
 
 
-def _quantities(texts: Texts) -> Iterator[str]:
+def _quantities(record: Record) -> Iterator[str]:
     """Yield counts of delegates and operators of each kind, and of bytes."""
-    found = reading(texts)
+    found = record.inventory
     for what, counts in (
         ("delegate", found.delegates),
         ("operator", found.operators),
@@ -94,31 +89,31 @@ def _quantities(texts: Texts) -> Iterator[str]:
     yield f"duplicated bytes: {found.duplicated}"
 
 
-def compared(texts: Texts, other: Texts) -> dict[str, str]:
+def compared(record: Record, other: Record) -> Record:
     """Return the comparable part of a compact golden, with the golden `other`: equal wherever the artifact is."""
-    kept = equality.compared(texts, other)
-    facts = sorted(kept[golden.MANIFEST].splitlines(keepends=True))
-    kept[golden.MANIFEST] = "".join(line for line in facts if not line.startswith((f"{PASSES}:", *RETIRED)))
-    if COUNTED in kept and ADDED_COUNTS not in other.get(COUNTED, ""):
-        lines = kept[COUNTED].splitlines(keepends=True)
-        kept[COUNTED] = "".join(line for line in lines if not line.startswith(ADDED_COUNTS))
-    if PARTS in kept:
-        its = other.get(PARTS)
+    kept = equality.compared(record, other)
+    facts = {name: value for name, value in sorted(kept.facts.items()) if name not in (PASSES, *RETIRED)}
+    sections = dict(kept.sections)
+    if COUNTED in sections and ADDED_COUNTS not in other.sections.get(COUNTED, ""):
+        lines = sections[COUNTED].splitlines(keepends=True)
+        sections[COUNTED] = "".join(line for line in lines if not line.startswith(ADDED_COUNTS))
+    if PARTS in sections:
+        its = other.sections.get(PARTS)
         if its is None:
-            del kept[PARTS]
+            del sections[PARTS]
         else:
-            kept[PARTS] = parts.compared(kept[PARTS], its)
-    return kept
+            sections[PARTS] = parts.compared(sections[PARTS], its)
+    return Record(facts, sections)
 
 
-def equal(one: Texts, other: Texts) -> bool:
+def equal(one: Record, other: Record) -> bool:
     """Return whether two compact goldens are of the same artifact."""
     return compared(one, other) == compared(other, one)
 
 
-def differences(before: Texts, after: Texts) -> Iterator[str]:
+def differences(before: Record, after: Record) -> Iterator[str]:
     """Yield how two compact goldens differ: the names of texts, then the lines."""
-    old, new = compared(before, after), compared(after, before)
+    old, new = compared(before, after).texts(), compared(after, before).texts()
     if PARTS in old and PARTS in new:
         names = parts.differing(old[PARTS], new[PARTS])
         yield f"parts that differ, of {len(new[PARTS].splitlines())}: {', '.join(names) or 'none'}"
@@ -128,7 +123,7 @@ def differences(before: Texts, after: Texts) -> Iterator[str]:
         yield from (line for line in found if not line.startswith("@@"))
 
 
-def recorded_runs(texts: Texts, runs: Sequence[PassRun]) -> list[PassRun] | None:
+def recorded_runs(record: Record, runs: Sequence[PassRun]) -> list[PassRun] | None:
     """Return the runs that changed the graph when a golden was recorded; None where it does not say.
 
     Parameters
@@ -136,7 +131,7 @@ def recorded_runs(texts: Texts, runs: Sequence[PassRun]) -> list[PassRun] | None
     runs
         All runs of the export at hand: a compact golden holds digests of their names.
     """
-    words = golden.fields(texts).get(PASSES)
+    words = record.facts.get(PASSES)
     if words is None:
         return None
     same = {_word(run): run for run in runs if run.changed}

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import accuracy, golden, merging
-from executorch_goldens.goldens import reading as whole
 from executorch_goldens.goldens.decisions import Decisions
-from executorch_goldens.goldens.golden import GoldenError, Texts
-from executorch_goldens.goldens.reading import Reading
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.inventory import Inventory, InventoryError
+from executorch_goldens.goldens.record import FAILURE, Record
 from lab.compact import form, table
 from lab.compact.form import COUNTED
 from lab.compact.table import TableError
 
-_PTE = re.compile(r"pte: (\d+) bytes")
 
-
-def read(folder: Path, cell: Cell) -> dict[str, str] | None:
+def read(folder: Path, cell: Cell) -> Record | None:
     """Return the golden of a cell; None where there is none; raise `GoldenError`."""
     texts = _table(folder, cell.target).get(cell.case)
     if texts is None:
         return None
-    if golden.MANIFEST not in texts or form.sealed(form.unsealed(texts)) != texts:
+    record = form.unsealed(texts)
+    if form.texts_of(record) != texts:
         what = f"{cell.case} is damaged or was edited by hand: its content does not match its digest"
         raise GoldenError(
             table.file_of(folder, cell.target), what, "Bring it back with git, or record it again."
         )
-    if golden.FAILURE not in texts and COUNTED not in texts:
-        what = f"{cell.case} has neither {COUNTED} nor {golden.FAILURE}"
+    if not record.fails and COUNTED not in record.sections:
+        what = f"{cell.case} has neither {COUNTED} nor {FAILURE}"
         raise GoldenError(
             table.file_of(folder, cell.target), what, "Bring it back with git, or record it again."
         )
-    return dict(texts)
+    return record
 
 
 def recorded(folder: Path) -> Iterator[Cell]:
@@ -44,15 +42,15 @@ def recorded(folder: Path) -> Iterator[Cell]:
         yield from (Cell(target, case) for case in _table(folder, target))
 
 
-def write(folder: Path, changed: Mapping[Cell, Texts | None]) -> None:
+def write(folder: Path, changed: Mapping[Cell, Record | None]) -> None:
     """Replace the goldens of some cells, and delete those that are None; raise `GoldenError`."""
     for target in dict.fromkeys(cell.target for cell in changed):
-        cells: dict[str, Texts] = dict(_table(folder, target))
-        for cell, texts in changed.items():
+        cells = dict(_table(folder, target))
+        for cell, record in changed.items():
             if cell.target == target:
                 cells.pop(cell.case, None)
-                if texts is not None:
-                    cells[cell.case] = texts
+                if record is not None:
+                    cells[cell.case] = form.texts_of(record)
         file = table.file_of(folder, target)
         try:
             table.write(file, cells)
@@ -61,36 +59,41 @@ def write(folder: Path, changed: Mapping[Cell, Texts | None]) -> None:
             raise golden.UnwritableError(file, what, "Make room for it, then record it again.") from error
 
 
-def readings(folder: Path, release: str) -> dict[Cell, Reading]:
+def readings(folder: Path, release: str) -> dict[Cell, Inventory]:
     """Return what each golden counts, and of cells that are known to be wrong the defect; raise `GoldenError`."""
-    found = {cell: reading(read(folder, cell) or {}) for cell in recorded(folder)}
+    records = {cell: read(folder, cell) for cell in recorded(folder)}
+    found = {cell: reading(record) for cell, record in records.items() if record is not None}
     for name, defect in Decisions.of_root(folder.parent, release).defects.items():
-        found[Cell(*name.split("/"))] = Reading(f"{defect.verdict}: {defect.cause}")
+        found[Cell(*name.split("/"))] = Inventory(f"{defect.verdict}: {defect.cause}")
     return dict(sorted(found.items()))
 
 
-def reading(texts: Texts) -> Reading:
-    """Return the facts of one golden."""
-    if golden.FAILURE in texts:
-        return whole.reading(texts)
-    size = _PTE.search(texts[golden.MANIFEST])
+def reading(record: Record) -> Inventory:
+    """Return what one golden counts; raise InventoryError."""
+    try:
+        return _counted(record)
+    except (ValueError, LookupError) as error:
+        raise InventoryError(f"a golden fits its digest and cannot be read ({error})") from error
+
+
+def _counted(record: Record) -> Inventory:
+    if record.fails:
+        return record.inventory
     kinds = ("delegate", "operator", "outside", "memory", "constants", "duplicated")
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
-    for line in texts[COUNTED].splitlines():
+    for line in record.sections[COUNTED].splitlines():
         counted, _, number = line.rpartition(": ")
         what, _, name = counted.partition(" ")
         counts[what][name] = int(number)
-    return Reading(
+    return Inventory(
         None,
         delegates=counts["delegate"],
         operators=counts["operator"],
         outside=counts["outside"],
-        size=int(size[1]) if size else 0,
+        size=int(record.facts.get("pte", "0").split()[0]),
         constant_bytes=counts["constants"].total(),
         duplicated=counts["duplicated"].get("bytes"),
-        accuracies={
-            name: value for name, value in golden.fields(texts).items() if name.startswith(accuracy.FIELD)
-        },
+        accuracies={name: value for name, value in record.facts.items() if name.startswith(accuracy.FIELD)},
         memory=tuple(counts["memory"].values()),
     )
 

@@ -8,14 +8,12 @@ from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import rendering
 from executorch_goldens.goldens.decisions import KNOWN, Decisions
-from executorch_goldens.goldens.golden import Texts
 from executorch_goldens.goldens.labels import OF_RUN
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.comparison import Comparison, diverging, made_with, passes
-from executorch_goldens.judging.known import as_known
-from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.judging.comparison import Judged, diverging, made_with, passes
+from executorch_goldens.judging.verdict import Verdict, as_known
 from executorch_goldens.settings.releases import Release
-from executorch_goldens.structure.outline import outline
 from lab.compact import form, parts
 from lab.compact.parts import Parts
 
@@ -26,11 +24,11 @@ WHOLE = 64
 def compare(
     cell: Cell,
     outcomes: Sequence[Outcome],
-    reviewed: Texts | None,
+    reviewed: Record | None,
     release: Release,
     decided: Decisions,
     of_cell: Parts = (),
-) -> Comparison:
+) -> Judged:
     """Judge the exports of a cell and compare them with its golden; None where it has none.
 
     Parameters
@@ -42,44 +40,44 @@ def compare(
     """
     try:
         if (objection := verdict.objection(cell, outcomes)) is not None:
-            return Comparison(as_known(decided, _diverging(objection, outcomes, reviewed)))
+            return Judged(as_known(decided, _diverging(objection, outcomes, reviewed)))
         artifact, variations = verdict.agreed(outcomes), [outcome.variation for outcome in outcomes]
-        texts = rendering.render(artifact, made_with(artifact, variations, release, reviewed), WHOLE)
+        whole = rendering.render(artifact, made_with(artifact, variations, release, reviewed), WHOLE)
     except DecodeError as error:
-        return Comparison(as_known(decided, Verdict(cell, "undecodable", str(error))))
-    made = form.compact(texts, _parts(artifact, texts, of_cell))
+        return Judged(as_known(decided, Verdict(cell, "undecodable", str(error))))
+    made = form.compact(whole, _parts(artifact, whole, of_cell))
     for defect in decided.about(KNOWN, cell):
         if isinstance(artifact.result, Lowered) and artifact.result.not_run:
             # Nothing says that it is right.
             detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
-            return Comparison(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
+            return Judged(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
         reason = f"is right now, and known as {defect.verdict} ({defect.reason}): --update deletes that entry"
-        return Comparison(Verdict(cell, "changed", reason, recordable=True), made)
+        return Judged(Verdict(cell, "changed", reason, recordable=True), made)
     if reviewed is None:
-        return Comparison(verdict.new(cell, artifact, texts, OF_RUN), made)
+        return Judged(verdict.new(cell, artifact, whole, OF_RUN), made)
     if form.equal(reviewed, made):
-        return Comparison(Verdict(cell, "stable", ""), made)
+        return Judged(Verdict(cell, "stable", ""), made)
     lines = tuple(form.differences(reviewed, made))
     names = dict.fromkeys(line.rpartition("/")[2] for line in lines if line.startswith("+++ "))
     changed = Verdict(
         cell, "changed", f"differs from its golden in {', '.join(names)}", lines, recordable=True
     )
-    return Comparison(_diverging(changed, outcomes, reviewed), made)
+    return Judged(_diverging(changed, outcomes, reviewed), made)
 
 
-def _parts(artifact: Artifact, texts: Texts, of_cell: Parts) -> str:
+def _parts(artifact: Artifact, made: Record, of_cell: Parts) -> str:
     lowered = artifact.result
     if not of_cell or not isinstance(lowered, Lowered):
         return ""
     outlines = {
-        delegate.name: outline(text)
+        delegate.name: payload
         for number, delegate in enumerate(lowered.delegates)
-        for name, text in texts.items()
+        for name, payload in made.delegates.items()
         if name.startswith(f"delegate_{number}.")
     }
     return "".join(f"{line}\n" for line in parts.lines(lowered, of_cell, outlines))
 
 
-def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: Texts | None) -> Verdict:
+def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: Record | None) -> Verdict:
     recorded = form.recorded_runs(reviewed, passes(outcomes[0])) if reviewed else None
     return diverging(judged, outcomes, reviewed, OF_RUN, recorded)

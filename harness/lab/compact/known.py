@@ -11,8 +11,7 @@ import msgspec
 
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.decisions import KNOWN, Decision
-from executorch_goldens.judging.known import cause
-from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict
+from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict, cause
 
 #: Verdicts that no artifact follows from, or that the next run may not find, or that are a person's to decide: these
 #: are not accepted.

@@ -21,8 +21,7 @@ import numpy as np
 from executorch_goldens.artifact import Lowered
 from executorch_goldens.goldens.accuracy import nearnesses, same
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.structure.outline import Outline, OutlineOperator, OutlineValue
-from executorch_goldens.structure.side import described
+from executorch_goldens.goldens.outline import Outline, OutlineOperator, OutlineValue, described
 
 #: The names of a program's parts, each with how many of its outputs are its own, in order.
 Parts = Sequence[tuple[str, int]]

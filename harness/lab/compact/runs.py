@@ -11,9 +11,9 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell, Failure, Outcome
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import NONE
-from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.comparison import Comparison
+from executorch_goldens.judging.comparison import Judged
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import FULL
@@ -89,7 +89,7 @@ class Run:
         self.version = self.planned.release.version
         self.judged: dict[str, Verdict] = {}
         self.own = OwnFiles.of(config.load().root, self.planned.listed.files)
-        self.changed: dict[Cell, Texts | None] = {}
+        self.changed: dict[Cell, Record | None] = {}
 
     def cells(self, tier: str) -> list[Cell]:
         """Return the cells of a tier; with patterns, all that match."""
@@ -115,7 +115,7 @@ class Run:
         reviewed = goldens.read(self.planned.root, cell)
         made = self._judged(cell, outcomes, reviewed)
         judged = made.verdict
-        missing = made.texts is not None and self.planned.decided.missing(cell, made.texts)
+        missing = made.record is not None and self.planned.decided.missing(cell, made.record)
         if missing:
             detail = (*judged.detail, missing)
             return Found(dataclasses.replace(judged, detail=detail), UNEXPECTED)
@@ -125,19 +125,19 @@ class Run:
                 # A golden from when it was right is deleted.
                 self.changed |= {cell: None} if reviewed is not None else {}
                 return Found(judged, KNOWN)
-            if made.texts is not None and judged.name != "stable":
-                self.changed[cell] = made.texts
+            if made.record is not None and judged.name != "stable":
+                self.changed[cell] = made.record
                 return Found(judged, RECORDED)
         return Found(judged, KNOWN if judged.known else judged.name)
 
-    def _judged(self, cell: Cell, outcomes: Sequence[Outcome], reviewed: Texts | None) -> Comparison:
+    def _judged(self, cell: Cell, outcomes: Sequence[Outcome], reviewed: Record | None) -> Judged:
         release, of_cell = self.planned.release, self.zoo.parts(cell.case, self.version)
         # What an update finds is known from then on, whatever was.
         decided = NONE if self.updating else self.planned.decided
         made = judging.compare(cell, outcomes, reviewed, release, decided, of_cell)
-        failure = verdict.agreed(outcomes).result if made.texts is not None else None
+        failure = verdict.agreed(outcomes).result if made.record is not None else None
         if isinstance(failure, Failure) and (place := self.own.place(failure.traceback, cell.target)):
-            return Comparison(verdict.own_failure(cell, failure, place))
+            return Judged(verdict.own_failure(cell, failure, place))
         return made
 
     def stale(self) -> list[Cell]:

@@ -13,6 +13,7 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import Cause, cause
 from executorch_goldens.goldens.decisions import Decisions
+from executorch_goldens.goldens.record import FAILURE
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
 from lab import GOLDENS, pages
@@ -58,9 +59,9 @@ def table(root: Path) -> Iterator[str]:
     found: dict[Cause, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for version in releases.load().releases:
         for cell in golden.recorded(root / version):
-            texts = golden.read(golden.file_of(root / version, cell))
-            if texts is not None and golden.FAILURE in texts:
-                found[cause(texts[golden.FAILURE])][str(cell)].append(version)
+            record = golden.read(golden.file_of(root / version, cell))
+            if record is not None and record.fails:
+                found[cause(record.sections[FAILURE])][str(cell)].append(version)
         for name, defect in Decisions.of_root(root, version).defects.items():
             found[Cause(f"known: {defect.verdict}", defect.reason)][name].append(version)
     yield "| where | why | cells and releases |"

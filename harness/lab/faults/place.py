@@ -266,9 +266,9 @@ class Place:
         root = self.goldens / self.release
         try:
             for cell in golden.recorded(root):
-                texts = golden.read(golden.file_of(root, cell))
-                if texts is not None:
-                    found[str(cell)] = golden.digest(texts)
+                record = golden.read(golden.file_of(root, cell))
+                if record is not None:
+                    found[str(cell)] = record.digest
         except GoldenError as error:
             raise LostError(f"a golden is not whole: {error}") from error
         return found

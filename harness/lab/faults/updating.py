@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens import patches
+from executorch_goldens.causes.groups import PENDING, grouped, read_members
+from executorch_goldens.causes.standing import Standing
 from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.proposals import Proposal
-from executorch_goldens.review.groups import PENDING, grouped
-from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from lab import GOLDENS
@@ -44,10 +45,10 @@ def age(place: Place) -> dict[str, str]:
     root = place.goldens / place.release
     for cell in list(golden.recorded(root)):
         path = golden.file_of(root, cell)
-        texts = golden.read(path)
-        assert texts is not None
-        older = {**texts, golden.GRAPH: f"{texts[golden.GRAPH]}# older\n"}
-        golden.write(path, golden.sealed(older))
+        record = golden.read(path)
+        assert record is not None
+        sections = {**record.sections, GRAPH: f"{record.sections[GRAPH]}# older\n"}
+        golden.write(path, Record(record.facts, sections))
     place.old = place.goldens_by_digest()
     return place.old
 
@@ -123,16 +124,16 @@ def accepting(folder: Path, count: int = PROPOSED) -> Update:
     durable.make_folder(root)
     shutil.copy(GOLDENS / place.release / golden.RELEASE, root)
     for cell in there:
-        golden.write(
-            golden.file_of(root, cell), golden.read(golden.file_of(GOLDENS / place.release, cell)) or {}
-        )
+        record = golden.read(golden.file_of(GOLDENS / place.release, cell))
+        assert record is not None
+        golden.write(golden.file_of(root, cell), record)
     proposed = {cell.case: golden.read(golden.file_of(root, cell)) for cell in there}
     new = place.goldens_by_digest()
     age(place)
     release = releases.load().release(place.release)
     settings = Settings(default_interpreter(), ("models",), patches.select("auto", release.patches), 1, 60.0)
-    for case, texts in proposed.items():
-        assert texts is not None
+    for case, made in proposed.items():
+        assert made is not None
         Proposal(
             release=place.release,
             target=TARGET,
@@ -140,14 +141,14 @@ def accepting(folder: Path, count: int = PROPOSED) -> Update:
             verdict="changed",
             reason="differs from its golden in graph",
             blamed=None,
-            content=golden.digest(texts),
+            content=made.digest,
             replaces=place.old[f"{TARGET}/{case}"],
             models=("models",),
             commit=provenance.commit(place.folder),
             changes=provenance.changes(place.folder, place.goldens),
             settings=provenance.facts(settings),
             folder=place.sweeps / place.release / TARGET / case,
-        ).write(texts)
+        ).write(made)
     return Update("review --accept", place, new, accept_all)
 
 
@@ -179,7 +180,7 @@ def accept_all(place: Place) -> list[str]:
     """
     goldens = place.goldens.resolve()
     standing = Standing(config.load(place.folder), goldens)
-    groups = grouped(proposals.find(place.sweeps), goldens, standing)
+    groups = grouped(read_members(proposals.find(place.sweeps), goldens, standing))
     wrong = [member.objection for group in groups if group.state != PENDING for member in group.members]
     demand(not wrong, f"the remaining goldens cannot be accepted: {wrong}")
     return (

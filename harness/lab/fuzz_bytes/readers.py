@@ -16,11 +16,15 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, SchemaError, decode
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.schemas import PLACES, Schemas
+from executorch_goldens.diff import equality
+from executorch_goldens.diff.payloads import compare
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import decisions, equality, golden, rendering, roots
+from executorch_goldens.goldens import decisions, golden, roots
 from executorch_goldens.goldens.decisions import DecisionError, Decisions
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.goldens.reading import reading
+from executorch_goldens.goldens.inventory import InventoryError
+from executorch_goldens.goldens.outline import outline
+from executorch_goldens.goldens.record import MANIFEST, TRACE, Record
 from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.evidence import Evidence, EvidenceError
@@ -31,8 +35,6 @@ from executorch_goldens.review.summary import Summary
 from executorch_goldens.running import core
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.releases import MatrixError
-from executorch_goldens.structure import compare
-from executorch_goldens.structure.outline import outline
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.seconds import Remembered, SecondsError
 from executorch_goldens.sweep.store import Store, StoreError, signed
@@ -62,9 +64,9 @@ def read_payload(data: bytes, folder: Path) -> None:
     decoded = decode(data, schemas=Schemas.installed())
     decoded.constants()
     text = decoded.text()
-    outline(text)
+    read = outline(text)
     # Its original, and the allowed differences.
-    compare(text, text)
+    compare(read, outline(decoded))
 
 
 def schema_files() -> list[bytes]:
@@ -83,18 +85,19 @@ def read_schema(data: bytes, folder: Path) -> None:
 
 
 @functools.cache
-def golden_texts(cell: str) -> Mapping[str, bytes]:
-    texts = golden.read(golden.file_of(RELEASE, Cell(*cell.split("/")))) or {}
-    return {name: text.encode() for name, text in texts.items()}
+def golden_of(cell: str) -> Record:
+    record = golden.read(golden.file_of(RELEASE, Cell(*cell.split("/"))))
+    assert record is not None
+    return record
 
 
 def golden_files(*names: str) -> list[bytes]:
     """Return texts of goldens; each begins with a line that says which it is."""
     found = []
     for cell in GOLDENS:
-        for name, data in golden_texts(cell).items():
+        for name, text in golden_of(cell).texts().items():
             if not names or name in names:
-                found.append(f"{cell}/{name}\n".encode() + data)
+                found.append(f"{cell}/{name}\n{text}".encode())
     return found
 
 
@@ -102,14 +105,18 @@ def read_golden(data: bytes, folder: Path) -> None:
     """Read a golden with one mutated text and a matching digest, as a person can write one."""
     head, _, content = data.partition(b"\n")
     cell, _, name = head.decode(errors="replace").rpartition("/")
-    if cell not in GOLDENS or name not in golden_texts(cell):
-        cell, name = GOLDENS[0], golden.MANIFEST
-    texts = {each: text.decode() for each, text in golden_texts(cell).items()}
-    made = golden.recorded_as({**texts, name: content.decode(errors="replace")}).text()
-    read_record(made.encode(), folder)
+    if cell not in GOLDENS or name not in golden_of(cell).texts():
+        cell, name = GOLDENS[0], MANIFEST
+    reviewed, text = golden_of(cell), content.decode(errors="replace")
+    facts, sections = dict(reviewed.facts), dict(reviewed.sections)
+    if name == MANIFEST:
+        facts = dict(line.partition(": ")[::2] for line in text.splitlines())
+    else:
+        sections[name] = text
+    read_record(Record.in_order(facts.items(), sections).text().encode(), folder)
     read = golden.read(folder / "golden.txt")
     assert read is not None
-    use_golden(read, texts)
+    use_golden(read, reviewed)
 
 
 def read_record(data: bytes, folder: Path) -> None:
@@ -118,20 +125,17 @@ def read_record(data: bytes, folder: Path) -> None:
 
 
 def records() -> list[bytes]:
-    return [
-        golden.recorded_as({name: text.decode() for name, text in golden_texts(cell).items()}).text().encode()
-        for cell in GOLDENS
-    ]
+    return [golden_of(cell).text().encode() for cell in GOLDENS]
 
 
-def use_golden(texts: golden.Texts, reviewed: golden.Texts) -> None:
+def use_golden(read: Record, reviewed: Record) -> None:
     """Use a golden as runs, reviews and reports do."""
-    equality.compared(texts)
-    golden.digest(texts)
-    equality.confirmed(texts, reviewed)
-    equality.confirmed(reviewed, texts)
-    rendering.read_trace(texts.get(golden.TRACE, ""))
-    reading(texts)
+    equality.equal(read, reviewed)
+    equality.confirmed(read, reviewed)
+    equality.confirmed(reviewed, read)
+    assert read.digest
+    assert read.trace is not None
+    assert read.inventory is not None
 
 
 def tables() -> list[bytes]:
@@ -151,17 +155,17 @@ def read_table(data: bytes, folder: Path) -> None:
     try:
         cells = table.parsed(path.read_bytes().decode())
         sealed = {
-            case: golden.sealed(texts) if golden.MANIFEST in texts else texts for case, texts in cells.items()
+            case: form.texts_of(form.unsealed(texts)) if MANIFEST in texts else texts
+            for case, texts in cells.items()
         }
         path.write_bytes(table.rendered(sealed).encode())
     except ValueError:
         pass
     for cell in goldens.recorded(folder / "table"):
-        texts = goldens.read(folder / "table", cell)
-        if texts is not None:
-            golden.digest(texts)
-            goldens.reading(texts)
-            list(form.differences(texts, texts))
+        record = goldens.read(folder / "table", cell)
+        if record is not None:
+            goldens.reading(record)
+            list(form.differences(record, record))
 
 
 def configurations() -> list[bytes]:
@@ -238,7 +242,7 @@ def read_proposal(data: bytes, folder: Path) -> None:
         shutil.copytree(RESULTS / "stock" / "1.2.0" / PROPOSED, place)
     proposal = Proposal.read(written(place / "proposal.json", data))
     if proposal.content is not None:
-        proposal.texts()
+        proposal.proposed()
     proposal.made()
 
 
@@ -373,8 +377,7 @@ def read_decisions(data: bytes, folder: Path) -> None:
     for release in {version for each in stated for version in each.releases}:
         found = Decisions(folder, release, stated)
         for cell in GOLDENS:
-            texts = {name: text.decode() for name, text in golden_texts(cell).items()}
-            found.missing(Cell(*cell.split("/")), texts)
+            found.missing(Cell(*cell.split("/")), golden_of(cell))
     decisions.write(folder, stated)
     assert decisions.joined(decisions.read(folder)) == decisions.joined(stated)
 
@@ -441,11 +444,11 @@ READERS: Mapping[str, Reader] = {
         Reader("xnnpack", lambda: files("**/*.xnnpack"), read_payload, DECODED, is_text=False),
         Reader("pte", lambda: files("**/*.pte"), read_payload, DECODED, is_text=False),
         Reader("schema", schema_files, read_schema, (SchemaError,)),
-        Reader("golden", golden_files, read_golden, (GoldenError,)),
+        Reader("golden", golden_files, read_golden, (GoldenError, InventoryError)),
         Reader("record", records, read_record, (GoldenError,)),
-        Reader("manifest", lambda: golden_files(golden.MANIFEST), read_golden, (GoldenError,)),
-        Reader("trace", lambda: golden_files(golden.TRACE), read_golden, (GoldenError,)),
-        Reader("table", tables, read_table, (GoldenError,)),
+        Reader("manifest", lambda: golden_files(MANIFEST), read_golden, (GoldenError, InventoryError)),
+        Reader("trace", lambda: golden_files(TRACE), read_golden, (GoldenError, InventoryError)),
+        Reader("table", tables, read_table, (GoldenError, InventoryError)),
         Reader("tool.goldens", configurations, read_configuration, (config.ConfigError,)),
         Reader("releases.toml", matrices, read_matrix, (MatrixError,)),
         Reader("results", result_lines, read_results, (UsageError,)),

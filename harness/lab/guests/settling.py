@@ -22,7 +22,6 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.judging.verdict import objection
@@ -116,8 +115,8 @@ def masked(text: str) -> str:
 def right_in(folder: Path, version: str) -> set[str]:
     """Return the cells whose golden in a folder is a program, and right."""
     wrong = set(Decisions.of_root(folder.parent, version).defects)
-    recorded = ((str(cell), goldens.read(folder, cell) or {}) for cell in goldens.recorded(folder))
-    return {cell for cell, texts in recorded if golden.FAILURE not in texts} - wrong
+    recorded = ((str(cell), goldens.read(folder, cell)) for cell in goldens.recorded(folder))
+    return {cell for cell, record in recorded if record is not None and not record.fails} - wrong
 
 
 class Settler:

@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.causes import cause
+from executorch_goldens.diff.drift import Drift
 from executorch_goldens.goldens.decisions import Decisions
-from executorch_goldens.review.drift import Drift
 from executorch_goldens.settings import releases
 from lab import GOLDENS, markdown
 from lab.compact import goldens
@@ -105,8 +103,8 @@ def recorded(root: Path) -> Iterator[tuple[str, str, int, list[Wrong]]]:
 
 
 def _failure(folder: Path, cell: Cell) -> str | None:
-    texts = goldens.read(folder, cell) or {}
-    return ": ".join(cause(texts[golden.FAILURE])) if golden.FAILURE in texts else None
+    record = goldens.read(folder, cell)
+    return record.inventory.failure if record is not None and record.fails else None
 
 
 def parts() -> Iterator[Part]:
@@ -152,7 +150,9 @@ def tables(root: Path) -> Iterator[str]:
 
 def _drift(root: Path, before: str, after: str) -> Iterator[int]:
     """Yield how many cells two releases have in common, and how many of these are the same, or not in some way."""
-    drift = Drift.of(*((version, goldens.readings(root / version, version)) for version in (before, after)))
+    drift = Drift.from_inventories(
+        *((version, goldens.readings(root / version, version)) for version in (before, after))
+    )
     yield from (len(drift.common), len(drift.same))
     for kind in ("fails", "lowers", "gone"):
         yield sum(len(entry.cells) for entry in drift.entries if entry.kind == kind)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import TRACE
 from executorch_goldens.running import core
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.sweep.sweep import Sweep, SweepError
@@ -109,8 +110,9 @@ def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str
 
 def passes_and_operators(folder: Path, cell: Cell) -> str:
     """Return the names of the passes and operators that a golden has, in lower case."""
-    texts = golden.read(golden.file_of(folder, cell)) or {}
-    lines = "\n".join(text for name, text in texts.items() if name.startswith(("delegate_", golden.TRACE)))
+    record = golden.read(golden.file_of(folder, cell))
+    sections = record.sections if record is not None else {}
+    lines = "\n".join(text for name, text in sections.items() if name.startswith(("delegate_", TRACE)))
     return " ".join(
         line.rpartition(" ")[2] if "operator " in line else line.partition(": ")[2].partition(" ")[0]
         for line in lines.splitlines()

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.diff import equality
 from executorch_goldens.errors import UsageError
-from executorch_goldens.goldens import equality, golden, rendering
+from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
@@ -82,37 +84,36 @@ def chosen(known: dict[str, Machine], patterns: Sequence[str] | None) -> dict[st
     return found
 
 
-#: Begins the lines of a manifest that an export makes, run or not.
+#: Begins the facts that an export makes, run or not.
 OF_EXPORTS = ("delegate", "pte", "failure", golden.LAYOUT)
 
 
-def texts(outcome: Outcome) -> dict[str, str]:
-    """Return the texts that an export would record."""
+def record_of(outcome: Outcome) -> Record:
+    """Return the golden that an export would record."""
     if not isinstance(outcome.result, Artifact):
-        return {golden.MANIFEST: "", "casualty": outcome.result.verdict}
+        return Record({}, {"casualty": outcome.result.verdict})
     return rendering.render(outcome.result, rendering.MadeWith({}, (), ""))
 
 
-def exported_texts(texts: golden.Texts, other: golden.Texts) -> dict[str, str]:
-    """Return the part of a golden to compare, without lines on the release and numerics: nothing runs."""
-    kept = equality.compared(texts, other)
-    lines = kept[golden.MANIFEST].splitlines(keepends=True)
-    kept[golden.MANIFEST] = "".join(line for line in lines if line.startswith(OF_EXPORTS))
-    return kept
+def exported_part(record: Record, other: Record) -> Record:
+    """Return the part of a golden to compare, without facts on the release and numerics: nothing runs."""
+    kept = equality.compared(record, other)
+    facts = {name: value for name, value in kept.facts.items() if name.startswith(OF_EXPORTS)}
+    return kept.part(facts, kept.sections)
 
 
-def differing_files(one: golden.Texts, other: golden.Texts) -> list[str]:
-    """Return the names of the texts in which two exports differ."""
-    left, right = exported_texts(one, other), exported_texts(other, one)
-    return [file for file in {**left, **right} if left.get(file) != right.get(file)]
+def differing_sections(one: Record, other: Record) -> list[str]:
+    """Return the names of the sections in which two exports differ, and of the facts."""
+    left, right = exported_part(one, other).texts(), exported_part(other, one).texts()
+    return [name for name in {**left, **right} if left.get(name) != right.get(name)]
 
 
-def exported(cells: Sequence[Cell], settings: Settings) -> Iterator[dict[str, str]]:
-    """Yield the texts of each cell under one variation."""
+def exported(cells: Sequence[Cell], settings: Settings) -> Iterator[Record]:
+    """Yield the golden of each cell under one variation."""
     with Sweep(cells, variations((0,)), settings) as sweep:
         for cell in cells:
             (outcome,) = sweep.outcomes(cell)
-            yield texts(outcome)
+            yield record_of(outcome)
 
 
 def add_to(subparsers: Any) -> None:
@@ -144,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
     cells = tuple(cell for cell in cells if cell in selected)
     settings = environment.settings(models, options.jobs, execute=False)
     places = (golden.file_of(repository.goldens / release.version, cell) for cell in cells)
-    reference: list[golden.Texts | None] = [golden.read(place) for place in places]
+    reference: list[Record | None] = [golden.read(place) for place in places]
     differing: set[Cell] = set()
     compared = sum(one is not None for one in reference)
     print(
@@ -163,7 +164,7 @@ def run(options: argparse.Namespace) -> int:
             different = [
                 (cell, files)
                 for cell, one, other in zip(cells, reference, found, strict=True)
-                if one is not None and (files := differing_files(one, other))
+                if one is not None and (files := differing_sections(one, other))
             ]
             differing |= {cell for cell, _ in different}
             print(f"{name}: {len(different)} of {len(cells)} cells differ", flush=True)

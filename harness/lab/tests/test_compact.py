@@ -18,7 +18,7 @@ from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, PassRu
 from executorch_goldens.goldens import decisions, golden, rendering
 from executorch_goldens.goldens.decisions import FAILURE, Decision, Decisions
 from executorch_goldens.goldens.decisions import KNOWN as DEFECT
-from executorch_goldens.goldens.reading import reading as whole_reading
+from executorch_goldens.goldens.record import TRACE, Record
 from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict
 from executorch_goldens.settings import releases
 from lab.compact import form, goldens, known, parts, runs, table
@@ -32,7 +32,7 @@ VARIATIONS = ("seed0-heap0", "seed4-heap1")
 
 
 @pytest.fixture
-def whole(artifacts: Artifacts) -> dict[str, str]:
+def whole(artifacts: Artifacts) -> Record:
     origin = rendering.MadeWith({"executorch": INSTALLED}, VARIATIONS, "equal")
     return rendering.render(artifacts["steady"][0], origin)
 
@@ -40,28 +40,31 @@ def whole(artifacts: Artifacts) -> dict[str, str]:
 # Form
 
 
-def test_a_compact_golden_reads_as_the_whole_one_in_what_it_counts(whole: dict[str, str]) -> None:
-    of_compact, of_whole = goldens.reading(compact(whole)), whole_reading(whole)
+def test_a_compact_golden_reads_as_the_whole_one_in_what_it_counts(whole: Record) -> None:
+    of_compact, of_whole = goldens.reading(compact(whole)), whole.inventory
     for name in ("delegates", "operators", "outside", "size", "memory", "constant_bytes", "duplicated"):
         assert getattr(of_compact, name) == getattr(of_whole, name), name
     assert of_whole.operators
 
 
-def test_a_compact_golden_differs_where_any_text_does(whole: dict[str, str]) -> None:
+def test_a_compact_golden_differs_where_any_text_does(whole: Record) -> None:
     for name in ("graph", "pte", "delegate_0.xnnpack"):
         one, two = (
-            compact(golden.sealed({**whole, name: f"{whole[name]}more = {number}\n"})) for number in (1, 2)
+            compact(Record(whole.facts, {**whole.sections, name: f"{whole.sections[name]}more = {number}\n"}))
+            for number in (1, 2)
         )
         assert not form.equal(one, two)
         assert any(line.startswith(f"+{name}.txt: ") for line in form.differences(one, two))
-    without_trace = golden.sealed({**whole, golden.TRACE: ""})
+    without_trace = Record(whole.facts, {**whole.sections, TRACE: ""})
     assert form.equal(compact(without_trace), compact(whole))
 
 
-def test_what_goldens_came_to_have_later_is_compared_where_both_have_it(whole: dict[str, str]) -> None:
+def test_what_goldens_came_to_have_later_is_compared_where_both_have_it(whole: Record) -> None:
     now = compact(whole)
-    counts = [line for line in now[COUNTED].splitlines(keepends=True) if not line.startswith("duplicated")]
-    before = form.sealed(form.unsealed({**now, COUNTED: "".join(counts)}))
+    counts = [
+        line for line in now.sections[COUNTED].splitlines(keepends=True) if not line.startswith("duplicated")
+    ]
+    before = Record(now.facts, {COUNTED: "".join(counts)})
     assert form.equal(before, now)
     assert goldens.reading(before).duplicated is None
     lines = "abs-0: graph 1; delegate -; outside: none; right\n"
@@ -71,16 +74,16 @@ def test_what_goldens_came_to_have_later_is_compared_where_both_have_it(whole: d
     assert next(form.differences(with_parts, wrong_parts)) == "parts that differ, of 1: abs-0"
 
 
-def test_the_trace_in_short_names_the_passes_of_the_run_at_hand(whole: dict[str, str]) -> None:
-    there = list(rendering.read_trace(whole[golden.TRACE]))
+def test_the_trace_in_short_names_the_passes_of_the_run_at_hand(whole: Record) -> None:
+    there = list(whole.trace)
     assert recorded_runs(compact(whole), there) == there
     first, *others = there
     changed = replace(first, fingerprint="000000000000")
     was = PassRun(first.pipeline, first.name, OTHER, True)
     assert recorded_runs(compact(whole), [changed, *others]) == [was, *others]
     assert recorded_runs(compact(whole), others) == [PassRun("", GONE, OTHER, True), *others]
-    without = {name: text for name, text in whole.items() if name != golden.TRACE}
-    assert recorded_runs(compact(golden.sealed(without)), there) is None
+    without = {name: text for name, text in whole.sections.items() if name != TRACE}
+    assert recorded_runs(compact(Record(whole.facts, without)), there) is None
 
 
 GRAPH = """graph():
@@ -115,7 +118,7 @@ def test_the_line_of_a_part_follows_it_alone(artifacts: Artifacts) -> None:
 # Tables
 
 
-def test_compact_goldens_of_a_target_are_one_file(tmp_path: Path, whole: dict[str, str]) -> None:
+def test_compact_goldens_of_a_target_are_one_file(tmp_path: Path, whole: Record) -> None:
     cells = [Cell("tosa-fp", case) for case in ("b", "a")]
     goldens.write(tmp_path, dict.fromkeys(cells, compact(whole)))
     assert [path.name for path in tmp_path.iterdir()] == [f"tosa-fp{table.SUFFIX}"]
@@ -137,7 +140,7 @@ def test_compact_goldens_of_a_target_are_one_file(tmp_path: Path, whole: dict[st
     ids=["edited", "no case", "twice", "merge"],
 )
 def test_a_damaged_table_is_an_error(
-    tmp_path: Path, whole: dict[str, str], damage: Callable[[str], str], said: str
+    tmp_path: Path, whole: Record, damage: Callable[[str], str], said: str
 ) -> None:
     cell = Cell("tosa-fp", "a")
     goldens.write(tmp_path, {cell: compact(whole)})

@@ -10,6 +10,7 @@ from executorch_goldens.cli import ERROR, SAME
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.goldens.decisions import KNOWN, Decision, write
+from executorch_goldens.goldens.record import FAILURE, Record
 from lab.__main__ import main
 from lab.failures.command import table
 
@@ -34,11 +35,8 @@ def test_a_cause_without_a_pass_is_a_stage() -> None:
 
 def test_cells_of_one_cause_share_a_line(tmp_path: Path) -> None:
     for version, case in [("1.1.0", "one"), ("1.5.1", "one"), ("1.5.1", "two")]:
-        texts = {
-            golden.FAILURE: TEXT,
-            golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\n",
-        }
-        golden.write(tmp_path / version / "tosa-fp" / f"{case}.txt", golden.sealed(texts))
+        record = Record({"variations": "seed0-heap0 seed4-heap1"}, {FAILURE: TEXT})
+        golden.write(tmp_path / version / "tosa-fp" / f"{case}.txt", record)
     (line,) = [line for line in table(tmp_path) if "SpecViolationError" in line]
     assert line.endswith("| tosa-fp/one (1.1.0, 1.5.1); tosa-fp/two (1.5.1) |")
 

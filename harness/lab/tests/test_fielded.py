@@ -16,6 +16,7 @@ from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.record import GRAPH
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter
@@ -343,9 +344,10 @@ def ships(folder: Path, cell: Cell) -> bool:
     """
     if cell.target == BUILD:
         return False
-    names = set(golden.read(golden.file_of(folder, cell)) or {})
+    record = golden.read(golden.file_of(folder, cell))
+    names = set(record.texts()) if record is not None else set[str]()
     if find(cell.target).runs == RUNTIME:
-        return golden.GRAPH in names
+        return GRAPH in names
     return any(name.startswith("delegate_") for name in names)
 
 

@@ -10,6 +10,7 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
+from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo import registry
 from executorch_goldens.zoo.targets import TARGETS
@@ -27,13 +28,8 @@ FAILURE = "stage: lower\ntype: KeyError\npass: SomePass\nfunction: -\nmessage: a
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Goldens of two cells: one that lowers, one that fails."""
-    for case, texts in {"right": {golden.GRAPH: "graph():\n"}, "fails": {golden.FAILURE: FAILURE}}.items():
-        whole = golden.sealed(
-            {
-                **texts,
-                golden.MANIFEST: f"format: {golden.FORMAT}\nvariations: seed0-heap0 seed4-heap1\n",
-            }
-        )
+    for case, texts in {"right": {GRAPH: "graph():\n"}, "fails": {"failure": FAILURE}}.items():
+        whole = Record({"variations": "seed0-heap0 seed4-heap1"}, texts)
         golden.write(golden.file_of(tmp_path, Cell("tosa-fp", case)), whole)
     return tmp_path
 

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 
 from executorch_goldens import cli
+from executorch_goldens.causes.groups import Group, grouped, read_members
+from executorch_goldens.causes.standing import Standing
 from executorch_goldens.goldens import accuracy, golden
+from executorch_goldens.goldens.record import CONTENTS, MANIFEST
 from executorch_goldens.results import proposals
-from executorch_goldens.review.groups import Group, grouped
-from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings.config import Config
 from tests import REPOSITORY
 from tests.conftest import Artifacts
 from tests.support import replay
-from tests.support.making import wrong
+from tests.support.making import with_texts, wrong
 from tests.support.runner import Runner, made_once
 from tests.support.screens import screen
 
@@ -121,9 +122,9 @@ def measured_before(runner: Runner, cell: str, used: float) -> None:
     path = runner.root / f"{cell}.txt"
     texts = golden.read(path)
     assert texts is not None
-    said = {**golden.fields(texts), "numerics": "within 2^-7", accuracy.ERROR: accuracy.error(used)}
-    manifest = "".join(f"{name}: {value}\n" for name, value in said.items() if name != golden.CONTENTS)
-    golden.write(path, golden.sealed({**texts, golden.MANIFEST: manifest}))
+    said = {**texts.facts, "numerics": "within 2^-7", accuracy.ERROR: accuracy.error(used)}
+    manifest = "".join(f"{name}: {value}\n" for name, value in said.items() if name != CONTENTS)
+    golden.write(path, with_texts(texts, {MANIFEST: manifest}))
 
 
 def found(runner: Runner) -> dict[str, Group]:
@@ -131,7 +132,7 @@ def found(runner: Runner) -> dict[str, Group]:
     standing = Standing(
         Config(REPOSITORY, runner.goldens, runner.folder, patches="auto"), runner.goldens.resolve()
     )
-    groups = grouped(proposals.find(runner.folder / "sweeps"), runner.goldens, standing)
+    groups = grouped(read_members(proposals.find(runner.folder / "sweeps"), runner.goldens, standing))
     assert len({group.title for group in groups}) == len(groups)
     return {group.title: group for group in groups}
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from executorch_goldens.causes.groups import Group, Member, grouped, read_members, worst_first
+from executorch_goldens.diff.edits import Quantities
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.weights import MODEL
+from executorch_goldens.goldens.record import MODEL
 from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.review import listing
-from executorch_goldens.review.edits import Quantities
-from executorch_goldens.review.groups import Group, Member, grouped, worst_first
 
 Propose = Callable[..., Proposal]
 VALUES = "output 0 float32[4]: 2 of 4 values differ, max 0.5, mean 0.1 (tolerance 0.01)"
@@ -41,7 +41,7 @@ def propose(tmp_path: Path) -> Propose:
 
 
 def causes(tmp_path: Path) -> list[Group]:
-    return worst_first(grouped(proposals.find(tmp_path / "sweeps"), tmp_path / "goldens"))
+    return worst_first(grouped(read_members(proposals.find(tmp_path / "sweeps"), tmp_path / "goldens")))
 
 
 def named(groups: list[Group]) -> list[list[str]]:
@@ -95,7 +95,7 @@ def test_the_list_of_a_review_has_the_order_of_a_run_within_each_heading(
     propose("xnnpack-fp32/small", 2.0, "aten.gelu in XnnpackBackend")
     propose("xnnpack-int8/small", 2.0, "aten.gelu in XnnpackBackend")
     propose("xnnpack-fp32/large", 9.0, "aten.linear in XnnpackBackend")
-    groups = grouped(proposals.find(tmp_path / "sweeps"), tmp_path / "goldens")
+    groups = grouped(read_members(proposals.find(tmp_path / "sweeps"), tmp_path / "goldens"))
     assert named(groups)[0] == ["xnnpack-fp32/large"]
     assert groups == worst_first(groups)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.causes.groups import PENDING, UNDECIDED
 from executorch_goldens.goldens import decisions, golden
 from executorch_goldens.goldens.decisions import FAILURE, Decision
-from executorch_goldens.review.groups import PENDING, UNDECIDED
 from tests.commands.review.conftest import RUN, Review, cells, titled
 from tests.support.runner import OPAQUE, Runner
 
@@ -49,7 +49,7 @@ def test_it_is_accepted_and_expected_in_one_step(proposed: Runner, review: Revie
     for cell in CELLS:
         texts = golden.read(golden.file_of(proposed.root, Cell.named(cell)))
         assert texts is not None
-        assert golden.FAILURE in texts
+        assert texts.fails
     words = [word for cell in CELLS for word in ("--cell", cell)]
     assert set(proposed(*RUN, *words).verdicts().values()) == {"stable"}
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from executorch_goldens import cli
-from executorch_goldens.review.doubt import ALTHOUGH
+from executorch_goldens.review.listing import ALTHOUGH
 from tests.commands.review.test_review import made_wrong
 from tests.support.runner import Runner
 

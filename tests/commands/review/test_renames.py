@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens import cli
+from executorch_goldens.causes.groups import PENDING
 from executorch_goldens.commands.merge import parts_of, rows
 from executorch_goldens.goldens import golden
-from executorch_goldens.review.groups import PENDING
 from executorch_goldens.review.summary import Summary
 from tests.commands.review.conftest import RUN, Artifacts, Review, cells, edit, found, titled
-from tests.support.making import renamed
+from tests.support.making import renamed, with_texts
 from tests.support.runner import Runner
 
 NAMES = "executorch_call_delegate -> delegated"
@@ -65,9 +65,9 @@ def test_variations_that_differ_in_names_alone_are_no_such_cause(
 
 def test_a_golden_that_has_changed_since_is_no_longer_one_of_other_names(renaming: Runner) -> None:
     path = renaming.root / "tosa-fp/beta.txt"
-    texts = golden.read(path) or {}
-    graph = texts["graph"].replace("getitem", "given")
-    golden.write(path, golden.sealed({**texts, "graph": graph}))
+    texts = golden.read(path)
+    graph = texts.texts()["graph"].replace("getitem", "given")
+    golden.write(path, with_texts(texts, {"graph": graph}))
     names = titled(renaming, "names alone")
     assert (len(names.members), len(found(renaming))) == (7, 3)
 

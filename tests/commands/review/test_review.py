@@ -16,18 +16,19 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact
+from executorch_goldens.causes.groups import BARRED, PENDING, UNDECIDED, Group, grouped, read_members
+from executorch_goldens.causes.standing import Standing
+from executorch_goldens.diff.edits import edits, quantities
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, rendering, roots
+from executorch_goldens.goldens.record import GRAPH, MANIFEST
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.rows import lock
-from executorch_goldens.review import committing
-from executorch_goldens.review.doubt import ALTHOUGH
-from executorch_goldens.review.edits import edits, quantities
-from executorch_goldens.review.groups import BARRED, PENDING, UNDECIDED, Group, grouped, seen
+from executorch_goldens.review import recording
+from executorch_goldens.review.listing import ALTHOUGH
 from executorch_goldens.review.recording import record
-from executorch_goldens.review.standing import Standing
 from executorch_goldens.running.run import UNFINISHED
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.config import Config
@@ -47,7 +48,7 @@ from tests.commands.review.conftest import (
     titled,
 )
 from tests.support import replay
-from tests.support.making import golden_of, lowered, wrong
+from tests.support.making import golden_of, lowered, with_texts, wrong
 from tests.support.runner import Runner
 
 # What a run proposes
@@ -65,8 +66,8 @@ def test_a_run_proposes_each_cell_that_is_not_as_it_should_be(proposed: Runner) 
     one = there["tosa-fp/alpha"]
     standing = golden.read(golden.file_of(proposed.root, one.cell))
     assert standing is not None
-    assert one.replaces == golden.digest(standing)
-    assert one.content == golden.digest(one.texts()) != one.replaces
+    assert one.replaces == standing.digest
+    assert one.content == one.proposed().digest != one.replaces
     assert one.commit == provenance.commit(REPOSITORY)
     assert one.settings["environment"]["ATEN_CPU_CAPABILITY"] == "default"
 
@@ -170,9 +171,9 @@ def test_a_new_program_without_delegates_is_called_so_where_its_target_makes_som
     )
     titles = []
     for target in ("xnnpack-fp32", "bare"):
-        proposal = replace(there, target=target, content=golden.digest(texts), folder=tmp_path / target)
+        proposal = replace(there, target=target, content=texts.digest, folder=tmp_path / target)
         proposal.write(texts)
-        titles.append([str(edit) for edit in seen(proposal, tmp_path).edits])
+        titles.append([str(edit) for each in read_members([proposal], tmp_path) for edit in each.edits])
     assert titles == [["NO DELEGATE; no golden"], ["no golden"]]
 
 
@@ -253,16 +254,16 @@ def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_othe
         texts = golden.read(folder / proposals.GOLDEN)
         assert texts is not None
         # Three programs are 16 bytes longer, the fourth is 1,600 bytes shorter.
-        size = int(re.search(r"^pte: (\d+)", before[golden.MANIFEST], re.MULTILINE)[1])  # type: ignore[index]
+        size = int(re.search(r"^pte: (\d+)", before.texts()[MANIFEST], re.MULTILINE)[1])  # type: ignore[index]
         manifest = re.sub(
             r"^pte: \d+",
             f"pte: {size + (16 if number < 3 else -1600)}",
-            texts[golden.MANIFEST],
+            texts.texts()[MANIFEST],
             flags=re.MULTILINE,
         )
-        made = golden.sealed({**texts, golden.MANIFEST: manifest})
+        made = with_texts(texts, {MANIFEST: manifest})
         golden.write(folder / proposals.GOLDEN, made)
-        edit(proposed, f"{TARGETS[number]}/alpha", content=golden.digest(made))
+        edit(proposed, f"{TARGETS[number]}/alpha", content=made.digest)
     group = titled(proposed, "constants with different values")
     assert list(group.amounts())[-1] == ".pte: -1,552 bytes (3 grow, 1 shrinks)"
     assert group.unlike == {
@@ -314,7 +315,7 @@ def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
     for cell, content in wanted.items():
         texts = golden.read(proposed.root / f"{cell}.txt")
         assert texts is not None
-        assert golden.digest(texts) == content
+        assert texts.digest == content
         assert not path_of(proposed, cell).exists()
     # What --snapshot-update writes is the same, and the cells are green.
     proposed.answers({"*": artifacts["hashed-constant"][1]})
@@ -337,7 +338,7 @@ def test_the_message_of_the_commit_names_causes_and_cells(proposed: Runner, revi
     ]
     assert max(map(len, rest)) <= 72
     failing = titled(proposed, "fails: ")
-    threads = committing.message([failing], [], {failing.cause: "a pass loses its input (#21480)"})
+    threads = recording.message([failing], [], {failing.cause: "a pass loses its input (#21480)"})
     assert threads.endswith("\n\nhttps://github.com/pytorch/executorch/issues/21480\n")
 
 
@@ -416,7 +417,7 @@ def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_acc
 ) -> None:
     group = titled(proposed, "constants with different values")
     one, *others = (member.proposal for member in group.members)
-    golden.write(golden.file_of(proposed.root, one.cell), one.texts())
+    golden.write(golden.file_of(proposed.root, one.cell), one.proposed())
     (left,) = (each for each in found(proposed).values() if each.title == group.title)
     assert [member.proposal.name for member in left.members] == [each.name for each in others]
     assert review("--accept", left.name).code == 0
@@ -425,8 +426,8 @@ def test_what_a_killed_review_has_recorded_does_not_keep_the_rest_from_being_acc
 def test_a_proposal_whose_golden_has_changed_is_refused(proposed: Runner, review: Review) -> None:
     group = titled(proposed, "constants with different values")
     one = group.members[0].proposal
-    other = {**one.texts(), golden.GRAPH: "another graph\n"}
-    golden.write(golden.file_of(proposed.root, one.cell), golden.sealed(other))
+    other = with_texts(one.proposed(), {GRAPH: "another graph\n"})
+    golden.write(golden.file_of(proposed.root, one.cell), other)
     before = proposed.files()
     review("--accept", group.name).refused("no group is called", group.name)
     (outdated,) = (each for each in found(proposed).values() if each.state == "out of date")
@@ -453,9 +454,9 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     path = proposed.root / "tosa-fp" / "alpha.txt"
     texts = golden.read(path)
     assert texts is not None
-    more = texts[golden.MANIFEST].replace("seed4-heap1", "seed4-heap1 seed27-heap2")
-    golden.write(path, golden.sealed({**texts, golden.MANIFEST: more}))
-    edit(proposed, "tosa-fp/alpha", replaces=golden.digest(golden.read(path) or {}))
+    more = texts.texts()[MANIFEST].replace("seed4-heap1", "seed4-heap1 seed27-heap2")
+    golden.write(path, with_texts(texts, {MANIFEST: more}))
+    edit(proposed, "tosa-fp/alpha", replaces=golden.read(path).digest)
     before = proposed.files()
     listed = review().out
     assert "names 3 variations that agree, and this would name 2" in " ".join(listed.split())
@@ -464,7 +465,9 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
         Config(REPOSITORY, proposed.goldens, proposed.folder, patches="auto"), proposed.goldens
     )
     every = list(proposals.find(proposed.folder / "sweeps"))
-    (partly,) = (each for each in grouped(every, proposed.goldens, standing) if "constants" in each.title)
+    (partly,) = (
+        each for each in grouped(read_members(every, proposed.goldens, standing)) if "constants" in each.title
+    )
     undecided = [member for member in partly.members if member.state == UNDECIDED]
     assert [str(member.proposal.cell) for member in undecided] == ["tosa-fp/alpha"]
     with pytest.raises(
@@ -472,11 +475,11 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     ):
         record(undecided, proposed.sweeps.parent, proposed.goldens, standing)
     assert proposed.files() == before
-    groups = grouped(every, proposed.goldens, replace(standing, fewer=True))
+    groups = grouped(read_members(every, proposed.goldens, replace(standing, fewer=True)))
     (whole,) = (each for each in groups if each.title.startswith("constants with different values"))
     assert len(whole.recordable) == len(TARGETS)
     assert review("--accept", whole.name, "--fewer-variations").code == cli.SAME
-    assert golden.fields(golden.read(path) or {})["variations"] == "seed0-heap0 seed4-heap1"
+    assert golden.read(path).facts["variations"] == "seed0-heap0 seed4-heap1"
 
 
 def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: Runner) -> None:
@@ -591,7 +594,7 @@ def test_a_golden_to_be_that_is_not_what_was_proposed_is_one_clear_error(
     one = proposed.sweeps / "tosa-fp" / "alpha" / proposals.GOLDEN
     texts = golden.read(one)
     assert texts is not None
-    golden.write(one, golden.sealed({**texts, "graph": "another\n"}))
+    golden.write(one, with_texts(texts, {"graph": "another\n"}))
     review().refused(str(one), "does not have the digest in", "Run its cell again")
     one.unlink()
     review().refused(str(one), "does not have the digest in")

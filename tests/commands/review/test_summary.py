@@ -102,7 +102,7 @@ def test_changed_goldens_are_marked_at_their_first_line_that_differs(proposed: R
     (member,) = [
         each for group in groups for each in group.members if str(each.proposal.cell) == "xnnpack-fp32/alpha"
     ]
-    now = golden.recorded_as(member.after or {}).text(golden.shared(proposed.root)).splitlines()
+    now = member.after.text(golden.shared(proposed.root)).splitlines()
     line = int(match[2])
     facts = standing.index("== graph ==")
     assert line > facts

@@ -15,6 +15,7 @@ from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import MANIFEST
 from executorch_goldens.judging.comparison import WITHIN
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import Case, load
@@ -208,7 +209,7 @@ def test_every_module_of_the_zoo_is_imported_by_its_package() -> None:
 
 
 #: Cells whose outputs rounding moves further than their case accepts, on some releases: each of their operators is
-#: judged by itself there, or their SQNR judges them (`executorch_goldens.judging.otherwise`, `registry.Case.sqnr`).
+#: judged by itself there, or their SQNR judges them (`executorch_goldens.judging.rightness`, `registry.Case.sqnr`).
 MOVED_FAR = {
     "built/depthwise-qat-tosa": ("1.4.1", "1.5.1"),
     "tosa-int/infinite-mask": ("1.3.1", "1.4.1", "1.5.1"),
@@ -233,7 +234,7 @@ def test_goldens_were_checked_within_what_their_cases_accept(release: str) -> No
     for cell in golden.recorded(GOLDENS / release):
         texts = golden.read(golden.file_of(GOLDENS / release, cell))
         assert texts is not None
-        (line,) = (line for line in texts[golden.MANIFEST].splitlines() if line.startswith("numerics: "))
+        (line,) = (line for line in texts.texts()[MANIFEST].splitlines() if line.startswith("numerics: "))
         within = WITHIN.search(line)
         if within is None:
             assert line.startswith(

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from executorch_goldens.artifact import Casualty, Cell
+from executorch_goldens.causes.groups import grouped, read_members
+from executorch_goldens.causes.standing import Standing
 from executorch_goldens.cli import main
 from executorch_goldens.results import proposals
-from executorch_goldens.review.groups import grouped
-from executorch_goldens.review.standing import Standing
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.reuse import Reuse
@@ -327,7 +327,9 @@ def test_a_golden_has_the_same_bytes_fresh_cached_merged_and_from_a_worker(
         assert runner(*words, f"--shard={number}/2", f"--sweeps={part}", *store).code == 1
     merged, root = tmp_path / "merged", f"--goldens={runner.goldens}"
     assert main(["merge", *parts, "--into", str(merged), root]) == 1
-    groups = grouped(proposals.find(merged), runner.goldens, Standing(config.load(), runner.goldens))
+    groups = grouped(
+        read_members(proposals.find(merged), runner.goldens, Standing(config.load(), runner.goldens))
+    )
     accepting = [f"--accept={group.name}" for group in groups]
     assert main(["review", *accepting, f"--sweeps={merged}", root]) == 0
     assert goldens() == fresh

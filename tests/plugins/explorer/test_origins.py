@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import EDGE, EXPORTED, QUANTIZED, Artifact, Cell, Lowered, Outcome
+from executorch_goldens.diff.side import Side
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.observing import NOBODY
+from executorch_goldens.goldens.outline import outline
 from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.results import merging
 from executorch_goldens.results.rows import OF_PLUGINS
-from executorch_goldens.structure import outline
-from executorch_goldens.structure.side import Side
 from executorch_goldens.sweep.worker import warm_up
 from executorch_goldens.zoo.registry import load
 from executorch_goldens_plugins.explorer import origins

@@ -19,6 +19,7 @@ from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.commands import payload_files
 from executorch_goldens.decode import Schemas, decode
 from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
 from executorch_goldens_plugins.shipping import kernels
 from executorch_goldens_plugins.shipping.builds import builds, capabilities, made
@@ -37,7 +38,7 @@ PATCHES = ("partition-order", "output-aliases", "folded-scales")
 def record(root: Path, pte: bytes, release: str = "1.5.1", cell: Cell = CELL) -> Path:
     """Write a golden of a program, as a run would, without the parts that only an export has; return `root`."""
     decoded = decode(pte, schemas=SCHEMAS)
-    texts = {golden.GRAPH: "graph\n", "pte": decoded.text(delegates=False)}
+    texts = {GRAPH: "graph\n", "pte": decoded.text(delegates=False)}
     for index, delegate in enumerate(decoded.delegates):
         assert delegate.decoded is not None
         texts[f"delegate_{index}.{delegate.decoded.kind}"] = delegate.decoded.text()
@@ -48,8 +49,7 @@ def record(root: Path, pte: bytes, release: str = "1.5.1", cell: Cell = CELL) ->
         "pte": f"{len(pte)} bytes sha256 {hashlib.sha256(pte).hexdigest()[:16]}",
         golden.LAYOUT: f"sha256 {of_layout[:16]}",
     }
-    texts[golden.MANIFEST] = "".join(f"{name}: {value}\n" for name, value in said.items())
-    golden.write(golden.file_of(root / release, cell), golden.sealed(texts))
+    golden.write(golden.file_of(root / release, cell), Record(said, texts))
     return root
 
 
@@ -163,11 +163,7 @@ def test_a_cell_without_the_golden_asked_for_is_refused(
 def test_a_golden_of_a_failure_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     root = REPOSITORY / "goldens"
     folder = root / "1.4.1"
-    cell = next(
-        cell
-        for cell in golden.recorded(folder)
-        if golden.FAILURE in (golden.read(golden.file_of(folder, cell)) or {})
-    )
+    cell = next(cell for cell in golden.recorded(folder) if golden.read(golden.file_of(folder, cell)).fails)
     assert diff(TOSA, root, "--release", "1.4.1", cell=cell) == ERROR
     assert capsys.readouterr().err == (
         f"goldens: the golden of {cell} on ExecuTorch 1.4.1 is a failure to lower: it has no program to compare with\n"

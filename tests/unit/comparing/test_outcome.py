@@ -13,27 +13,28 @@ from executorch_goldens.comparing.making import Compared
 from executorch_goldens.comparing.outcome import ALLOWED, KINDS, SAME, UNREACHED, Made, kind_of, shown
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.golden import MANIFEST, Texts
+from executorch_goldens.goldens.record import MANIFEST, Record
 from executorch_goldens.judging.verdict import Verdict
 from tests import REPOSITORY
+from tests.support.making import with_texts
 
 CELL = Cell("tosa-fp", "linear")
 
 
-def recorded(cell: Cell, release: str = "1.5.1") -> Texts:
+def recorded(cell: Cell, release: str = "1.5.1") -> Record:
     texts = golden.read(golden.file_of(REPOSITORY / "goldens" / release, cell))
     assert texts is not None
     return texts
 
 
-def edited(file: str, before: str, after: str) -> Texts:
+def edited(file: str, before: str, after: str) -> Record:
     """Return the golden with a text in it replaced, wherever it is in a file."""
     texts = recorded(CELL)
-    assert before in texts[file]
-    return golden.sealed({**texts, file: texts[file].replace(before, after)})
+    assert before in texts.texts()[file]
+    return with_texts(texts, {file: texts.texts()[file].replace(before, after)})
 
 
-def right(texts: Texts, used: float | None = 0.0, sqnr: float | None = None) -> Made:
+def right(texts: Record, used: float | None = 0.0, sqnr: float | None = None) -> Made:
     found = None if used is None else Accuracy(used, 1.0, used, sqnr)
     return Made(Verdict(CELL, "new", "one delegate"), texts, (), found)
 
@@ -56,7 +57,7 @@ MEMORY = edited("pte", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_si
 BYTES = edited(MANIFEST, "pte: 3940 bytes", "pte: 3941 bytes")
 FEWER_BYTES = edited(MANIFEST, "pte: 3940 bytes", "pte: 3939 bytes")
 ELSEWHERE = edited("pte", "memory_offset = 144", "memory_offset = 160")
-OLDER = golden.sealed({**recorded(CELL), MANIFEST: recorded(CELL)[MANIFEST].replace("1.5.1", "1.4.1")})
+OLDER = edited(MANIFEST, "1.5.1", "1.4.1")
 
 
 @pytest.mark.parametrize(

@@ -11,23 +11,23 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Failure
+from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison
 from executorch_goldens.comparing.outcome import SAME, Made, kind_of
 from executorch_goldens.comparing.page import BAD_ON_BOTH, Page
 from executorch_goldens.comparing.sides import Sides
+from executorch_goldens.diff.edits import edits, quantities
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.golden import MANIFEST, Texts
+from executorch_goldens.goldens.record import MANIFEST
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.reach.code import Statement
 from executorch_goldens.reach.edits import Edit, Edits
 from executorch_goldens.results.proposals import Proposal
-from executorch_goldens.review.edits import edits, quantities
-from executorch_goldens.review.groups import Group, Member
 from executorch_goldens.settings import releases
 from tests import GOLDENS
-from tests.support.making import GRAPH, failure, lowered, outcomes
+from tests.support.making import GRAPH, failure, lowered, outcomes, with_texts
 from tests.support.screens import screen
 
 RELEASE = releases.load().releases["1.5.1"]
@@ -57,14 +57,14 @@ class OfOneCause(Comparison):
                     settings={},
                     accuracy=each.head.accuracy,
                 ),
-                each.base.texts,
-                each.head.texts,
-                edits(each.base.texts, each.head.texts or {}),
-                quantities(each.base.texts, each.head.texts or {}),
+                each.base.record,
+                each.head.record,
+                edits(each.base.record, each.head.record),
+                quantities(each.base.record, each.head.record),
                 "",
             )
             for each in self.differing()
-            if each.head.texts is not None
+            if each.head.record is not None
         ]
         return [Group(tuple(members), {})] if members else []
 
@@ -89,11 +89,11 @@ def right(sqnr: float, used: float = 0.1, zero_point: int = 49) -> Made:
     """Return the golden of a quantized linear layer with another SQNR, error and zero point."""
     texts = golden.read(GOLDENS / "1.4.1/tosa-int/linear.txt")
     assert texts is not None
-    manifest = texts[MANIFEST].replace("example 44.3 dB", f"example {sqnr} dB")
+    manifest = texts.texts()[MANIFEST].replace("example 44.3 dB", f"example {sqnr} dB")
     manifest = manifest.replace("error: 0 of the tolerance", f"error: {used:.3g} of the tolerance")
     payload = "delegate_0.tosa"
-    changed = texts[payload].replace("values 49", f"values {zero_point}")
-    edited: Texts = golden.sealed({**texts, MANIFEST: manifest, payload: changed})
+    changed = texts.texts()[payload].replace("values 49", f"values {zero_point}")
+    edited = with_texts(texts, {MANIFEST: manifest, payload: changed})
     verdict = Verdict(Cell("tosa-int", "linear"), "new", "one delegate")
     return Made(verdict, edited, (), Accuracy(used, 1.0, used, sqnr))
 
@@ -135,7 +135,7 @@ def test_cells_that_are_right_on_neither_side_are_counted_and_named_in_every_cla
     head: Failure, kind: str
 ) -> None:
     base = broken(b"one")
-    sides = [Made.of(outcomes(each, each), RELEASE) for each in (base, head)]
+    sides = [Made.from_outcomes(outcomes(each, each), RELEASE) for each in (base, head)]
     fine = right(44.3)
     found = page([(sides[0], sides[1]), (fine, fine)])
     assert [each.kind for each in found.comparison.found] == [kind, SAME]

@@ -41,7 +41,7 @@ def made(version: str, *schemas: str) -> Lowered:
 
 
 def rendered(program: Lowered) -> str:
-    return rendering.render(artifact(program), ORIGIN)["delegate_0.tosa"]
+    return rendering.render(artifact(program), ORIGIN).sections["delegate_0.tosa"]
 
 
 def judged(program: Lowered) -> verdict.Verdict | None:

@@ -10,6 +10,7 @@ from executorch_goldens.exporting.blame import handed_on, judging, own_error
 from executorch_goldens.exporting.export import failure, normalise
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import without_sources
+from executorch_goldens.goldens.record import FAILURE
 from tests import GOLDENS
 from tests.support.modules import function
 
@@ -40,8 +41,8 @@ def test_messages_lose_what_varies_and_nothing_else(message: str, normalised: st
 
 
 def test_the_messages_of_committed_goldens_are_normalised_as_they_were() -> None:
-    texts = (golden.read(file) or {} for file in GOLDENS.glob("[0-9]*/*/*.txt"))
-    recorded = [each[golden.FAILURE] for each in texts if golden.FAILURE in each]
+    records = (golden.read(file) for file in GOLDENS.glob("[0-9]*/*/*.txt"))
+    recorded = [each.sections[FAILURE] for each in records if each is not None and each.fails]
     assert len(recorded) > 100
     for text in recorded:
         # Lines without anything are indented as the rest of their field; older goldens have source lines.

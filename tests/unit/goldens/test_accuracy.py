@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from executorch_goldens.artifact import Lowered, Sample, Tensor
-from executorch_goldens.goldens import equality, golden, rendering
+from executorch_goldens.diff import equality
+from executorch_goldens.goldens import rendering
 from executorch_goldens.goldens.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
+from executorch_goldens.goldens.record import MANIFEST
 from tests.conftest import Artifacts
 from tests.support import making
-from tests.support.making import golden_of, lowered_by
+from tests.support.making import golden_of, lowered_by, with_texts
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
@@ -137,8 +139,8 @@ def recorded(lowered: Lowered, accuracy: str | None) -> dict[str, str]:
     """The golden of a program, with another accuracy, or as before there was one."""
     texts = golden_of(lowered)
     line = "" if accuracy is None else f"accuracy 0: {accuracy}\n"
-    manifest = re.sub(r"^accuracy 0: .*\n", line, texts[golden.MANIFEST], flags=re.MULTILINE)
-    return golden.sealed({**texts, golden.MANIFEST: manifest})
+    manifest = re.sub(r"^accuracy 0: .*\n", line, texts.texts()[MANIFEST], flags=re.MULTILINE)
+    return with_texts(texts, {MANIFEST: manifest})
 
 
 @pytest.fixture
@@ -158,12 +160,12 @@ def test_a_golden_has_the_accuracy_of_each_output_and_a_float_one_none(
     lowered: Lowered, artifacts: Artifacts
 ) -> None:
     texts = recorded(lowered, "sqnr 40.0 dB, cosine 0.99996")
-    lines = texts[golden.MANIFEST].splitlines()
+    lines = texts.texts()[MANIFEST].splitlines()
     numerics = next(at for at, line in enumerate(lines) if line.startswith("numerics: "))
     assert lines[numerics + 1] == "accuracy 0: sqnr 40.0 dB, cosine 0.99996"
     assert lines[numerics + 2] == "error: 0 of the tolerance"
     float_one = rendering.render(artifacts["steady"][0], rendering.MadeWith({}, [], ""))
-    assert "accuracy" not in float_one[golden.MANIFEST]
+    assert "accuracy" not in float_one.texts()[MANIFEST]
 
 
 def test_goldens_are_equal_within_half_a_decibel_and_are_not_written_again(lowered: Lowered) -> None:
@@ -175,7 +177,7 @@ def test_goldens_are_equal_within_half_a_decibel_and_are_not_written_again(lower
     assert equality.equal(reviewed, made)
     assert equality.confirmed(reviewed, made) == reviewed
     assert not equality.equal(reviewed, worse)
-    assert "accuracy 0: sqnr 40.7 dB" in equality.compared(worse, reviewed)[golden.MANIFEST]
+    assert "accuracy 0: sqnr 40.7 dB" in equality.compared(worse, reviewed).texts()[MANIFEST]
 
 
 def test_a_golden_without_accuracy_has_not_recorded_it_yet_and_gets_it(lowered: Lowered) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from executorch_goldens.artifact import STAGE, Lowered, PassRun
 from executorch_goldens.decode import decode
-from executorch_goldens.goldens import equality, golden, rendering
+from executorch_goldens.diff import equality
+from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens.record import MANIFEST, TRACE, Record
 from executorch_goldens.goldens.rendering import MadeWith
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.settings.releases import load
 from tests.support import making
 from tests.support.decoding.other_order import other_order
 from tests.support.decoding.payloads import FIXTURES, SCHEMAS
-from tests.support.making import STACK, artifact, tosa
+from tests.support.making import STACK, artifact, tosa, with_texts
 
 #: A program with a convolution and a clamp, of ExecuTorch 1.5.1.
 PROGRAM = (FIXTURES / "1.5.1/tosa-fp.pte").read_bytes()
@@ -41,15 +42,15 @@ HERE = rendered(lowered(), golden.FIRST)
 THERE = rendered(lowered(OTHER), "aarch64")
 
 
-def said(texts: Mapping[str, str], name: str) -> str | None:
-    return golden.fields(texts).get(name)
+def said(texts: Record, name: str) -> str | None:
+    return texts.facts.get(name)
 
 
-def lacking(texts: Mapping[str, str]) -> dict[str, str]:
+def lacking(texts: Record) -> dict[str, str]:
     """Return a golden as it was recorded before there were layouts."""
-    lines = texts[golden.MANIFEST].splitlines(keepends=True)
+    lines = texts.texts()[MANIFEST].splitlines(keepends=True)
     kept = "".join(line for line in lines if not line.startswith("layout"))
-    return golden.sealed({**texts, golden.MANIFEST: kept})
+    return with_texts(texts, {MANIFEST: kept})
 
 
 def test_the_order_of_an_attributes_vectors_is_no_change_on_another_architecture() -> None:
@@ -108,7 +109,7 @@ def test_every_other_change_is_one_on_another_architecture(change: object) -> No
 def test_confirming_on_another_architecture_adds_its_digests_and_then_bytes_are_compared_there() -> None:
     both = equality.confirmed(HERE, THERE)
     assert equality.digests(both) == {**equality.digests(HERE), **equality.digests(THERE)}
-    assert golden.fields(both) | {"contents": ""} == golden.fields(HERE) | {
+    assert both.facts | {"contents": ""} == HERE.facts | {
         "digests aarch64": " ".join(equality.digests(THERE)["aarch64"]),
         "contents": "",
     }
@@ -138,8 +139,8 @@ def test_a_trace_is_not_taken_over_for_the_bytes_of_an_architecture() -> None:
     trace = "stage: exported 0123456789ab\nstage: delegate_0 aaaaaaaaaaaa\nstage: pte bbbbbbbbbbbb\n"
     made = rendered(lowered(OTHER), "aarch64", stages=("exported", "delegate_0", "pte"))
     both = equality.confirmed(one, made)
-    assert both[golden.TRACE] == one[golden.TRACE]
-    assert [equality.makes_bytes(run) for run in rendering.read_trace(trace)] == [False, True, True]
+    assert both.sections[TRACE] == one.sections[TRACE]
+    assert [equality.makes_bytes(run) for run in Record({}, {TRACE: trace}).trace] == [False, True, True]
 
 
 def test_a_change_is_not_blamed_on_payloads_that_differ_by_architecture(

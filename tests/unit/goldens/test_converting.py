@@ -10,6 +10,7 @@ import pytest
 from executorch_goldens import cli
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.record import Record
 
 FACTS = (
     "format: 2\nexecutorch: 1.4.1\npatches: none\nshortcuts: collector\nvariations: seed0-heap0 seed4-heap1\n"
@@ -62,9 +63,9 @@ def test_a_root_is_converted_and_says_what_was_done(root: Path, capsys: pytest.C
     cases = [f"1.4.1/tosa-fp/{case}.txt" for case in ("one", "three", "two")]
     assert sorted(files(root)) == ["1.4.1/release.toml", *cases, "zoo.txt"]
     roots.check(root, ["mine"], updating=True)
-    texts = golden.read(root / "1.4.1/tosa-fp/three.txt") or {}
-    assert golden.fields(texts)["variations"] == "seed0-heap0 seed9-heap0"
-    assert (texts["graph"], texts["delegate_0.tosa"]) == (
+    texts = golden.read(root / "1.4.1/tosa-fp/three.txt")
+    assert texts.facts["variations"] == "seed0-heap0 seed9-heap0"
+    assert (texts.texts()["graph"], texts.texts()["delegate_0.tosa"]) == (
         "graph\n== a ==\n",
         f"value\n  sha256 {DIGEST[:16]}\n",
     )
@@ -95,7 +96,7 @@ def test_nothing_is_converted_where_one_golden_is_damaged(
 
 
 def test_another_golden_of_the_same_cell_is_refused(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    golden.write(root / "1.4.1/tosa-fp/two.txt", {"manifest": "variations: a\n", "graph": "mine\n"})
+    golden.write(root / "1.4.1/tosa-fp/two.txt", Record({"variations": "a"}, {"graph": "mine\n"}))
     before = files(root)
     assert cli.main(["convert", "--goldens", str(root)]) == cli.ERROR
     assert "is there as two.txt as well, and is another golden" in capsys.readouterr().err

@@ -25,6 +25,7 @@ from executorch_goldens.goldens.decisions import (
     Decisions,
 )
 from executorch_goldens.goldens.quantities import Limits
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.zoo.registry import RELEASE
 from executorch_goldens.zoo.targets import TARGETS
 from tests import REPOSITORY
@@ -51,7 +52,7 @@ def of_file(*stated: Decision, release: str = "1.5.1", of_zoo: bool = True) -> D
 @pytest.mark.parametrize(
     ("texts", "kind"), [(FAILS, "FAILURE"), (NOTHING, "NO DELEGATE"), (DELEGATES, "")], ids=str
 )
-def test_a_golden_is_one_only_where_it_is_expected(texts: golden.Texts, kind: str) -> None:
+def test_a_golden_is_one_only_where_it_is_expected(texts: Record, kind: str) -> None:
     assert decisions.kind(texts) == kind
 
 
@@ -61,7 +62,7 @@ def test_a_golden_is_one_only_where_it_is_expected(texts: golden.Texts, kind: st
     ids=str,
 )
 def test_what_nothing_expects_is_refused_with_the_table_to_write(
-    texts: golden.Texts, kind: str, what: str, cause: str
+    texts: Record, kind: str, what: str, cause: str
 ) -> None:
     missing = of_file().missing(CELL, texts)
     assert missing == (
@@ -253,7 +254,7 @@ def test_a_file_stays_where_it_cannot_be_written(tmp_path: Path, monkeypatch: py
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {FILE: PEOPLES}
 
 
-def recorded(root: Path, cell: Cell, texts: golden.Texts, *releases: str) -> None:
+def recorded(root: Path, cell: Cell, texts: Record, *releases: str) -> None:
     for release in releases:
         golden.write(golden.file_of(root / release, cell), texts)
 
@@ -295,7 +296,7 @@ def test_every_golden_that_is_one_only_if_expected_is_expected_and_no_other() ->
     for folder in (path for path in (REPOSITORY / root).iterdir() if RELEASE.fullmatch(path.name)):
         here = Decisions(root, folder.name, stated)
         for cell in golden.recorded(folder):
-            texts = goldens[str(cell), folder.name] = golden.read(golden.file_of(folder, cell)) or {}
+            texts = goldens[str(cell), folder.name] = golden.read(golden.file_of(folder, cell))
             assert here.missing(cell, texts) == "", cell
     expected = [each for each in stated if each.what in decisions.EXPECTED.values()]
     assert expected
@@ -304,6 +305,6 @@ def test_every_golden_that_is_one_only_if_expected_is_expected_and_no_other() ->
         for each in expected
         for name in each.cells
         for on in each.releases
-        if not each.expects(goldens.get((name, on), {golden.MANIFEST: ""}))
+        if not each.expects(goldens.get((name, on), Record({}, {})))
     ]
     assert not unmet

@@ -23,9 +23,11 @@ from executorch_goldens.artifact import (
     PassRun,
     Watched,
 )
+from executorch_goldens.diff import equality
 from executorch_goldens.files import durable
-from executorch_goldens.goldens import equality, golden, rendering, roots
-from executorch_goldens.goldens.golden import DIGITS, FORMAT, GoldenError
+from executorch_goldens.goldens import golden, rendering, roots
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.record import DIGITS, FORMAT, Record
 from tests import GOLDENS, REPOSITORY
 from tests.support.making import ORIGIN, STACK, golden_of, lowered_by
 
@@ -34,8 +36,8 @@ FAILURE = Failure(
 )
 
 
-def fields(texts: Mapping[str, str]) -> dict[str, str]:
-    return dict(line.split(": ", 1) for line in texts["manifest"].splitlines())
+def fields(texts: Record) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in texts.texts()["manifest"].splitlines())
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def lowered(artifact: Artifact) -> Lowered:
 
 
 @pytest.fixture
-def texts() -> dict[str, str]:
+def texts() -> Record:
     return golden_of(FAILURE)
 
 
@@ -61,10 +63,10 @@ def texts() -> dict[str, str]:
 
 def test_a_lowered_artifact_is_a_graph_a_text_per_delegate_and_a_manifest(artifact: Artifact) -> None:
     texts = rendering.render(artifact, ORIGIN)
-    assert sorted(texts) == [*("delegate_0.xnnpack", "graph", "manifest", "pte", "trace")]
-    assert "executorch_call_delegate" in texts["graph"]
-    assert "XNNFullyConnected" in texts["delegate_0.xnnpack"]
-    for text in texts.values():
+    assert sorted(texts.texts()) == [*("delegate_0.xnnpack", "graph", "manifest", "pte", "trace")]
+    assert "executorch_call_delegate" in texts.texts()["graph"]
+    assert "XNNFullyConnected" in texts.texts()["delegate_0.xnnpack"]
+    for text in texts.texts().values():
         assert text.endswith("\n")
         assert not any(line != line.rstrip() for line in text.splitlines())
 
@@ -79,9 +81,9 @@ def test_the_facts_name_stack_patches_variations_delegates_and_program(lowered: 
     assert made["numerics"] == ORIGIN.numerics
 
 
-def test_a_failure_is_one_text_with_its_facts_and_without_its_traceback(texts: dict[str, str]) -> None:
-    assert sorted(texts) == ["failure", "manifest"]
-    assert texts["failure"] == (
+def test_a_failure_is_one_text_with_its_facts_and_without_its_traceback(texts: Record) -> None:
+    assert sorted(texts.texts()) == ["failure", "manifest"]
+    assert texts.texts()["failure"] == (
         "stage: lower\ntype: ValueError\npass: SomePass\nfunction: executorch.x.f\n"
         "message: first line\n  second line\n"
     )
@@ -143,7 +145,7 @@ WATCHED = Watched(
 def test_the_trace_tells_what_changed_the_graph_and_is_not_compared(lowered: Lowered) -> None:
     without = golden_of(lowered)
     traced = golden_of(lowered, watched=WATCHED)
-    assert rendering.read_trace(traced[golden.TRACE]) == WATCHED.passes[1:]
+    assert traced.trace == WATCHED.passes[1:]
     assert equality.compared(without) == equality.compared(traced)
 
 
@@ -166,7 +168,7 @@ def test_no_golden_is_none(tmp_path: Path) -> None:
     assert golden.read(tmp_path / "nothing.txt") is None
 
 
-def test_what_a_release_shares_is_said_once(tmp_path: Path, path: Path, texts: dict[str, str]) -> None:
+def test_what_a_release_shares_is_said_once(tmp_path: Path, path: Path, texts: Record) -> None:
     roots.share(tmp_path, {**STACK, "patches": "none", "variations": "seed0-heap0", "numerics": "mine"})
     golden.write(path, texts)
     assert golden.read(path) == texts
@@ -185,7 +187,7 @@ def test_what_a_release_shares_is_said_once(tmp_path: Path, path: Path, texts: d
 
 
 def test_a_golden_says_what_it_lacks_of_what_a_release_shares(
-    tmp_path: Path, path: Path, texts: dict[str, str]
+    tmp_path: Path, path: Path, texts: Record
 ) -> None:
     roots.share(tmp_path, {**STACK, "mine": "1"})
     golden.write(path, texts)
@@ -265,7 +267,7 @@ def test_damage_is_named_with_the_line_and_the_way_out(
     [(FORMAT + 1, "newer", "later"), (FORMAT - 1, "older", "--snapshot-update")],
 )
 def test_another_format_is_named_with_the_way_out(
-    path: Path, texts: dict[str, str], version: int, what: str, way_out: str
+    path: Path, texts: Record, version: int, what: str, way_out: str
 ) -> None:
     golden.write(path, texts)
     edit(f"golden: {FORMAT}", f"golden: {version}")(path)
@@ -351,7 +353,7 @@ def interrupted(action: Callable[[], None], at: int) -> bool:
 
 @pytest.mark.parametrize("first", [False, True], ids=["replaced", "first"])
 def test_an_interrupted_write_leaves_the_golden_before_or_after_wherever_it_is_interrupted(
-    tmp_path: Path, texts: dict[str, str], first: bool
+    tmp_path: Path, texts: Record, first: bool
 ) -> None:
     other = golden_of(replace(FAILURE, message="another"))
     steps = 0
@@ -371,9 +373,7 @@ def test_an_interrupted_write_leaves_the_golden_before_or_after_wherever_it_is_i
     assert steps > 4
 
 
-def test_what_stands_beside_a_golden_while_it_is_replaced_is_no_golden(
-    tmp_path: Path, texts: dict[str, str]
-) -> None:
+def test_what_stands_beside_a_golden_while_it_is_replaced_is_no_golden(tmp_path: Path, texts: Record) -> None:
     path = tmp_path / "tosa-fp" / "some-case.txt"
     golden.write(path, texts)
     path.with_name(f"{path.name}.1-2{durable.ASIDE}").write_text("half")

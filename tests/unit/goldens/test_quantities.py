@@ -4,40 +4,44 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.diff.drift import Drift
+from executorch_goldens.diff.edits import edits
+from executorch_goldens.diff.quantities import directions
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.decisions import BUDGET, Decision, Decisions
-from executorch_goldens.goldens.quantities import Limits, directions, measured, over
-from executorch_goldens.goldens.reading import Reading, reading
+from executorch_goldens.goldens.inventory import Inventory
+from executorch_goldens.goldens.quantities import Limits, measured, over
+from executorch_goldens.goldens.record import MANIFEST, PROGRAM, Record
 from executorch_goldens.judging import verdict
-from executorch_goldens.review.drift import Drift
-from executorch_goldens.review.edits import edits
 from tests import REPOSITORY
 from tests.conftest import Artifacts
+from tests.support.making import with_texts
 
 CELL = Cell("xnnpack-fp32", "alpha")
 
 
 @pytest.fixture
-def texts(artifacts: Artifacts) -> dict[str, str]:
+def texts(artifacts: Artifacts) -> Record:
     return rendering.render(artifacts["steady"][0], rendering.MadeWith({}, ["seed0-heap0"], "equal"))
 
 
-def planned(texts: Mapping[str, str], *arenas: int) -> dict[str, str]:
+def planned(texts: Record, *arenas: int) -> dict[str, str]:
     """Return a golden whose program plans so many bytes in each arena."""
     sizes = ", ".join(map(str, (0, *arenas)))
-    program = re.sub(r"non_const_buffer_sizes = \[.*\]", f"non_const_buffer_sizes = [{sizes}]", texts["pte"])
-    return golden.sealed({**texts, "pte": program})
+    program = re.sub(
+        r"non_const_buffer_sizes = \[.*\]", f"non_const_buffer_sizes = [{sizes}]", texts.texts()["pte"]
+    )
+    return with_texts(texts, {"pte": program})
 
 
-def test_what_is_measured_is_what_the_artifact_has(texts: dict[str, str], artifacts: Artifacts) -> None:
+def test_what_is_measured_is_what_the_artifact_has(texts: Record, artifacts: Artifacts) -> None:
     result = artifacts["steady"][0].result
-    found = measured(reading(texts))
+    found = measured(texts.inventory)
     assert found["program"] == len(result.pte)  # type: ignore[union-attr]
     assert found["delegates"] == 1
     assert found["outside"] == 0
@@ -46,20 +50,20 @@ def test_what_is_measured_is_what_the_artifact_has(texts: dict[str, str], artifa
     assert found["memory"] > 0
 
 
-def stored_twice(texts: Mapping[str, str]) -> dict[str, str]:
+def stored_twice(texts: Record) -> dict[str, str]:
     """Return a golden whose program keeps its first named data under a second key as well."""
-    begins = texts["pte"].index('data "named_data ')
-    blob = "".join(texts["pte"][begins:].splitlines(keepends=True)[:2])
-    program = texts["pte"].replace(blob, blob + blob.replace('"named_data ', '"named_data again_'))
-    return golden.sealed({**texts, "pte": program})
+    begins = texts.texts()["pte"].index('data "named_data ')
+    blob = "".join(texts.texts()["pte"][begins:].splitlines(keepends=True)[:2])
+    program = texts.texts()["pte"].replace(blob, blob + blob.replace('"named_data ', '"named_data again_'))
+    return with_texts(texts, {"pte": program})
 
 
-def test_constants_that_are_stored_twice_are_counted(texts: dict[str, str]) -> None:
-    assert measured(reading(texts))["duplicated"] == 0
+def test_constants_that_are_stored_twice_are_counted(texts: Record) -> None:
+    assert measured(texts.inventory)["duplicated"] == 0
     # Weights of 3 x 4, float32.
     twice = stored_twice(texts)
-    assert measured(reading(twice))["duplicated"] in (4 * 12, 4 * 3)
-    (line,) = (line for line in directions(reading(texts), reading(twice)) if "more than once" in line)
+    assert measured(twice.inventory)["duplicated"] in (4 * 12, 4 * 3)
+    (line,) = (line for line in directions(texts.inventory, twice.inventory) if "more than once" in line)
     assert re.fullmatch(r"worse: 0 -> \d+ bytes of constants that are stored more than once", line)
 
 
@@ -76,48 +80,48 @@ def test_named_data_was_stored_twice_up_to_a_release(version: str, cells: int) -
             cell.target in ("xnnpack-fp32", "xnnpack-int8", "xnnpack-dynamic")
             and cell.case != "trained-language-model"
         ):
-            texts = golden.read(golden.file_of(folder, cell)) or {}
-            if golden.PROGRAM in texts:
-                found[str(cell)] = measured(reading(texts))["duplicated"]
+            texts = golden.read(golden.file_of(folder, cell))
+            if PROGRAM in texts.texts():
+                found[str(cell)] = measured(texts.inventory)["duplicated"]
     assert len([cell for cell, twice in found.items() if twice]) == cells
 
 
-def accurate(texts: Mapping[str, str], *accuracies: str) -> dict[str, str]:
+def accurate(texts: Record, *accuracies: str) -> dict[str, str]:
     """Return a golden with an accuracy for each output."""
     lines = "".join(f"accuracy {at}: {text}\n" for at, text in enumerate(accuracies))
-    manifest = texts[golden.MANIFEST].replace("numerics: equal\n", f"numerics: equal\n{lines}")
-    return golden.sealed({**texts, golden.MANIFEST: manifest})
+    manifest = texts.texts()[MANIFEST].replace("numerics: equal\n", f"numerics: equal\n{lines}")
+    return with_texts(texts, {MANIFEST: manifest})
 
 
-def test_accuracy_has_a_direction_from_half_a_decibel_on(texts: dict[str, str]) -> None:
+def test_accuracy_has_a_direction_from_half_a_decibel_on(texts: Record) -> None:
     one = accurate(texts, "sqnr 41.3 dB, cosine 0.99996", "sqnr 30.0 dB, cosine 0.99900")
     other = accurate(texts, "sqnr 35.2 dB, cosine 0.99900", "sqnr 30.5 dB, cosine 0.99910")
     worse = "accuracy 0: sqnr 41.3 dB, cosine 0.99996 -> sqnr 35.2 dB, cosine 0.99900"
     better = "accuracy 0: sqnr 35.2 dB, cosine 0.99900 -> sqnr 41.3 dB, cosine 0.99996"
-    assert list(directions(reading(one), reading(other))) == [f"worse: {worse}"]
-    assert list(directions(reading(other), reading(one))) == [f"better: {better}"]
-    assert not list(directions(reading(texts), reading(one)))
+    assert list(directions(one.inventory, other.inventory)) == [f"worse: {worse}"]
+    assert list(directions(other.inventory, one.inventory)) == [f"better: {better}"]
+    assert not list(directions(texts.inventory, one.inventory))
     found = verdict.changed(CELL, one, other)
     assert found.detail[0] == f"worse: {worse}"
     assert found.reason == "differs from its golden in manifest"
     assert [str(edit) for edit in edits(one, other)] == ["manifest: accuracy 0"]
 
 
-def test_drift_says_where_accuracy_fell_most(texts: dict[str, str]) -> None:
+def test_drift_says_where_accuracy_fell_most(texts: Record) -> None:
     one, other = Cell("tosa-int", "one"), Cell("tosa-int", "other")
 
-    def readings(*ratios: float) -> dict[Cell, Reading]:
+    def readings(*ratios: float) -> dict[Cell, Inventory]:
         made = (accurate(texts, f"sqnr {ratio} dB, cosine 0.99") for ratio in ratios)
-        return {cell: reading(each) for cell, each in zip((one, other), made, strict=True)}
+        return {cell: each.inventory for cell, each in zip((one, other), made, strict=True)}
 
-    drift = Drift.of(("1", readings(41.3, 30.0)), ("2", readings(20.0, 30.4)))
+    drift = Drift.from_inventories(("1", readings(41.3, 30.0)), ("2", readings(20.0, 30.4)))
     assert (
         "- SQNR of the worst output: lower by more than 0.5 dB in 1 cell of 2, most in tosa-int/one (41.3 -> 20.0 dB)"
         in drift.markdown()
     )
 
 
-def test_a_budget_of_accuracy_is_the_least_that_there_may_be(texts: dict[str, str]) -> None:
+def test_a_budget_of_accuracy_is_the_least_that_there_may_be(texts: Record) -> None:
     made = accurate(
         texts, "sqnr 35.2 dB, cosine 0.99900", "sqnr 9.0 dB, cosine 0.9; example 30.5 dB", "3 of 4 equal"
     )
@@ -129,9 +133,9 @@ def test_a_budget_of_accuracy_is_the_least_that_there_may_be(texts: dict[str, st
 
 
 def test_what_became_worse_comes_before_what_became_better() -> None:
-    before = Reading(None, size=1000, memory=(400,))
+    before = Inventory(None, size=1000, memory=(400,))
     before.delegates["XnnpackBackend"] = 2
-    after = Reading(None, size=900, memory=(1200,))
+    after = Inventory(None, size=900, memory=(1200,))
     after.delegates["XnnpackBackend"] = 1
     after.outside.update({"aten.relu.default": 2})
     assert list(directions(before, after)) == [
@@ -142,7 +146,7 @@ def test_what_became_worse_comes_before_what_became_better() -> None:
         "different: 2 -> 1 delegates (0.50 times)",
     ]
     assert not list(directions(before, before))
-    assert not list(directions(before, Reading("lower: no")))
+    assert not list(directions(before, Inventory("lower: no")))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +154,7 @@ def test_what_became_worse_comes_before_what_became_better() -> None:
 )
 def test_less_is_better_only_where_the_same_operators_are_outside(change: dict[str, Counter[str]]) -> None:
     """A copy that correctness needs takes memory as well."""
-    before = Reading(None, memory=(320,), instructions=Counter({"aten::copy_": 1}))
+    before = Inventory(None, memory=(320,), instructions=Counter({"aten::copy_": 1}))
     after = replace(before, memory=(288,))
     assert list(directions(before, after)) == ["better: 320 -> 288 bytes of planned memory (0.90 times)"]
     lines = list(directions(before, replace(after, **change)))
@@ -159,12 +163,12 @@ def test_less_is_better_only_where_the_same_operators_are_outside(change: dict[s
 
 
 def test_planned_memory_is_told_by_arena_where_there_are_several() -> None:
-    (line,) = directions(Reading(None, memory=(64,)), Reading(None, memory=(64, 32)))
+    (line,) = directions(Inventory(None, memory=(64,)), Inventory(None, memory=(64, 32)))
     assert line == "worse: 64 -> 96 bytes of planned memory (1.50 times): by arena 64 -> 64 + 32"
 
 
-def test_a_change_begins_with_them(texts: dict[str, str]) -> None:
-    before = measured(reading(texts))["memory"]
+def test_a_change_begins_with_them(texts: Record) -> None:
+    before = measured(texts.inventory)["memory"]
     found = verdict.changed(CELL, texts, planned(texts, 3 * before))
     assert found.detail[0] == f"worse: {before:,} -> {3 * before:,} bytes of planned memory (3.00 times)"
     assert "pte" in found.reason
@@ -186,7 +190,7 @@ def test_a_change_begins_with_them(texts: dict[str, str]) -> None:
     ids=["over", "at it", "under", "of other cells"],
 )
 def test_a_budget_fails_in_one_direction_only(
-    texts: dict[str, str], pattern: str, most: int, lines: list[str]
+    texts: Record, pattern: str, most: int, lines: list[str]
 ) -> None:
     decided = Decisions(stated=(Decision(BUDGET, limits=Limits(memory=most), cells=(pattern,)),))
     assert list(over(planned(texts, 100), decided.budgets(CELL))) == lines

@@ -17,6 +17,7 @@ from executorch_goldens.artifact import (
     Tensor,
 )
 from executorch_goldens.goldens import rendering
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.zoo.targets import TARGETS
@@ -34,7 +35,7 @@ from tests.support.screens import of_verdict
 ORIGIN = rendering.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
 
 
-def texts(result: Lowered | Failure) -> dict[str, str]:
+def texts(result: Lowered | Failure) -> Record:
     return rendering.render(Artifact(result, (), 1.0), ORIGIN)
 
 

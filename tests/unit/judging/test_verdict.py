@@ -22,8 +22,8 @@ from executorch_goldens.artifact import (
     Sample,
     Tensor,
 )
-from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
+from executorch_goldens.goldens.record import FAILURE
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.settings.releases import load
@@ -238,19 +238,19 @@ def test_failures_of_one_kind_at_different_nodes_are_one_failure_whichever_varia
         assert found.verdict.reason.startswith(
             "FAILURE: lower, SomePass: ValueError: Expected padding values"
         )
-        assert found.texts is not None
-        assert found.texts[golden.FAILURE] == (
+        assert found.record is not None
+        assert found.record.texts()[FAILURE] == (
             "stage: lower\ntype: ValueError\npass: SomePass\nfunction: -\n"
             "message: Expected padding values to be non-negative, got 1 and -1\n"
         )
         for each in (one, other):
             # A run of fewer variations, which fail at one node.
-            assert compare(CELL, outcomes(each, each), found.texts, release).verdict.name == "stable"
+            assert compare(CELL, outcomes(each, each), found.record, release).verdict.name == "stable"
 
 
 def test_a_failure_that_goes_through_other_functions_than_its_golden_is_changed() -> None:
     release = load().release("1.4.1")
-    reviewed = compare(CELL, outcomes(failure(CROPPED.format("", "x", "forward"))), None, release).texts
+    reviewed = compare(CELL, outcomes(failure(CROPPED.format("", "x", "forward"))), None, release).record
     renumbered, elsewhere = (
         failure(CROPPED.format("_3", "x", "forward")),
         failure(CROPPED.format("", "x", "crop")),

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from executorch_goldens.causes.groups import Group, Member
+from executorch_goldens.diff.edits import Quantities
+from executorch_goldens.diff.operators import Hunk
 from executorch_goldens.report.cell import Page
-from executorch_goldens.report.gathering import Found
-from executorch_goldens.report.hunks import Hunk
+from executorch_goldens.report.gathering import CellResult
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import Proposal
-from executorch_goldens.review.edits import Quantities
-from executorch_goldens.review.groups import Group, Member
 
 COMMANDS = {"accept": "goldens run --snapshot-update", "again": "goldens run"}
 
@@ -29,7 +29,7 @@ def test_a_cell_of_a_cause_that_makes_others_wrong_does_not_offer_to_accept_it(
     verdicts: list[str], offered: list[str]
 ) -> None:
     row = {"target": "tosa-fp", "case": "changed", "verdict": "changed", "reason": "it differs"}
-    found = Found("1.5.1", row, Path(), (), None, "changed")
+    found = CellResult("1.5.1", row, Path(), (), None, "changed")
     group = Group(tuple(map(member, verdicts)), {})
     page = Page(found, group, Evidence(commands=COMMANDS, message=["it differs", "more"]), ("golden", "now"))
     assert list(page.commands) == offered
@@ -41,7 +41,7 @@ def test_a_cell_of_a_cause_that_makes_others_wrong_does_not_offer_to_accept_it(
 )
 def test_a_difference_of_delegates_is_told_once(hunks: list[Hunk], left: slice) -> None:
     row = {"target": "tosa-fp", "case": "changed", "verdict": "changed", "reason": "it differs"}
-    found = Found("1.5.1", row, Path(), (), None, "changed")
+    found = CellResult("1.5.1", row, Path(), (), None, "changed")
     message = [
         "delegate_0.tosa: - golden, + now",
         "  operator added: ADD",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import shutil
 import weakref
 from collections.abc import Iterator
@@ -14,13 +13,13 @@ from typing import Any
 import pytest
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.diff import equality, operators
+from executorch_goldens.diff.graphs import Pairing
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
-from executorch_goldens.report import cell, document, gathering, operators
+from executorch_goldens.goldens.record import Record
+from executorch_goldens.report import cell, document, gathering
 from executorch_goldens.settings import config
-from executorch_goldens.structure import outline
-from executorch_goldens.structure.graphs import paired
-from executorch_goldens.structure.outline import LONGEST
 from tests import DATA, REPOSITORY
 
 STOCK = DATA / "report_results" / "stock"
@@ -61,11 +60,13 @@ def test_a_page_is_made_when_its_turn_comes_and_is_gone_before_the_next(
 def test_texts_of_cells_are_not_held(gathered: gathering.Gathered) -> None:
     members = {each.proposal.cell: each for group in gathered.groups for each in group.members}
     member = members.pop(Cell("tosa-int", "cat-h-v"))
-    texts = {text for side in (member.before, member.after) for text in side.values()}
-    assert len(texts) > 6
-    # Those of the cell that was read last are.
+    texts = {text for side in (member.before, member.after) for text in side.sections.values()}
+    assert len(texts) > 5
+    # Those that were read last are.
     assert texts & set(texts_of(gathered))
-    assert dict(members.popitem()[1].after)
+    others = [side for each in members.values() for side in (each.before, each.after) if side is not None]
+    assert len(others) > 1
+    assert all(side.sections for side in others)
     held = set(texts_of(gathered))
     assert member.proposal.reason in held
     assert held & texts == set()
@@ -92,12 +93,13 @@ def test_a_cell_that_changes_while_the_report_is_written_is_an_error_and_no_file
     found = gathering.gather([tmp_path / "results"], REPOSITORY / "goldens", config.load())
     kept = tmp_path / "results" / "1.2.0" / "tosa-int" / "cat-h-v"
     made = next(kept.glob("seed*-heap*")) / "golden.txt"
-    texts = golden.read(made) or {}
-    golden.write(
-        made, {**texts, golden.MANIFEST: re.sub("numerics: .*", "numerics: none", texts[golden.MANIFEST])}
-    )
+    record = golden.read(made)
+    assert record is not None
+    golden.write(made, Record({**record.facts, "numerics": "none"}, record.sections))
     (tmp_path / "report.html").write_text("of before")
-    with pytest.raises(UsageError, match=r"tosa-int/cat-h-v: .* changed while the report was written"):
+    with pytest.raises(
+        UsageError, match=r"tosa-int/cat-h-v/.*golden.txt changed while the report was written"
+    ):
         document.write(tmp_path / "report.html", document.document(found))
     assert (tmp_path / "report.html").read_text() == "of before"
     assert not list(tmp_path.glob("*.new~"))
@@ -110,15 +112,16 @@ def test_operators_that_both_artifacts_have_are_those_that_are_found_by_matching
         listed = list(operators.listings(texts, texts))
         assert listed
         for listing in listed:
-            pair = paired(listing.after, listing.after)
+            pair = Pairing(listing.after, listing.after)
             assert list(operators.rows(pair)) == listing.rows
             assert pair.names == listing.names
             assert listing.renamed == 0
 
 
-def test_the_outline_of_a_text_is_held_unless_it_is_long() -> None:
-    text = "pte 1 bytes\n" + "".join(f"fact{number} = 1\n" for number in range(9))
-    assert outline(text) is outline(f"{text}")
-    long = text + "last = " + "1" * LONGEST + "\n"
-    assert outline(long) is not outline(long)
-    assert outline(long) == outline(long)
+def test_a_payload_is_read_once_for_a_record_and_what_is_compared_of_it() -> None:
+    record = golden.read(REPOSITORY / "goldens" / "1.4.1" / "tosa-int" / "linear.txt")
+    assert record is not None
+    assert record.delegates is record.delegates
+    assert equality.compared(record).delegates is record.delegates
+    assert record.unread().delegates is not record.delegates
+    assert record.unread().delegates == record.delegates

@@ -133,7 +133,7 @@ def some(tmp_path: Path) -> Path:
     """A root with two goldens of 1.4.1, one of them in the core."""
     for cell in ("tosa-int/linear", "xnnpack-int8/linear"):
         file = golden.file_of(tmp_path / "1.4.1", Cell(*cell.split("/")))
-        golden.write(file, golden.read(GOLDENS / "1.4.1" / f"{cell}.txt") or {})
+        golden.write(file, golden.read(GOLDENS / "1.4.1" / f"{cell}.txt"))
     (tmp_path / "1.4.1" / core.FILE).write_text("tosa-int/linear  target tosa-int\n")
     return tmp_path
 

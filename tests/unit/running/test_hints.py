@@ -9,7 +9,7 @@ import pytest
 
 from executorch_goldens import plugins
 from executorch_goldens.artifact import Cell
-from executorch_goldens.goldens.weights import MODEL
+from executorch_goldens.goldens.record import MODEL
 from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.rightness import Excess
 from executorch_goldens.judging.verdict import Verdict

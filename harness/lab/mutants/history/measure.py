@@ -22,7 +22,8 @@ from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import NONE
-from executorch_goldens.judging.comparison import Comparison, compare, undecodable
+from executorch_goldens.goldens.record import Record
+from executorch_goldens.judging.comparison import Judged, compare, undecodable
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import find
@@ -105,7 +106,7 @@ def key(fix: Fix) -> str:
     return f"{fix.number}@{hashlib.sha256(repr(fix.edits).encode()).hexdigest()[:8]}"
 
 
-def reviewed_of(folder: Path, cell: Cell) -> golden.Texts | None:
+def reviewed_of(folder: Path, cell: Cell) -> Record | None:
     """Return the golden of a cell, whole or compact; None where there is none."""
     return golden.read(golden.file_of(folder, cell)) or goldens.read(folder, cell)
 
@@ -150,8 +151,8 @@ class Kept:
         if self.models is not None:
             model = self.models.get(cell.partition("/")[2], "")
             return hashlib.sha256(model.encode()).hexdigest()[:12] if model else "none"
-        texts = reviewed_of(self.goldens, Cell(*cell.split("/")))
-        return "" if texts is None else golden.digest(texts)[:12]
+        record = reviewed_of(self.goldens, Cell(*cell.split("/")))
+        return "" if record is None else record.digest[:12]
 
     def read(self) -> list[Tried]:
         lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
@@ -308,7 +309,7 @@ class Search:
         self.enough = enough
         self.exports = 0
         self.core_seconds: dict[str, float] = {}
-        self.recorded: dict[Cell, Comparison] = {}
+        self.recorded: dict[Cell, Judged] = {}
         self.says: Callable[[str], None] = says
 
     def cells(self) -> list[Cell]:
@@ -407,7 +408,7 @@ class Search:
         """Export `cell` without any edit, for others to be compared with; return verdict and cause if it is red."""
         made, outcomes = self._compare(cell, [], None)
         self.recorded[cell] = made
-        if made.texts is not None:
+        if made.record is not None:
             return "", ""
         cause, _ = of_verdict(made.verdict, outcomes)
         return made.verdict.name, f"{cause.where}: {cause.what}".removeprefix(": ")
@@ -415,15 +416,15 @@ class Search:
     def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
         """Export `cell` with `fixes` reverted; return the verdict."""
         if cell in self.recorded:
-            reviewed = self.recorded[cell].texts
+            reviewed = self.recorded[cell].record
         else:
             reviewed = reviewed_of(self.planned.root, cell)
         verdict = self._compare(cell, fixes, reviewed)[0].verdict
         return Seen(STABLE if verdict.known else verdict.name, named(verdict))
 
     def _compare(
-        self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None
-    ) -> tuple[Comparison, Sequence[Outcome]]:
+        self, cell: Cell, fixes: Sequence[Fix], reviewed: Record | None
+    ) -> tuple[Judged, Sequence[Outcome]]:
         """Export `cell` with `fixes` taken back, and compare it with a golden; return the exports as well."""
         mutated = Mutated(cell.target, cell.case, " ".join(fix.name for fix in fixes) or "nothing")
         self.installed[mutated] = tuple(fix.name for fix in fixes)
@@ -443,6 +444,6 @@ class Search:
             else:
                 made = compare(cell, outcomes, reviewed, release, self.planned.decided)
         except DecodeError as error:
-            made = Comparison(undecodable(cell, error, NONE if self.unedited else self.planned.decided))
+            made = Judged(undecodable(cell, error, NONE if self.unedited else self.planned.decided))
         self.says(f"  {made.verdict.name}: {mutated}")
         return made, outcomes

@@ -19,7 +19,7 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.files import durable
-from executorch_goldens.goldens.golden import Texts
+from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.comparison import compare, undecodable
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings.exports import Settings
@@ -101,7 +101,7 @@ class Search:
         self.drawn = drawn
         self.installed: dict[Cell, Sequence[str]] = {}
         #: What each cell is without a mutant; None for one that is not right.
-        self.unedited: dict[Cell, Texts | None] = {}
+        self.unedited: dict[Cell, Record | None] = {}
         self.lock = threading.Lock()
         #: Two threads must not export a cell at the same time.
         self.exporting: dict[Cell, threading.Lock] = defaultdict(threading.Lock)
@@ -188,11 +188,11 @@ class Search:
             found = replace(found, alive=(*found.alive, str(cell)))
         return found
 
-    def _without(self, sweep: Sweep, cell: Cell) -> Texts | None:
+    def _without(self, sweep: Sweep, cell: Cell) -> Record | None:
         """Return what a cell is without a mutant; None for one that is not right."""
         with self.exporting[cell]:
             if cell not in self.unedited:
-                self.unedited[cell] = compare(cell, sweep.again(cell, VARIATIONS), None, self.release).texts
+                self.unedited[cell] = compare(cell, sweep.again(cell, VARIATIONS), None, self.release).record
             return self.unedited[cell]
 
     def _compared(self, sweep: Sweep, cell: Cell, mutant: str) -> Verdict:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -17,8 +16,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable, os_errors
 from executorch_goldens.files.os_errors import OsRefusedError
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.goldens.golden import GoldenError, Texts, UnwritableError
-from executorch_goldens.goldens.snapshot import GoldenExtension
+from executorch_goldens.goldens.golden import GoldenError, UnwritableError
+from executorch_goldens.goldens.record import GRAPH, Record
+from executorch_goldens.judging.snapshot import GoldenExtension
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import merging, provenance
 from executorch_goldens.results.merging import MergeError
@@ -37,7 +37,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "graph")
 
 
 @pytest.fixture
-def texts(release: str) -> Texts:
+def texts(release: str) -> Record:
     """A golden of this release, as it was recorded."""
     read = golden.read(GOLDENS / release / "xnnpack-fp32" / "linear.txt")
     assert read is not None
@@ -45,8 +45,8 @@ def texts(release: str) -> Texts:
 
 
 @pytest.fixture
-def other(texts: Texts) -> Texts:
-    return golden.sealed({**texts, golden.GRAPH: "another graph\n"})
+def other(texts: Record) -> Record:
+    return Record(texts.facts, {**texts.sections, GRAPH: "another graph\n"})
 
 
 def names(path: Path) -> list[str]:
@@ -57,7 +57,7 @@ def names(path: Path) -> list[str]:
 
 
 def test_a_golden_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it(
-    tmp_path: Path, texts: Texts, other: Texts, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, texts: Record, other: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "tosa-fp" / "a.txt"
     golden.write(path, texts)
@@ -73,19 +73,19 @@ def test_a_golden_that_cannot_be_replaced_stays_and_nothing_is_left_beside_it(
 
 
 def test_the_folder_of_a_first_golden_is_on_the_disk_when_the_golden_is(
-    tmp_path: Path, texts: Texts, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, texts: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
     monkeypatch.setattr(durable, "sync_folder", synced.append)
     path = tmp_path / "1.4.1" / "tosa-fp" / "a.txt"
     # As syrupy calls it, whose own would make the folders before.
-    snapshots = [(json.dumps(texts), None, 0)]
+    snapshots = [(texts.text(), None, 0)]
     GoldenExtension.of(path, None).write_snapshot(snapshot_location=str(path), snapshots=snapshots)  # type: ignore[arg-type]
     assert golden.read(path) == texts
     assert {tmp_path, tmp_path / "1.4.1", path.parent} <= set(synced)
 
 
-def test_the_folder_of_a_release_is_no_link(tmp_path: Path, texts: Texts) -> None:
+def test_the_folder_of_a_release_is_no_link(tmp_path: Path, texts: Record) -> None:
     outside = tmp_path / "outside"
     golden.write(outside / "tosa-fp" / "a.txt", texts)
     root = tmp_path / "goldens" / "1.4.1"

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.record import MANIFEST
 from lab.fuzz_bytes import piece
 from lab.fuzz_bytes.corpora import programs
 from lab.fuzz_bytes.reader import HERE
@@ -21,7 +21,7 @@ LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
 RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
 #: A cell in the list of requested cells, and then in that of the shard.
 SELECTED = b'  "tosa-int/cat-h-v",\n'
-MANIFEST = golden_files(golden.MANIFEST)[0]
+MANIFEST = golden_files(MANIFEST)[0]
 RECORD = records()[0]
 COMPILED = compiled_goldens()[0]
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.goldens import golden
-from executorch_goldens.judging.comparison import Comparison
+from executorch_goldens.goldens.record import GRAPH, Record
+from executorch_goldens.judging.comparison import Judged
 from executorch_goldens.judging.verdict import Verdict
 from lab import findings
-from lab.compact import form, goldens
+from lab.compact import goldens
 from lab.compact.form import COUNTED
 from lab.guests.triage import UNEXPLAINED, Explanation, explanations, why
 from lab.mutants.history import FIXES, red
@@ -86,13 +87,7 @@ class Answered(Search):
 
 def kept(folder: Path, contents: str = "a graph\n") -> Kept:
     place = golden.file_of(folder / "goldens", CELL)
-    texts = golden.sealed(
-        {
-            golden.MANIFEST: "variations: seed0-heap0\n",
-            golden.GRAPH: contents,
-        }
-    )
-    golden.write(place, texts)
+    golden.write(place, Record({"variations": "seed0-heap0"}, {GRAPH: contents}))
     return Kept(folder / "build" / "1.3.1.jsonl", folder / "goldens")
 
 
@@ -141,12 +136,11 @@ def test_what_was_tried_is_not_tried_again_unless_the_golden_or_the_fix_is_anoth
 def test_a_golden_of_a_guest_zoo_which_stands_in_a_table_counts_as_one(tmp_path: Path) -> None:
     of_guest = kept(tmp_path)
     place = golden.file_of(of_guest.goldens, CELL)
-    texts = golden.read(place)
-    assert texts is not None
+    record = golden.read(place)
+    assert record is not None
     place.unlink()
     assert of_guest.golden(str(CELL)) == ""
-    compact = {golden.MANIFEST: texts[golden.MANIFEST], COUNTED: "delegate a: 1\n"}
-    goldens.write(of_guest.goldens, {CELL: form.sealed(form.unsealed(compact))})
+    goldens.write(of_guest.goldens, {CELL: Record(record.facts, {COUNTED: "delegate a: 1\n"})})
     assert not place.exists()
     assert len(of_guest.golden(str(CELL))) == 12
 
@@ -296,18 +290,18 @@ class Compared(Search):
         self.first, self.sees = unedited, sees
 
     def _compare(
-        self, cell: Cell, fixes: Sequence[Fix], reviewed: golden.Texts | None
-    ) -> tuple[Comparison, Sequence[Outcome]]:
+        self, cell: Cell, fixes: Sequence[Fix], reviewed: Record | None
+    ) -> tuple[Judged, Sequence[Outcome]]:
         self.exports += 1
         failure = Failure("lower", "ValueError", "no rank of 'aten_sum_default'", "SomePass", None, "")
         outcomes = [Outcome(cell, "seed0-heap0", Artifact(failure, (), 0.0), 0.0, 0.0)]
         if reviewed is None:
             right = self.first == "new"
-            made = Comparison(Verdict(cell, self.first, ""), {"graph": "a graph"} if right else None)
+            made = Judged(Verdict(cell, self.first, ""), {"graph": "a graph"} if right else None)
             return made, outcomes
         assert reviewed == {"graph": "a graph"}
         seen = any(fix.number in self.sees for fix in fixes)
-        return Comparison(Verdict(cell, "changed" if seen else STABLE, "")), outcomes
+        return Judged(Verdict(cell, "changed" if seen else STABLE, "")), outcomes
 
 
 def test_without_a_golden_an_export_without_any_edit_is_what_others_are_compared_with(tmp_path: Path) -> None:

@@ -1,0 +1,590 @@
+"""Groups proposals by cause: one kind of edit by one pass, on whichever cells, targets, releases and verdicts."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from executorch_goldens.causes import benign
+from executorch_goldens.causes.standing import Standing
+from executorch_goldens.diff.edits import TEXT, Edit, Quantities, edits, quantities
+from executorch_goldens.diff.likeness import RENAMED, names_alone
+from executorch_goldens.errors import some
+from executorch_goldens.files.wording import count
+from executorch_goldens.goldens import accuracy, golden
+from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens.golden import GoldenError
+from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS, Labels
+from executorch_goldens.goldens.quantities import sqnr
+from executorch_goldens.goldens.record import MODEL, Record
+from executorch_goldens.judging.verdict import DISAGREEING, OF_CASE, OF_OWN_FILE, UNEXPECTED
+from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.provenance import BASE
+from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.targets import TARGETS
+
+#: What may be done about a group: it may be accepted; it may be with an option by which a person decides something as
+#: well; its cells have to run again; it may not be recorded.
+STATES = PENDING, UNDECIDED, OUTDATED, BARRED = ("pending", "undecided", "out of date", "barred")
+#: Hexadecimal digits of a group's name and of a cause's.
+DIGITS = 8
+#: Endings of titles where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
+STAGES = {
+    "exported": "in torch.export",
+    "quantized": "in quantization",
+    "edge": "in the edge program",
+    "delegate": "in serialization",
+    "lowered": "in lowering",
+    "pte": "in emission",
+    # The title names its weights.
+    MODEL: "",
+}
+#: Edits that a title names, and cells that a doubt names.
+SHOWN_EDITS, SHOWN_CELLS = 3, 3
+#: Kinds of edits that one cause may show together, those first that bring the others about.
+CLASSES = (
+    ("new",),
+    (MODEL,),
+    ("fails",),
+    ("differently",),
+    ("lowers",),
+    ("gone", "delegates", "outside", "taken"),
+    ("operators",),
+    ("attributes",),
+    ("constants",),
+    ("wiring",),
+    ("text",),
+)
+#: Title of cells that differ in names alone, whichever pass named them.
+NAMES_ALONE = Edit(TEXT, "names alone")
+#: Verdicts of artifacts that are no worse than different: a person may leave them.
+DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
+#: A quantity that is this many times what most cells of a group show is unlike them.
+UNLIKE = 4.0
+#: Fewer cells than this do not make one of them unlike the others.
+FEWEST = 3
+#: What of a member is compared with the median of its group.
+AMOUNTS = OPERATORS, PROGRAM, CONSTANTS = ("operators", ".pte bytes", "bytes of constants")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A cell of a group.
+
+    Attributes
+    ----------
+    before
+        Its golden; None where there is none. Of variations that disagree, what the first of them made.
+    after
+        The golden-to-be, or what its exports made; None where they left nothing.
+    edits
+        Their differences, with this cell's detail of each.
+    objection
+        Why it cannot be recorded now; empty if it can.
+    proposed
+        The golden-to-be as it would be recorded; None for what may not be.
+    recorded
+        Whether that is among the goldens already.
+    undecided
+        The decision that recording it needs; empty where it needs none.
+    size
+        The amount of text to read, in characters.
+    """
+
+    proposal: Proposal
+    before: Record | None
+    after: Record | None
+    edits: Mapping[Edit, str]
+    quantities: Quantities
+    objection: str = ""
+    proposed: Record | None = None
+    recorded: bool = False
+    undecided: str = ""
+    size: int = 0
+
+    @property
+    def labels(self) -> Labels:
+        """What messages call `before` and `after`."""
+        return labels_of(self.proposal)
+
+    @property
+    def state(self) -> str:
+        if self.proposal.content is None:
+            return BARRED
+        if self.objection:
+            return OUTDATED
+        return UNDECIDED if self.undecided else PENDING
+
+    @property
+    def wrong(self) -> bool:
+        """True if the cell is wrong or does not repeat, so that it may not be recorded."""
+        return self.proposal.verdict not in DECIDED
+
+    @property
+    def error(self) -> float:
+        """The error of a wrong cell in multiples of its tolerance, infinity where it gives no number; of others 0."""
+        if not self.wrong:
+            return 0.0
+        wrong = math.inf if self.proposal.verdict == "corrupt" else 0.0
+        return self.used if self.used is not None else wrong
+
+    @property
+    def has_wrong_values(self) -> bool:
+        return self.proposal.verdict == "corrupt" and (self.used or 0.0) > 1.0
+
+    @property
+    def used(self) -> float | None:
+        """The part of its tolerance that the error takes; None where nothing was measured."""
+        return self.proposal.accuracy.used if self.proposal.accuracy is not None else None
+
+    @property
+    def used_before(self) -> float | None:
+        """The part of its tolerance that the error of the golden took; None where that does not say."""
+        if self.before is None:
+            return None
+        # A program whose outputs have to be eager's has no error.
+        exact = accuracy.EQUAL in self.before.facts.get("numerics", "")
+        return 0.0 if exact else accuracy.read_error(self.before.facts.get(accuracy.ERROR, ""))
+
+    @property
+    def growth(self) -> float:
+        """The part of its tolerance by which the error grew; 0 where it did not, or is not known."""
+        if self.used is None or self.used_before is None:
+            return 0.0
+        # A golden has it in so many digits.
+        return max((accuracy.read_error(accuracy.error(self.used)) or 0.0) - self.used_before, 0.0)
+
+    @property
+    def error_words(self) -> str:
+        """The error against eager, before and after, as parts of its tolerance; empty where not measured."""
+        if self.used is None:
+            return ""
+        had = self.used_before
+        old = f"{benign.times(had).removesuffix(' times')} -> " if had is not None else ""
+        return f"error {old}{benign.against(self.used)}"
+
+    @property
+    def ratios(self) -> tuple[float | None, float | None]:
+        """SQNR against the float model, of its golden and now, in dB; None where it is not known."""
+        now = self.proposal.accuracy.sqnr if self.proposal.accuracy is not None else None
+        return (sqnr(self.before.inventory) if self.before is not None and now is not None else None), now
+
+    @property
+    def fewer_variations(self) -> tuple[int, int] | None:
+        """How many variations agree on its golden and on the golden-to-be, if these are fewer."""
+        if self.before is None or self.after is None:
+            return None
+        before, now = len(self.before.variations), len(self.after.variations)
+        return (before, now) if now < before else None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells of one cause.
+
+    Attributes
+    ----------
+    members
+        The one with the least to read first.
+    unlike
+        Differences of single members from the others, by member.
+    """
+
+    members: tuple[Member, ...]
+    unlike: Mapping[str, str]
+
+    @property
+    def state(self) -> str:
+        """The first of the states that one of its cells is in."""
+        states = {member.state for member in self.members}
+        return next(state for state in STATES if state in states)
+
+    @property
+    def recordable(self) -> tuple[Member, ...]:
+        """The cells that accepting it is about: those in its `state`."""
+        return tuple(member for member in self.members if member.state == self.state)
+
+    @property
+    def wrong(self) -> tuple[Member, ...]:
+        """The cells that show that the cause makes something wrong, or not always the same."""
+        return tuple(member for member in self.members if member.wrong)
+
+    @property
+    def blames_case(self) -> bool:
+        """True if it is a mistake in the repository's own files, which is corrected and not rejected."""
+        first = self.members[0].proposal
+        differ = first.blamed == MODEL and first.verdict in DISAGREEING
+        return differ or first.reason.startswith((OF_CASE, OF_OWN_FILE))
+
+    @property
+    def proof(self) -> str:
+        """The result of an export without the pass, with its cell; empty where there is none."""
+        found = (member.proposal for member in self.members if member.proposal.proof)
+        return next((f"{proposal.proof} ({proposal.cell})" for proposal in found), "")
+
+    @property
+    def doubt(self) -> str:
+        """The cells that it makes wrong, beside those that could be recorded; empty where it makes none.
+
+        A change that is harmless on the samples of one cell may be the one that is wrong in the next.
+        """
+        if not self.wrong or self.state not in (PENDING, UNDECIDED):
+            return ""
+        names = [f"{member.proposal.cell} ({member.proposal.verdict})" for member in self.wrong]
+        return f"the same cause makes {count(len(names), 'cell')} wrong: {some(names, SHOWN_CELLS)}"
+
+    @property
+    def specimen(self) -> Member:
+        """The wrong one with the largest error; else the one with the least to read that is not unlike the others."""
+        usual = [each for each in self.members if each.proposal.name not in self.unlike]
+        # Of equal errors, one that is like the others.
+        wrong = [each for each in (*usual, *self.members) if each.wrong]
+        return max(wrong, key=lambda each: each.error, default=(usual or self.members)[0])
+
+    @property
+    def specimens(self) -> tuple[Member, ...]:
+        """The cells to look at: that with the least to read, that with the largest error, one unlike the others."""
+        measured = [member for member in self.members if member.used is not None]
+        largest = max(measured, key=lambda member: member.used or 0.0, default=self.specimen)
+        odd = [member for member in self.members if member.proposal.name in self.unlike][:1]
+        return tuple({member.proposal.name: member for member in (self.specimen, largest, *odd)}.values())
+
+    @property
+    def name(self) -> str:
+        """Its name for `--accept`: a digest of all proposals and of the goldens that they would replace."""
+        return _digest([_contents(member.proposal) for member in self.members])
+
+    @property
+    def cause(self) -> str:
+        """A digest of the reason, whichever cells show it: the key of a rejection."""
+        return _digest(_key(self.members[0]))
+
+    @property
+    def title(self) -> str:
+        """The pass, and what it changed."""
+        first = self.members[0]
+        if NAMES_ALONE in first.edits:
+            cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
+            return f"{NAMES_ALONE}: {cells}{self.specimen.edits[NAMES_ALONE]}"
+        proposal = first.proposal
+        reason = _reason(first)
+        if "…" in reason and reason == general(proposal.reason):
+            # A person reads numbers; only the key of the cause has none.
+            reason = self.specimen.proposal.reason
+        what = "; ".join(self._named()) or reason
+        if not first.edits or proposal.verdict in DISAGREEING:
+            what = f"{proposal.verdict}: {what}"
+        if not _is_pass(proposal.blamed):
+            return f"{what} {_place(proposal.blamed)}".rstrip()
+        return f"{proposal.blamed} ({', '.join(sorted(set(map(_backend, self.members))))}): {what}"
+
+    def _named(self) -> Iterator[str]:
+        """Yield the edits that most cells show, without the operators that they are of, and how many more there are."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        kind = _class(self.members[0])
+        for member in self.members:
+            for edit, detail in member.edits.items():
+                if edit.kind in kind:
+                    found[_of_any_operator(edit)][_values(edit, detail)] += 1
+        named = sorted(found, key=lambda what: (-found[what].total(), what))
+        for what in named[:SHOWN_EDITS]:
+            values = found[what].most_common(1)[0][0]
+            yield f"{what} {values}".rstrip()
+        if len(named) > SHOWN_EDITS:
+            yield f"{len(named) - SHOWN_EDITS} more"
+
+    @property
+    def counts(self) -> str:
+        """The number of cells by verdict, wrong ones first: ``8 corrupt, 5 changed``."""
+        number = Counter(member.proposal.verdict for member in self.members)
+        ordered = sorted(number, key=lambda verdict: (verdict in DECIDED, -number[verdict], verdict))
+        return ", ".join(f"{number[verdict]} {verdict}" for verdict in ordered)
+
+    @property
+    def head(self) -> str:
+        """Its title with its counts."""
+        return f"{self.title.removesuffix('.')}; {self.counts}"
+
+    @property
+    def extent(self) -> str:
+        """The number of cells and of releases."""
+        releases = {member.proposal.release for member in self.members}
+        return f"{count(len(self.members), 'cell')}, {count(len(releases), 'release')}"
+
+    def amounts(self) -> Iterator[str]:
+        """Yield how far values moved over all members, and how much more there is, by operator and in bytes."""
+        yield from benign.lines([each for each in self.members if each.proposal.verdict not in DISAGREEING])
+        total: Counter[str] = Counter()
+        for member in self.members:
+            for name, more in member.quantities.operators.items():
+                total[name] += more
+        if any(total.values()):
+            yield "operators: " + ", ".join(f"{name} {more:+d}" for name, more in total.items() if more)
+        yield from _bytes(".pte", [member.quantities.program for member in self.members])
+        yield from _bytes("constants", [member.quantities.constants for member in self.members])
+
+
+@dataclass(frozen=True)
+class Edited:
+    """The difference of one cell from its golden.
+
+    Attributes
+    ----------
+    what
+        In words; empty where nothing is compared.
+    """
+
+    cause: str
+    what: str
+
+    @classmethod
+    def from_member(cls, member: Member) -> Edited:
+        alone = Group((member,), {})
+        return cls(alone.cause, alone.title if member.edits else "")
+
+
+def _bytes(what: str, more: Sequence[int]) -> Iterator[str]:
+    """Yield how many bytes more or less there are, and in how many cells; nothing where none has another number.
+
+    >>> list(_bytes(".pte", [4096, -512, -512])), list(_bytes(".pte", [0]))
+    (['.pte: +3,072 bytes (1 grows, 2 shrink)'], [])
+    """
+    grow, shrink = sum(each > 0 for each in more), sum(each < 0 for each in more)
+    ways = ((grow, "grow" if grow > 1 else "grows"), (shrink, "shrink" if shrink > 1 else "shrinks"))
+    if shown := ", ".join(f"{number} {way}" for number, way in ways if number):
+        yield f"{what}: {sum(more):+,d} bytes ({shown})"
+
+
+def grouped(members: Iterable[Member]) -> list[Group]:
+    """Return the groups as `worst_first`; recorded cells are in none."""
+    found: dict[object, list[Member]] = defaultdict(list)
+    for member in members:
+        # A review has recorded one, and was interrupted before it could delete what was proposed.
+        if not member.recorded:
+            found[_key(member)].append(member)
+    groups = []
+    for alike in found.values():
+        alike.sort(key=lambda member: (member.size, member.proposal.name))
+        groups.append(Group(tuple(alike), dict(_unlike(alike))))
+    return worst_first(groups)
+
+
+def worst_first(groups: Iterable[Group]) -> list[Group]:
+    """Return groups in the order in which they are named: largest error first, then most wrong cells, then most."""
+    return sorted(
+        groups,
+        key=lambda group: (-group.specimen.error, -len(group.wrong), -len(group.members), group.title),
+    )
+
+
+def _key(member: Member) -> tuple[str, ...]:
+    """Return the common part of the cells of one cause: the pass and the kind of edit.
+
+    Where no pass made it, and between variations that disagree, also what was edited. Where names alone differ, that
+    is the cause. Where nothing differs from a golden and values are wrong, it is the place where they begin to be: a
+    cell whose place is not known has a cause of its own.
+    """
+    if NAMES_ALONE in member.edits:
+        return (RENAMED,)
+    proposal = member.proposal
+    place = proposal.blamed if _is_pass(proposal.blamed) else _place(proposal.blamed)
+    if not member.edits:
+        return place or "", proposal.verdict, _reason(member)
+    kind = _class(member)
+    disagreeing = proposal.verdict if proposal.verdict in DISAGREEING else ""
+    if _is_pass(proposal.blamed) and not disagreeing:
+        return place or "", *kind
+    edited = sorted({_of_any_operator(edit) for edit in member.edits if edit.kind in kind})
+    return place or "", disagreeing, *kind, *edited
+
+
+def _reason(member: Member) -> str:
+    """Return why a cell is as it is, without parts that are its own: of wrong values, where they begin."""
+    proposal = member.proposal
+    if proposal.blamed == MODEL:
+        # In brackets are the weights.
+        return proposal.reason.partition(" (")[0]
+    if not member.has_wrong_values:
+        return general(proposal.reason)
+    if not proposal.begins:
+        return f"wrong values in {proposal.cell}; where they begin is not known"
+    return f"wrong values begin {'at ' if ' in ' in proposal.begins else ''}{proposal.begins}"
+
+
+def _is_pass(blamed: str | None) -> bool:
+    return blamed is not None and _stage(blamed) not in STAGES
+
+
+def _class(member: Member) -> tuple[str, ...]:
+    """Return the kinds of `CLASSES` that come first among the edits of a cell."""
+    kinds = {edit.kind for edit in member.edits}
+    return next((kind for kind in CLASSES if kinds.intersection(kind)), ())
+
+
+def _of_any_operator(edit: Edit) -> str:
+    """Return an edit without the type of operator, and of element, that it is of.
+
+    >>> _of_any_operator(Edit("attributes", "XNNAdd.output_min_max.output_max"))
+    'output_max'
+    >>> _of_any_operator(Edit("constants", "RESCALE input 1 INT32"))
+    'constants with different values, RESCALE input 1'
+    """
+    if edit.kind == "attributes":
+        return edit.what.rpartition(".")[2]
+    if edit.kind == "constants" and not edit.what.startswith("of "):
+        return str(edit).rpartition(" ")[0]
+    return str(edit)
+
+
+def _values(edit: Edit, detail: str) -> str:
+    """Return the values of an attribute before and after; nothing of other edits, whose numbers are a cell's own."""
+    return detail.partition(": ")[2] if edit.kind == "attributes" else ""
+
+
+def _backend(member: Member) -> str:
+    """Return the backend of a cell as people write it."""
+    target = member.proposal.target
+    return (TARGETS[target].backend if target in TARGETS else target).upper()
+
+
+def read_members(
+    proposals: Iterable[Proposal],
+    goldens: Path,
+    standing: Standing | None = None,
+) -> Iterator[Member]:
+    """Yield how the cells of proposals differ from their goldens; without `standing`, not whether they are current.
+
+    Raises
+    ------
+    executorch_goldens.results.proposals.ProposalError
+        For files that are damaged.
+    """
+    for proposal in proposals:
+        reviewed: Record | None = None
+        with contextlib.suppress(GoldenError):
+            reviewed = golden.read(golden.file_of(goldens / proposal.release, proposal.cell))
+        proposed = proposal.proposed() if proposal.content is not None else None
+        made = proposal.made() if proposed is None or proposal.verdict in DISAGREEING else ()
+        found = member(proposal, reviewed, proposed, made)
+        yield current(found, standing) if standing is not None else found
+
+
+def current(found: Member, standing: Standing) -> Member:
+    """Return a member with why it cannot be recorded now, and the decision that recording it needs."""
+    if found.proposed is None:
+        return found
+    if objection := standing.objection(found.proposal):
+        return replace(found, objection=objection)
+    return replace(found, undecided=standing.undecided(found.proposal, found.proposed))
+
+
+def member(
+    proposal: Proposal,
+    reviewed: Record | None,
+    proposed: Record | None,
+    made: Sequence[Record],
+) -> Member:
+    """Return how a cell differs from its golden.
+
+    Parameters
+    ----------
+    made
+        The artifacts of its variations, each once.
+    """
+    before, after = reviewed, proposed or next(iter(made), None)
+    if proposal.verdict in DISAGREEING:
+        before, after = (made[0], made[1]) if len(made) > 1 else (None, None)
+    compared = after is not None and (before is not None or proposed is not None)
+    # Programs of two models are not compared: the case is the cause.
+    compared &= proposal.blamed != MODEL or proposal.verdict not in DISAGREEING
+    differences = _edits(proposal, before, after) if compared and after is not None else {}
+    more = quantities(before, after) if compared and after is not None else Quantities()
+    # What was read of them is not needed for long.
+    before, after, proposed = (
+        each.unread() if each is not None else None for each in (before, after, proposed)
+    )
+    size = sum(map(len, after.sections.values())) if after is not None else 0
+    is_recorded = reviewed is not None and reviewed.digest == proposal.content
+    return Member(
+        *(proposal, before, after, differences, more),
+        proposed=proposed,
+        recorded=is_recorded,
+        size=size,
+    )
+
+
+def labels_of(proposal: Proposal) -> Labels:
+    """Return what messages call the golden of a cell and its artifact: in a comparison, the base has its place."""
+    return OF_TOOLCHAINS if BASE in proposal.settings else OF_RUN
+
+
+def _edits(proposal: Proposal, before: Record | None, after: Record) -> Mapping[Edit, str]:
+    """Return how a cell differs from its golden: in names alone where that is its verdict, and still so."""
+    if proposal.verdict == RENAMED and before is not None and (names := names_alone(before, after)):
+        return {NAMES_ALONE: " -> ".join(names[0])}
+    return edits(before, after, delegates=targets.delegates(proposal.target), labels=labels_of(proposal))
+
+
+def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
+    """Yield the members that show the edits of their group in another direction, far more, or with other values."""
+    # Names alone make a program longer or shorter.
+    if len(members) < FEWEST or NAMES_ALONE in members[0].edits:
+        return
+    shown: dict[Edit, Counter[str]] = defaultdict(Counter)
+    for member in members:
+        for edit, detail in member.edits.items():
+            shown[edit][detail] += 1
+    usual = {edit: (*details.most_common(1)[0], details.total()) for edit, details in shown.items()}
+    medians = {what: statistics.median(_amount(what, each) for each in members) for what in AMOUNTS}
+    for member in members:
+        why = [
+            f"{edit.what}: {member.edits[edit]}, not {most}"
+            for edit, (most, times, cells) in usual.items()
+            if edit.kind == "attributes"
+            and 2 * times > cells >= FEWEST
+            and member.edits.get(edit, most) != most
+        ]
+        why += _far(member, medians)
+        if why:
+            yield member.proposal.name, "; ".join(why)
+
+
+def _far(member: Member, medians: Mapping[str, float]) -> Iterator[str]:
+    for what, middle in medians.items():
+        mine = _amount(what, member)
+        if mine * middle < 0 or (middle and abs(mine) > UNLIKE * abs(middle)):
+            yield f"{what} {mine:+,d} where the median is {middle:+,g}"
+
+
+def _amount(what: str, member: Member) -> int:
+    more = member.quantities
+    if what == OPERATORS:
+        return sum(more.operators.values())
+    return more.program if what == PROGRAM else more.constants
+
+
+def _place(blamed: str | None) -> str:
+    """Return where a difference was made, as a title ends."""
+    if blamed is None:
+        return ""
+    return STAGES.get(_stage(blamed), f"after {blamed}")
+
+
+def _stage(blamed: str) -> str:
+    return re.sub(r"_\d+$", "", blamed)
+
+
+def _contents(proposal: Proposal) -> list[str | None]:
+    return [proposal.name, proposal.verdict, proposal.content, proposal.replaces]
+
+
+def _digest(values: object) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:DIGITS]

@@ -1,0 +1,1 @@
+"""How two artifacts differ: payloads, goldens, releases. Nothing else in the house compares artifacts."""

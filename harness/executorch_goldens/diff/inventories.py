@@ -1,0 +1,193 @@
+"""Compares the inventories of two artifacts of a cell."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+from executorch_goldens.diff.changes import AttributeChanged, BoundaryChanged, Change, EdgeRewired
+from executorch_goldens.diff.graphs import Pairing
+from executorch_goldens.diff.payloads import compare, graph_pairs
+from executorch_goldens.diff.values import ABSENT
+from executorch_goldens.goldens.inventory import Held, Inventory, Use, constants
+from executorch_goldens.goldens.outline import NUMBERING, OutlineGraph, outline
+
+#: Kind (`drift.KINDS`), what changed, and the detail that this cell adds.
+Difference = tuple[str, str, str]
+#: Positions, sizes, deviations, and the sample that showed it, as in ``output 0 (drawn)``, in the reason of a
+#: failure: a different one is no different failure.
+INCIDENTAL = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b|(?<=\d) \([a-z ]+\)")
+#: At most this many values of an attribute are shown.
+SHOWN_VALUES = 4
+
+
+def differences(old: Inventory, new: Inventory) -> Iterator[Difference]:
+    """Yield every difference between two inventories, as (kind, change, detail of this cell)."""
+    found = list(_contents(old, new))
+    yield from found or _wiring(old, new)
+
+
+def _contents(old: Inventory, new: Inventory) -> Iterator[Difference]:
+    """Yield differences in failures, delegates, operators, attributes and constants, however these are connected."""
+    if old.failure or new.failure:
+        yield from _failures(old.failure or "", new.failure or "")
+        return
+    if old.delegates != new.delegates:
+        kind = "delegates" if new.delegates else "gone"
+        yield kind, f"{old.delegates.total()} -> {new.delegates.total()} delegates", ""
+    for name, change in _changes(old.outside, new.outside):
+        yield ("outside" if change > 0 else "taken"), name, f"{change:+d}"
+    changes = dict(_changes(old.operators, new.operators))
+    for name, change in changes.items():
+        yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
+    # Where operators were gained or lost, that is reported, and not their attributes as well.
+    alike = old.attributes == new.attributes and old.constants == new.constants
+    places = Places() if alike else Places.between(old, new)
+    for key in sorted(old.attributes.keys() | new.attributes.keys()):
+        had, has = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
+        if key[0] not in changes and had != has:
+            pairs = places.attributes.get(key) or [(_values(had - has), _values(has - had))]
+            shown = [f"{before} -> {after}" for before, after in dict.fromkeys(pairs)]
+            yield "attributes", f"{key[0]}.{key[1]}: {_listed(shown)}", ""
+    for use in sorted(old.constants.keys() | new.constants.keys()):
+        held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
+        if held != holds and held.total() == holds.total():
+            yield from _constants(use, held - holds, holds - held, places.constants.get(use, ()))
+        elif held != holds and use[0] not in changes:
+            yield "attributes", " ".join(use), f"{held.total()} -> {holds.total()} constants"
+
+
+def _failures(old: str, new: str) -> Iterator[Difference]:
+    """Yield how failures differ; empty where a release lowers the cell."""
+    if INCIDENTAL.sub("", old) == INCIDENTAL.sub("", new):
+        return
+    if new:
+        yield ("differently", new, f"was {old}") if old else ("fails", new, "")
+    else:
+        yield "lowers", old, ""
+
+
+@dataclass(frozen=True)
+class Places:
+    """What differs, before and after, in one place of the graphs of two artifacts, in the order of the operators.
+
+    Attributes
+    ----------
+    attributes
+        Values by operator and attribute.
+    constants
+        Constants by their use.
+    """
+
+    attributes: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+    constants: dict[Use, list[tuple[Held, Held]]] = field(default_factory=dict)
+
+    @classmethod
+    def between(cls, old: Inventory, new: Inventory) -> Places:
+        found = cls()
+        for name in sorted(old.payloads.keys() & new.payloads.keys()):
+            if old.payloads[name] != new.payloads[name]:
+                sides = (outline(each.payloads[name]).graphs for each in (old, new))
+                for pair in graph_pairs(*sides):
+                    found._add(*pair)
+        return found
+
+    def _add(self, one: OutlineGraph, other: OutlineGraph) -> None:
+        before, after = ({at: (use, held) for at, use, held in constants(each)} for each in (one, other))
+        matching = Pairing(one, other).matching.forth
+        for ours, theirs in sorted(matching.items()):
+            operator, its = one.operators[ours], other.operators[theirs]
+            for name, value in operator.attributes.items():
+                if name not in NUMBERING and its.attributes.get(name, value) != value:
+                    pairs = self.attributes.setdefault((operator.type, name), [])
+                    pairs.append((value, its.attributes[name]))
+        for (number, operand), (use, held) in before.items():
+            its_use, holds = after.get((matching.get(number, -1), operand), (None, held))
+            if its_use == use and holds != held:
+                self.constants.setdefault(use, []).append((held, holds))
+
+
+def _constants(
+    use: Use, gone: Counter[Held], come: Counter[Held], places: Sequence[tuple[Held, Held]]
+) -> Iterator[Difference]:
+    """Yield how constants for one use, as many before as after, differ: in type, and in values of one shared type.
+
+    Parameters
+    ----------
+    places
+        Those that differ in one place of the graph: no others are shown as before and after.
+    """
+    types, others = (Counter(type_ for type_, _, _ in held.elements()) for held in (gone, come))
+    what = " ".join(use)
+    if types != others:
+        moved = ((one[0], other[0]) for one, other in places if one[0] != other[0])
+        yield "attributes", what, " -> ".join(next(moved, (_values(types - others), _values(others - types))))
+    if kept := sorted(types & others):
+        changed = [(one, other) for one, other in places if one[0] == other[0]]
+        # TOSA writes as constants of this type what other formats write as attributes: no weight has changed.
+        kind = "attributes" if use[2] == "SHAPE" else "constants"
+        yield kind, what, _changed(changed) or kept[0]
+
+
+def _changed(places: Sequence[tuple[Held, Held]]) -> str:
+    """Return the type of constants and their first values that differ, before and after, each pair once.
+
+    >>> _changed([(("INT8[1]", "a", "11"), ("INT8[1]", "b", "8")), (("INT8[2]", "c", "1 2"), ("INT8[2]", "d", "1 3"))])
+    'INT8[1] 11 -> 8, INT8[2] 2 -> 3'
+    """
+    shown: dict[str, None] = {}
+    type_ = ""
+    for (its_type, _, one), (_, _, other) in places:
+        pairs = zip(one.split(), other.split(), strict=False)
+        values = next((f" {before} -> {after}" for before, after in pairs if before != after), "")
+        shown[f"{its_type}{values}" if its_type != type_ else values.strip() or its_type] = None
+        type_ = its_type
+    return _listed([*shown])
+
+
+def _wiring(old: Inventory, new: Inventory) -> Iterator[Difference]:
+    """Yield how payloads of the same operators and constants differ."""
+    for name in sorted(old.payloads.keys() & new.payloads.keys()):
+        if old.payloads[name] == new.payloads[name]:
+            continue
+        changes = [
+            change
+            for change in compare(outline(old.payloads[name]), outline(new.payloads[name])).changes
+            if change.content and getattr(change, "owner", "") != "payload"
+        ]
+        if changes:
+            yield _of_wiring(changes)
+            return
+
+
+def _of_wiring(changes: Sequence[Change]) -> Difference:
+    """Return the sum of a payload's changes."""
+    lacked = [change for change in changes if _is_of_one_format(change)]
+    if len(lacked) == len(changes):
+        names = sorted({change.name for change in lacked})
+        return "attributes", f"fields that only one of the formats has: {', '.join(names)}", ""
+    if all(isinstance(change, BoundaryChanged) and change.order_only for change in changes):
+        return "wiring", "a delegate's inputs or outputs in a different order", ""
+    rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
+    return "wiring", "operands connected differently", (rewired or [""])[0]
+
+
+def _is_of_one_format(change: Change) -> TypeGuard[AttributeChanged]:
+    return isinstance(change, AttributeChanged) and ABSENT in (change.before, change.after)
+
+
+def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:
+    for name in sorted({*old, *new}):
+        if old[name] != new[name]:
+            yield name, new[name] - old[name]
+
+
+def _values(counter: Counter[str]) -> str:
+    return _listed(sorted(counter)) or ABSENT
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words[:SHOWN_VALUES]) + (", …" if len(words) > SHOWN_VALUES else "")
