@@ -71,7 +71,7 @@ class Edits:
 def between(base: Path, head: Path) -> Edits:
     """Return the edits between two folders of installed packages (site-packages).
 
-    What is moved without a change, within a file or to another, is none.
+    What is moved without a change, within a file or to another, is none, nor is a file under another name.
     """
     before, after = (dict(_files(folder)) for folder in (base, head))
     changed = sorted(_differing(before, after))
@@ -83,7 +83,11 @@ def between(base: Path, head: Path) -> Edits:
     for old, new in modules.values():
         was.update(each.digest for each in old.functions.values())
         there.update(each.digest for each in new.functions.values())
+    renamed = {name: was_named for name in modules if (was_named := _renamed(name, modules[name][1], before))}
+    gone = {name for name in renamed.values() if name not in after}
     for name, (old, new) in modules.items():
+        if name in renamed or name in gone:
+            continue
         found += _of_functions(name, old, new, was, there)
         found += _outside(name, old, new, before)
     others = tuple(name for name in changed if not name.endswith(".py"))
@@ -100,6 +104,22 @@ def _differing(before: Mapping[str, Path], after: Mapping[str, Path]) -> Iterato
             or (not one.samefile(other) and one.read_bytes() != other.read_bytes())
         ):
             yield name
+
+
+def _renamed(name: str, new: Module, before: Mapping[str, Path]) -> str:
+    """Return the file of the base that has the code of a new file, imports aside; empty where none has it."""
+    if name in before or not new.functions:
+        return ""
+    first = min(new.functions).partition(".")[0].encode()
+    for inside, path in before.items():
+        if inside.endswith(".py") and first in path.read_bytes() and _code(module_of(path)) == _code(new):
+            return inside
+    return ""
+
+
+def _code(module: Module) -> object:
+    outside = [(within, each.text) for within, each in module.outside if not each.is_import]
+    return outside, {name: function.digest for name, function in module.functions.items()}
 
 
 def _files(site_packages: Path) -> Iterator[tuple[str, Path]]:

@@ -85,10 +85,22 @@ def test_a_function_that_moved_to_another_file_is_no_edit_and_its_cells_are_foun
     assert [edit.function for edit in found.every if edit.function] == []
 
 
-def test_a_renamed_file_has_no_edited_function(base: Path, head: Path) -> None:
-    found = between(base, packages(head, file=OTHER))
-    assert [edit.function for edit in found.every if edit.function] == []
-    assert set(found.files) == {FILE, OTHER}
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_renamed_file_is_no_edit_whether_or_not_the_former_one_stays(
+    base: Path, head: Path, stays: bool
+) -> None:
+    if stays:
+        packages(head)
+    found = between(base, packages(head, f"import os\n{FOLD}", file=OTHER))
+    assert found.every == ()
+    assert OTHER in found.files
+
+
+def test_a_renamed_file_that_is_edited_is_an_edit(base: Path, head: Path) -> None:
+    text = FOLD.replace("self.half(scale)", "self.half(scale) + 1")
+    assert [edit.function for edit in between(base, packages(head, text, file=OTHER)).every][:1] == [
+        "Fold.call"
+    ]
 
 
 def test_a_new_function_asks_for_the_cells_of_its_class(base: Path, head: Path) -> None:
