@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.reach.code import Function, Module, Statement, module_of
@@ -89,7 +89,7 @@ def between(base: Path, head: Path) -> Edits:
         if name in renamed or name in gone:
             continue
         found += _of_functions(name, old, new, was, there)
-        found += _outside(name, old, new, before)
+        found += _outside(name, old, _with_former_names(new, renamed), before)
     others = tuple(name for name in changed if not name.endswith(".py"))
     return Edits(tuple(found), tuple(modules), others)
 
@@ -115,6 +115,18 @@ def _renamed(name: str, new: Module, before: Mapping[str, Path]) -> str:
         if inside.endswith(".py") and first in path.read_bytes() and _code(module_of(path)) == _code(new):
             return inside
     return ""
+
+
+def _with_former_names(module: Module, renamed: Mapping[str, str]) -> Module:
+    """Return a module whose imports name renamed files as the base does."""
+    former = {Path(new).stem: Path(old).stem for new, old in renamed.items()}
+    outside = tuple(
+        (within, replace(each, text=_NAME.sub(lambda found: former.get(found[0], found[0]), each.text)))
+        if each.is_import
+        else (within, each)
+        for within, each in module.outside
+    )
+    return replace(module, outside=outside)
 
 
 def _code(module: Module) -> object:

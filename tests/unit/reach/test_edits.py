@@ -91,7 +91,10 @@ def test_a_renamed_file_is_no_edit_whether_or_not_the_former_one_stays(
 ) -> None:
     if stays:
         packages(head)
-    found = between(base, packages(head, f"import os\n{FOLD}", file=OTHER))
+    packages(head, f"import os\n{FOLD}", file=OTHER)
+    for side, file in ((base, FILE), (head, OTHER)):
+        (side / "executorch" / "importing.py").write_text(f"from .{Path(file).stem} import Fold\n")
+    found = between(base, head)
     assert found.every == ()
     assert OTHER in found.files
 
