@@ -20,7 +20,8 @@ from executorch_goldens.artifact import Lowered
 from executorch_goldens.decode import Decoded, DecodeError, Schemas
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.exporting.export import Export
+from executorch_goldens.exporting.program import Request
+from executorch_goldens.exporting.recipe import stages
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.targets import EAGER, Target, TargetError
@@ -86,7 +87,9 @@ OUTSIDE = Target(name="outside", description="", backend="outside", runs=EAGER, 
 
 
 def lowered_for(target: Target) -> Lowered:
-    return Export(Case("model", "tests", "nothing", model), Lowering.of(target)).run()
+    *_, reached = stages(Request(Case("model", "tests", "nothing", model), Lowering.of(target)))
+    assert reached.result is not None
+    return reached.result
 
 
 def seven() -> int:

@@ -18,7 +18,7 @@ from executorch_goldens.artifact import Artifact, Cell, Lowered, Tensor
 from executorch_goldens.decode import Schemas, decode
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.exporting.given import Given
+from executorch_goldens.exporting.trace import Given
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import SAMPLES, Case, load

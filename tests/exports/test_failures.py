@@ -55,12 +55,12 @@ def test_a_real_failure_names_stage_pass_and_function(artifacts: Mapping[str, tu
 @pytest.mark.parametrize(
     ("stage", "target", "function"),
     [
-        ("export", "xnnpack-fp32", "executorch_goldens.exporting.export.torch.export.export"),
+        ("export", "xnnpack-fp32", "executorch_goldens.exporting.recipe.torch.export.export"),
         ("quantize", "xnnpack-int8", "executorch_goldens.exporting.numerics.quantizing.prepare_pt2e"),
         ("lower", "xnnpack-fp32", "executorch_goldens.exporting.targets.to_edge_transform_and_lower"),
         ("emit", "xnnpack-fp32", "executorch.exir.EdgeProgramManager.to_executorch"),
-        ("run", "xnnpack-fp32", "executorch_goldens.exporting.export.numerics.in_runtime"),
-        ("run", "tosa-fp", "executorch_goldens.exporting.export.numerics.run_model"),
+        ("run", "xnnpack-fp32", "executorch_goldens.exporting.running.numerics.run_methods"),
+        ("run", "tosa-fp", "executorch_goldens.exporting.running.numerics.run_model"),
     ],
 )
 @pytest.mark.slow

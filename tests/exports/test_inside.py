@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,17 +17,18 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch_goldens import Data, Example
 from executorch_goldens.artifact import Beginning, Delegate, Departure, Lowered, Sample, Tensor
 from executorch_goldens.decode import decode
+from executorch_goldens.exporting import program, recipe, running
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.entry import export
-from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.inside import beginning as departure
-from executorch_goldens.exporting.inside import operators, xnnpack
+from executorch_goldens.exporting.inside import xnnpack
 from executorch_goldens.exporting.inside.beginning import AFTER, BEFORE, BEFORE_EMISSION, EMITTED
 from executorch_goldens.exporting.inside.comparison import arrangements
-from executorch_goldens.exporting.inside.evaluation import exceeds
-from executorch_goldens.exporting.inside.held import Held, Opened, Values
+from executorch_goldens.exporting.inside.evaluation import Held, Opened, Values, exceeds
 from executorch_goldens.exporting.inside.tosa import with_outputs
 from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.samples import samples_of
+from executorch_goldens.exporting.program import Reached, Request
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging import rightness
 from executorch_goldens.judging.rightness import judged_otherwise
@@ -165,13 +167,35 @@ def test_what_begins_in_no_delegate_is_one_line() -> None:
 # Where no delegate makes it
 
 
+@dataclass(frozen=True)
+class Ended:
+    """An export at its end."""
+
+    request: Request
+    reached: Reached
+
+    @classmethod
+    def of(cls, case: Case, target: str) -> Ended:
+        request = Request(case, Lowering.named(target))
+        *_, reached = recipe.stages(request)
+        return cls(request, reached)
+
+    @property
+    def made(self) -> Lowered:
+        assert self.reached.result is not None
+        return self.reached.result
+
+    def with_beginning(self, lowered: Lowered) -> Lowered:
+        return running.with_beginning(self.request, self.reached, lowered)
+
+
 @pytest.fixture(scope="module")
-def linear(own_flatc: None) -> tuple[Export, Lowered]:
-    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-fp32"))
-    return attempt, attempt.run()
+def linear(own_flatc: None) -> tuple[Ended, Lowered]:
+    attempt = Ended.of(ZOO["linear"], "xnnpack-fp32")
+    return attempt, attempt.made
 
 
-def found(attempt: Export, lowered: Lowered) -> Beginning:
+def found(attempt: Ended, lowered: Lowered) -> Beginning:
     begins = attempt.with_beginning(lowered).begins
     assert begins is not None
     return begins
@@ -193,54 +217,56 @@ def imprecise(made: Lowered) -> Lowered:
     return replace(made, samples=samples)
 
 
-def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Export, Lowered]) -> None:
+def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Ended, Lowered]) -> None:
     """A parameter that two delegates share is an input of both."""
     attempt, made = linear
-    assert attempt.program is not None
-    (delegate,) = (
-        each for each in attempt.program.module.children() if isinstance(each, LoweredBackendModule)
-    )
-    (x,), *_ = attempt.samples["example"]
+    program = attempt.reached.program
+    assert program is not None
+    assert program.edge is not None
+    module = program.edge.methods["forward"].module
+    (delegate,) = (each for each in module.children() if isinstance(each, LoweredBackendModule))
+    (x,), *_ = attempt.reached.references[0].samples["example"]
     (again,) = xnnpack.run(delegate, [torch.nn.Parameter(x)])
     np.testing.assert_array_equal(again.numpy(), made.samples[0].outputs[0].array())
 
 
-def test_a_program_that_is_right_begins_nowhere(linear: tuple[Export, Lowered]) -> None:
+def test_a_program_that_is_right_begins_nowhere(linear: tuple[Ended, Lowered]) -> None:
     attempt, made = linear
     made = imprecise(made)
     assert departure.first_departing(made) is None
     judged = attempt.with_beginning(made)
     assert judged.begins is None
     assert judged.inside is not None
-    assert (judged.inside.samples, judged.inside.unseen) == (operators.LOOKED_AT, ())
+    assert (judged.inside.samples, judged.inside.unseen) == (departure.LOOKED_AT, ())
     assert judged.inside.values > 0
 
 
 def test_operators_are_not_looked_at_where_their_outputs_can_be_off_by_little(
-    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+    linear: tuple[Ended, Lowered], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt, made = linear
     assert not made.moves_far()
-    monkeypatch.setattr(operators, "looked_into", lambda *_: pytest.fail("each operator is looked at"))
-    assert attempt.with_beginning(made) is made
+    monkeypatch.setattr(departure, "looked_into", lambda *_: pytest.fail("each operator is looked at"))
+    judged = attempt.with_beginning(made)
+    assert (judged.begins, judged.inside) == (None, None)
 
 
 @pytest.mark.slow
 def test_an_imprecise_program_whose_operators_are_right_is_judged_by_these(own_flatc: None) -> None:
-    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-int8"))
-    judged = attempt.with_beginning(imprecise(attempt.run()))
+    attempt = Ended.of(ZOO["linear"], "xnnpack-int8")
+    judged = attempt.with_beginning(imprecise(attempt.made))
     assert judged.imprecision(judged.samples[0], 0) > judged.limit
     assert judged_otherwise(judged)
     assert not list(rightness.wrongs(judged))
 
 
 def test_scales_that_a_delegate_computes_are_no_values_of_it(own_flatc: None) -> None:
-    attempt = Export(ZOO["linear"], Lowering.named("xnnpack-dynamic"))
-    assert judged_otherwise(attempt.with_beginning(imprecise(attempt.run())))
+    attempt = Ended.of(ZOO["linear"], "xnnpack-dynamic")
+    assert judged_otherwise(attempt.with_beginning(imprecise(attempt.made)))
 
 
 def test_what_cannot_be_looked_into_is_named_and_leaves_nothing_judged(
-    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+    linear: tuple[Ended, Lowered], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt, made = linear
     monkeypatch.setattr(departure, "LOOKS", {})
@@ -258,24 +284,23 @@ class Sums(torch.nn.Module):
         return x + y + z
 
 
-def sums(last: Sequence[float], given: Sequence[float]) -> tuple[Export, Lowered]:
+def sums(last: Sequence[float], given: Sequence[float]) -> tuple[Ended, Lowered]:
     """The sum, whose first term and the first two together are calibrated from -1 to 1, run on other values as well."""
 
     def build(data: Data) -> Example:
         rows = ((1.0, -1.0, 0.0, 0.0), (0.0, 0.0, 0.37, -0.37), last)
         return Example(Sums(), tuple(torch.tensor(row) for row in rows))
 
-    attempt = Export(
-        Case("sums", "tests", "something", build, run_on=("example",)), Lowering.named("tosa-int")
-    )
-    expect = attempt.expect
+    def more(*asked: Any, **kwargs: Any) -> dict[str, numerics.Steps]:
+        return {
+            **samples_of(*asked, **kwargs),
+            "extremes": (tuple(torch.full((4,), value) for value in given),),
+        }
 
-    def expect_more(module: torch.nn.Module) -> None:
-        attempt.samples["extremes"] = (tuple(torch.full((4,), value) for value in given),)
-        expect(module)
-
-    attempt.expect = expect_more  # type: ignore[method-assign]
-    return attempt, attempt.run()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "samples_of", more)
+        attempt = Ended.of(Case("sums", "tests", "something", build, run_on=("example",)), "tosa-int")
+    return attempt, attempt.made
 
 
 def test_a_sum_that_is_not_cut_off_at_the_end_of_its_codes_is_told_as_that(own_flatc: None) -> None:
@@ -315,16 +340,16 @@ def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
         return off
 
     monkeypatch.setattr(departure, "LOOKS", {"XnnpackBackend": replace(look, opened=opened)})
-    attempt = Export(ZOO["self-attention"], Lowering.named("xnnpack-fp32"))
-    judged = attempt.with_beginning(imprecise(attempt.run()))
+    attempt = Ended.of(ZOO["self-attention"], "xnnpack-fp32")
+    judged = attempt.with_beginning(imprecise(attempt.made))
     assert judged.begins is None
     assert judged.inside is not None
 
 
 @pytest.mark.slow
 def test_a_delegate_is_given_its_inputs_as_they_lie_in_memory(own_flatc: None) -> None:
-    attempt = Export(ZOO["conv2d-grouped-dilated"], Lowering.named("xnnpack-int8"))
-    judged = attempt.with_beginning(imprecise(attempt.run()))
+    attempt = Ended.of(ZOO["conv2d-grouped-dilated"], "xnnpack-int8")
+    judged = attempt.with_beginning(imprecise(attempt.made))
     assert judged.begins is None
     assert judged.inside is not None
     assert judged.inside.unseen == ()
@@ -351,7 +376,7 @@ def test_scores_that_are_inverted_beside_boxes_are_wrong(axis: int, own_flatc: N
         return Example(Head(axis), tuple(data.tensor(str(shape), *shape) for shape in shapes))
 
     case = Case(f"head-{abs(axis)}", "tests", "scores beside boxes are judged", build)
-    made = Export(case, Lowering.named("tosa-bf16")).run()
+    made = Ended.of(case, "tosa-bf16").made
     assert not list(rightness.wrongs(made))
     first, *others = made.samples
     outputs = np.moveaxis(first.outputs[0].array().copy(), axis, 0)
@@ -362,7 +387,7 @@ def test_scores_that_are_inverted_beside_boxes_are_wrong(axis: int, own_flatc: N
 
 
 def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegates(
-    linear: tuple[Export, Lowered],
+    linear: tuple[Ended, Lowered],
 ) -> None:
     attempt, made = linear
     samples = tuple(replace(sample, expected=tuple(map(moved, sample.expected))) for sample in made.samples)
@@ -372,7 +397,7 @@ def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegat
 
 
 def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_of_them(
-    linear: tuple[Export, Lowered],
+    linear: tuple[Ended, Lowered],
 ) -> None:
     attempt, made = linear
     first, second, *rest = made.samples
@@ -385,7 +410,7 @@ def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_o
 
 
 def test_what_cannot_be_looked_into_leaves_the_verdict_and_says_why(
-    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+    linear: tuple[Ended, Lowered], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt, made = linear
     monkeypatch.setattr(departure, "LOOKS", {})
@@ -396,7 +421,7 @@ def test_what_cannot_be_looked_into_leaves_the_verdict_and_says_why(
 
 
 def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
-    linear: tuple[Export, Lowered], monkeypatch: pytest.MonkeyPatch
+    linear: tuple[Ended, Lowered], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt, made = linear
     samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
@@ -405,9 +430,9 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     said = "cannot be told: the process that looked into it died of SIGKILL"
     assert found(attempt, wrong) == Beginning("example", said)
     monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
-    monkeypatch.setattr("executorch_goldens.exporting.export.LOOKING", 0.1)
+    monkeypatch.setattr("executorch_goldens.exporting.running.LOOKING", 0.1)
     assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 2 s of wall time")
-    monkeypatch.setattr(operators, "looked_into", lambda *_: time.sleep(60))
+    monkeypatch.setattr(departure, "looked_into", lambda *_: time.sleep(60))
     inside = attempt.with_beginning(imprecise(made)).inside
     assert inside is not None
     assert inside.unseen == (("the program", "it took more than 2 s of wall time"),)
@@ -438,8 +463,8 @@ def test_outputs_in_another_order_are_no_departure_of_an_operator(
     look = departure.LOOKS["TOSABackend"]
     swapped = replace(look, run=lambda *given: look.run(*given)[::-1])
     monkeypatch.setattr(departure, "LOOKS", {"TOSABackend": swapped})
-    attempt = Export(ZOO["output-order"], Lowering.named("tosa-fp"))
-    made = attempt.run()
+    attempt = Ended.of(ZOO["output-order"], "tosa-fp")
+    made = attempt.made
     samples = tuple(replace(sample, outputs=sample.outputs[::-1]) for sample in made.samples)
     assert found(attempt, replace(made, samples=samples)).where == (
         "in lowered_module_0, which gives its outputs in a different order than its graph: 2, 1, 0"
@@ -573,8 +598,8 @@ def test_the_operator_that_begins_a_departure_is_named(injected: Injected, own_f
 @pytest.mark.slow
 def test_the_operator_is_named_where_rounding_hides_what_it_does(injected: Injected, own_flatc: None) -> None:
     target, case = injected.cell.split("/")
-    attempt = Export(ZOO[case], Lowering.named(target))
-    made = imprecise(attempt.run())
+    attempt = Ended.of(ZOO[case], target)
+    made = imprecise(attempt.made)
     assert departure.first_departing(made) is None
     judged = attempt.with_beginning(made)
     assert judged.begins is not None

@@ -110,8 +110,8 @@ def test_a_model_with_nested_inputs_is_lowered_and_right(target: str) -> None:
 def test_the_runtime_gets_each_input_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Call.for_runtime
 
-    def swapped(self: Call, steps: Any) -> Any:
-        return right(self, [(step[0], step[2], step[1], *step[3:]) for step in steps])
+    def swapped(self: Call, step: Any) -> Any:
+        return right(self, (step[0], step[2], step[1], *step[3:]))
 
     monkeypatch.setattr(Call, "for_runtime", swapped)
     artifact = export(CASE, "xnnpack-fp32")
@@ -125,12 +125,12 @@ def test_the_program_refuses_another_number_than_it_was_exported_with() -> None:
     made = export(CASE, "xnnpack-fp32").result
     assert isinstance(made, Lowered)
     example = example_of(CASE)
-    given = example.call.for_runtime([example.tensors])
-    assert [leaf for leaf in given[0] if not isinstance(leaf, torch.Tensor)] == [3, 2, None, True, None]
-    programs.in_runtime(made.pte, given)
-    wrong = [tuple(5 if leaf is example.inputs[2] else leaf for leaf in given[0])]
+    given = example.call.for_runtime(example.tensors)
+    assert [leaf for leaf in given if not isinstance(leaf, torch.Tensor)] == [3, 2, None, True, None]
+    programs.run_methods(made.pte, [("forward", given)])
+    wrong = tuple(5 if leaf is example.inputs[2] else leaf for leaf in given)
     with pytest.raises(RuntimeError, match="Failed to execute method forward"):
-        programs.in_runtime(made.pte, wrong)
+        programs.run_methods(made.pte, [("forward", wrong)])
 
 
 class Scaled(torch.nn.Module):
@@ -150,7 +150,7 @@ def test_a_float_is_an_input_where_the_runtime_takes_one() -> None:
         assert "takes no float as an input" in made.not_run
         example = build(Data("scaled"))
         with pytest.raises(RuntimeError, match="Unsupported python type <class 'float'>"):
-            programs.in_runtime(made.pte, example.call.for_runtime([example.tensors]))
+            programs.run_methods(made.pte, [("forward", example.call.for_runtime(example.tensors))])
 
 
 def test_tensors_are_called_by_their_path() -> None:

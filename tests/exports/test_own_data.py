@@ -102,7 +102,7 @@ def test_an_exported_program_that_the_case_loads_is_lowered(
         raise AssertionError("it is exported again")
 
     if target == "xnnpack-fp32":
-        monkeypatch.setattr("executorch_goldens.exporting.export.export_program", none)
+        monkeypatch.setattr("executorch_goldens.exporting.recipe.export_program", none)
     artifact = export(Case("classifier", "tests", "something", build), target)
     assert isinstance(artifact.result, Lowered), artifact.result
     assert {"photos/day", "photos/night"} <= {sample.name for sample in artifact.result.samples}

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from executorch_goldens.artifact import OF_HARNESS
+from executorch_goldens.exporting import running
 from executorch_goldens.exporting.blame import OwnError
-from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.numerics import arithmetic
 from tests.exports.conftest import exported
 from tests.support.runner import Runner
@@ -60,7 +60,7 @@ def test_what_only_moved_roundings_raise_is_the_harness_in_torchs_own_frames(
 
 
 def test_what_the_harness_raises_once_the_program_ran_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Export, "lost", lambda attempt, outputs=None: {}["nothing"])
+    monkeypatch.setattr(running, "lost", lambda *_: {}["nothing"])
     with pytest.raises(OwnError, match="KeyError: 'nothing'"):
         exported(Cosh(), torch.linspace(-1.0, 1.0, 6))
 
@@ -68,10 +68,10 @@ def test_what_the_harness_raises_once_the_program_ran_is_its_own(monkeypatch: py
 def test_memory_that_is_not_given_once_the_program_ran_is_no_error_of_the_harness(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def lost(attempt: Export, outputs: object = None) -> None:
+    def lost(*_: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
 
-    monkeypatch.setattr(Export, "lost", lost)
+    monkeypatch.setattr(running, "lost", lost)
     with pytest.raises(MemoryError):
         exported(Cosh(), torch.linspace(-1.0, 1.0, 6))
 

@@ -185,7 +185,7 @@ def test_a_sample_on_which_the_model_raises_is_not_judged() -> None:
 
 def test_a_sample_on_which_the_model_does_not_end_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     # Beside this the example's time counts, a hundred times: a loop is compiled, once for each state of torch.
-    monkeypatch.setattr("executorch_goldens.exporting.export.ENDLESS", 0.5)
+    monkeypatch.setattr("executorch_goldens.exporting.program.ENDLESS", 0.5)
     with torch.no_grad(), Lowering.named("tosa-fp+cf").eager():
         Doubled()(DRAWN.tensor("x", 2, 9))
     artifact = exported(Doubled(), DRAWN.tensor("x", 2, 9), target="tosa-fp+cf")

@@ -95,7 +95,7 @@ def test_exports_depend_on_their_own_backend_and_case_alone(runner: Runner) -> N
     assert any("arm" in each for each in backends)
     for places in found:
         assert any(place.endswith("/tests/support/zoo/__init__.py") for place in places)
-        assert any(place.endswith("/exporting/export.py") for place in places)
+        assert any(place.endswith("/exporting/recipe.py") for place in places)
         # What is linked to libraries as well.
         assert any("libtorch_cpu" in place for place in places)
 

@@ -33,7 +33,7 @@ WITH_TORCH = {
     ),
 }
 #: Of rooms that are divided: the modules beside the folders that import what is in these. All others are below them.
-DOORS = {"exporting": {"export", "built"}, "patches": {"__main__"}}
+DOORS = {"exporting": {"program", "recipe", "running", "built"}, "patches": {"__main__"}}
 
 
 def modules(folder: str = PACKAGE) -> dict[str, Path]:

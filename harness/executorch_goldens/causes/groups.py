@@ -36,7 +36,7 @@ from executorch_goldens.zoo.targets import TARGETS
 STATES = PENDING, UNDECIDED, OUTDATED, BARRED = ("pending", "undecided", "out of date", "barred")
 #: Hexadecimal digits of a group's name and of a cause's.
 DIGITS = 8
-#: Endings of titles where no pass made the difference, by stage of an export (`executorch_goldens.exporting.export`).
+#: Endings of titles where no pass made the difference, by stage of an export (`executorch_goldens.exporting.recipe`).
 STAGES = {
     "exported": "in torch.export",
     "quantized": "in quantization",

@@ -88,16 +88,13 @@ class Call:
         """Return a module that takes tensors only, one after the other; `module` itself where it is such a one."""
         return module if self.is_plain else _Flat(module, self)
 
-    def for_runtime(self, steps: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]]:
-        """Return inputs for ExecuTorch's runtime, step by step: every leaf, in order.
+    def for_runtime(self, tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+        """Return inputs for ExecuTorch's runtime: every leaf, in order.
 
         A program refuses other numbers than those that it was exported with. It has nothing in place of a string
         (``Null`` in the ``.pte`` of all five releases).
         """
-        return [
-            tuple(None if isinstance(leaf, str) else leaf for leaf in self.with_tensors(tensors))
-            for tensors in steps
-        ]
+        return tuple(None if isinstance(leaf, str) else leaf for leaf in self.with_tensors(tensors))
 
     def declared(self, module: torch.nn.Module, dynamic_shapes: Any) -> list[tuple[Any, Any]]:
         """Return each leaf with its declaration in ``dynamic_shapes``; None for none.

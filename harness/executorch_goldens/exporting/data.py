@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from executorch_goldens.artifact import Metric, Tensor
 from executorch_goldens.exporting.arrays import PACKED, array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import TENSOR, Call, require_leaves, tensors_in
@@ -30,6 +32,8 @@ from executorch_goldens.zoo.targets import Target
 
 #: The outputs of a program as a metric takes them: by name of the sample, in their order.
 Outputs = Mapping[str, Sequence[np.ndarray[Any, Any]]]
+#: The same as the harness has them.
+Results = Mapping[str, Sequence[Tensor]]
 
 #: Weights are k / 2**n with k in -8..8: few enough significant bits that the sums of a convolution over small
 #: dyadic inputs need less than float32's 24, enough distinct values that a misplaced one shows.
@@ -460,3 +464,37 @@ def _shapes(built: Example) -> Any:
     return shapes.dynamic_shapes(  # type: ignore[no-untyped-call]
         built.module, built.inputs, dict(built.kwargs)
     )
+
+
+def measured(example: Example, outputs: Results, eager: Results) -> Metric | None:
+    """Return the metric of an example for outputs; None without a metric, or without a run.
+
+    Parameters
+    ----------
+    outputs, eager
+        The outputs of the program, and of the model before it is quantized, by name of the sample.
+
+    Raises
+    ------
+    ZooError
+        For a metric that raises, or gives no number.
+    """
+    names = [name for name in (example.recordings or ("example",)) if name in outputs]
+    if example.metric is None or not names:
+        return None
+    called = getattr(example.metric, "__name__", "")
+    name = called if re.fullmatch(r"[A-Za-z]\w{0,63}", called) else "metric"
+    value, right = (_value(example, name, side, names) for side in (outputs, eager))
+    return Metric(name, value, right, float(example.bound))
+
+
+def _value(example: Example, name: str, outputs: Results, names: Sequence[str]) -> float:
+    assert example.metric is not None
+    arrays = {sample: [output.array().copy() for output in outputs[sample]] for sample in names}
+    try:
+        value = example.metric(arrays)
+    except Exception as error:
+        raise ZooError(f"the metric {name} raises {type(error).__name__}: {error}") from None
+    if not isinstance(value, int | float | np.number) or np.ndim(value):
+        raise ZooError(f"the metric {name} gives {value!r}, and no number")
+    return float(value)

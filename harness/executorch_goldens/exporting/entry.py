@@ -1,20 +1,34 @@
-"""(case, target) -> artifact, in the process it is called in."""
+"""(case, target) -> artifact, in the process it is called in.
+
+An error that ends an export is described by what is the same wherever and however often it is raised.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Omission
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting import kernels
-from executorch_goldens.exporting.blame import OF_THE_MACHINE, described
-from executorch_goldens.exporting.export import Export, first_cause
+from executorch_goldens.exporting import kernels, recipe
+from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
 from executorch_goldens.exporting.observing import NOBODY, Observer
+from executorch_goldens.exporting.program import MODEL, Reached, Request
+from executorch_goldens.exporting.running import looked_into
 from executorch_goldens.exporting.targets import Lowering
-from executorch_goldens.files import shortage
+from executorch_goldens.exporting.trace import Watch
+from executorch_goldens.files import logged, shortage
+from executorch_goldens.goldens.causes import without_sources
 from executorch_goldens.patches import shortcuts
 from executorch_goldens.zoo.registry import Case
+
+#: The runtime's message for an input larger than the planned memory.
+BOUNDED = "Attempted to resize a bounded tensor"
 
 
 def export(
@@ -53,33 +67,153 @@ def export(
     """
     started = time.perf_counter()
     kernels.load()
-    attempt = kind_of(case)(case, Lowering.named(target), capture, execute, bound, omission, observer)
+    watch = Watch(capture, omission)
+    request = Request(case, Lowering.named(target), execute, bound, watch, observer)
+    reached = Reached(MODEL)
     result: Lowered | Failure
     try:
-        with attempt.watch:
-            result = attempt.observer.around(attempt)
+        with watch:
+            for stage in observer.around(request, stages(request)):
+                reached = stage
+        assert reached.result is not None
+        result = reached.result
     except (Exception, SystemExit) as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        result = attempt.failed(error)
+        require_memory(reached, error)
+        result = failed(reached, error)
     try:
         # A further lowering for this is none of the export's passes: nothing watches.
-        result = attempt.looked_into(result)
+        result = looked_into(request, reached, result)
     except (HarnessError, *OF_THE_MACHINE):
         raise
     except Exception as error:
-        if shortage.of_memory(error):
-            raise MemoryError(f"stage {attempt.stage}: {first_cause(error)}") from error
-        raise described(attempt.stage, error) from error
+        require_memory(reached, error)
+        raise described(reached.stage, error) from error
     seconds = time.perf_counter() - started
-    noted = attempt.watch.result()
-    return Artifact(result, tuple(patches), seconds, noted, tuple(shortcuts.INSTALLED))
+    return Artifact(result, tuple(patches), seconds, watch.result(), tuple(shortcuts.INSTALLED))
 
 
-def kind_of(case: Case) -> type[Export]:
-    """Return the class that exports a case: the harness's recipe, or the case's own."""
-    if not case.is_build:
-        return Export
-    from executorch_goldens.exporting.built import BuiltExport
+def require_memory(reached: Reached, error: BaseException) -> None:
+    """Raise MemoryError for an error that says that memory was not given."""
+    if shortage.of_memory(error):
+        raise MemoryError(f"stage {reached.stage}: {first_cause(error)}") from error
 
-    return BuiltExport
+
+def stages(request: Request) -> Iterator[Reached]:
+    """Return the stages of an export: of the harness's recipe, or of the case's own."""
+    if not request.case.is_build:
+        return recipe.stages(request)
+    from executorch_goldens.exporting import built
+
+    return built.stages(request)
+
+
+#: Parts of a message that differ from run to run or from machine to machine, and what replaces them.
+MASKS = (
+    (re.compile(r'\bFile "[^"\n]*/'), 'File "…/'),
+    # Numbered by how many graphs the process has compiled.
+    (re.compile(r"<eval_with_key>\.\d+"), "<eval_with_key>"),
+    (re.compile(r"0x[0-9a-fA-F]{6,}"), "0x…"),
+    # Of absolute paths only, and of what follows the slashes of an address: ``int8/int16/int32`` is no path.
+    (re.compile(r"(?:(?<![^\s'\"`:=,;|<>()\[\]{}])|(?<=:/))(?:/[\w.+@-]+)+/(?=[\w.+-]+)"), "…/"),
+    (re.compile(r"\bline \d+"), "line …"),
+    (re.compile(r"\.py:\d+"), ".py:…"),
+    (re.compile(r"\b(graph_)?id=\d{9,}"), r"\1id=…"),
+    # Numbers operators by how many autograd has seen in the process.
+    (re.compile(r"('seq_nr' =) \d+"), r"\1 …"),
+)
+
+
+#: A printed set; a dictionary has colons with a space after them, and names of operators two without.
+SET = re.compile(r"\{((?:[^{}:]|:(?! ))*)\}")
+
+
+def normalise(message: str) -> str:
+    """Take addresses, directories, line numbers and source lines out of `message`, and the order of printed sets.
+
+    >>> normalise("cannot open /opt/env/lib/x.py:12 for <Pass object at 0x7f0123456789>")
+    'cannot open …/x.py:… for <Pass object at 0x…>'
+    >>> normalise("one of {torch.int8, torch.bool} is needed")
+    'one of {torch.bool, torch.int8} is needed'
+    >>> normalise("{'b::c', 'a::d'} but not {'b': 2, 'a': 1}")
+    "{'a::d', 'b::c'} but not {'b': 2, 'a': 1}"
+    """
+    for pattern, replacement in MASKS:
+        message = pattern.sub(replacement, message)
+    # A set prints in the order of its hashes.
+    message = SET.sub(lambda found: "{" + ", ".join(sorted(found[1].split(", "))) + "}", message)
+    return without_sources("\n".join(line.rstrip() for line in message.strip().splitlines()))
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """Return the first cause of `error`; for the harness's own errors, itself."""
+    seen = {id(error)}
+    while (
+        not isinstance(error, HarnessError)
+        and error.__cause__ is not None
+        and id(error.__cause__) not in seen
+    ):
+        error = error.__cause__
+        seen.add(id(error))
+    return error
+
+
+def failed(reached: Reached, error: BaseException) -> Failure:
+    """Describe an error that ended an export; raise OwnError for one of the harness's own code."""
+    result = failure(reached.stage, error)
+    if own := own_error(reached.stage, first_cause(error), error):
+        # Till the model is there and has run, what cannot be used is what the case gives.
+        if reached.stage != MODEL:
+            raise own from error
+        used = f"{result.message} (raised where the harness takes what the case gives: {own.where})"
+        result = dataclasses.replace(result, message=normalise(used))
+    if reached.stage != "run":
+        return result
+    log = logged.since(reached.log)
+    first, *rest = result.message.split("\n")
+    explained = normalise(logged.explained(first, log)) + way_out(reached, first + log)
+    return dataclasses.replace(result, message="\n".join((explained, *rest)), made=reached.made)
+
+
+def way_out(reached: Reached, message: str) -> str:
+    """Return advice for the runtime's message, where the case can help; empty otherwise."""
+    if BOUNDED not in message or not reached.unbounded:
+        return ""
+    return (
+        f"; memory is planned for the example's size of {', '.join(reached.unbounded)}, which has no bound: "
+        "declare max= for it in dynamic_shapes"
+    )
+
+
+def failure(stage: str, error: BaseException) -> Failure:
+    """Describe `error` by its invariant parts: class, normalised message, pass and function.
+
+    Pass managers raise "An error occurred when running the ... pass" from the error itself: the cause is described.
+    """
+    cause = first_cause(error)
+    frames = [frame for link in (error, cause) for frame, _ in traceback.walk_tb(link.__traceback__)]
+    backend_frames = [frame for frame in frames if _module(frame).startswith("executorch.")]
+    passes = [name for frame in backend_frames if (name := _pass_name(frame)) is not None]
+    return Failure(
+        stage=stage,
+        type=f"{type(cause).__module__}.{type(cause).__qualname__}".removeprefix("builtins."),
+        message=normalise(str(cause)),
+        pass_name=passes[-1] if passes else None,
+        function=(
+            f"{_module(backend_frames[-1])}.{backend_frames[-1].f_code.co_name}" if backend_frames else None
+        ),
+        traceback="".join(traceback.format_exception(error)),
+    )
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+#: Base classes, by name, of what a maintainer calls a pass: graph passes, partitioners, node visitors.
+PASS_BASES = frozenset({"PassBase", "Partitioner", "NodeVisitor", "_ExportPassBase"})
+
+
+def _pass_name(frame: FrameType) -> str | None:
+    owner: Any = frame.f_locals.get("self")
+    bases = {base.__name__ for base in type(owner).__mro__}
+    return type(owner).__name__ if bases & PASS_BASES else None

@@ -14,6 +14,9 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+
+from executorch_goldens.files.wording import in_seconds
 
 #: How many times its limit of processor time an export may take of wall time: what sleeps or waits for a lock takes no
 #: processor time, and must end as well. On two cores, ten processes made an export six times as long, and twelve gave
@@ -82,3 +85,36 @@ def _seconds(clock: str) -> float:
         return 0.0
     days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+class EndlessError(Exception):
+    """The model did not end within its time limit."""
+
+
+@contextlib.contextmanager
+def ending_within(seconds: float | None) -> Iterator[None]:
+    """Raise `EndlessError` after `seconds` of processor time; None for no limit.
+
+    It may take `WALL` times as many of wall time: what sleeps ends as well. Only in a main thread, and between two
+    instructions of Python: a kernel is not interrupted.
+    """
+    if seconds is None:
+        yield
+        return
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        raise EndlessError(f"not ended after {in_seconds(seconds)}")
+
+    timers = {
+        signal.SIGPROF: (signal.ITIMER_PROF, seconds),
+        signal.SIGALRM: (signal.ITIMER_REAL, WALL * seconds),
+    }
+    before = {signum: signal.signal(signum, end) for signum in timers}
+    for timer, limit in timers.values():
+        signal.setitimer(timer, limit)
+    try:
+        yield
+    finally:
+        for signum, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(signum, before[signum])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from executorch.exir.lowered_backend_module import LoweredBackendModule
     from torch.fx import GraphModule, Node
 
-    from executorch_goldens.artifact import Lowered, Tensor
-    from executorch_goldens.exporting.export import Export
+    from executorch_goldens.artifact import Tensor
+    from executorch_goldens.exporting.program import Reached, Request
 
 #: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.zoo.targets.Target.simulator`).
 Simulator: TypeAlias = "Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]"
@@ -50,9 +50,9 @@ class Observer:
     `settings.exports.Settings.observer` names a subclass, which the exporting process makes an instance of.
     """
 
-    def around(self, attempt: Export) -> Lowered:
-        """Carry out the export: return ``attempt.run()``, and let its exceptions pass."""
-        return attempt.run()
+    def around(self, request: Request, stages: Iterator[Reached]) -> Iterator[Reached]:
+        """Carry out an export: yield its stages, and let what it raises pass."""
+        yield from stages
 
     def runs(self, sample: str, pte: bytes) -> None:
         """See that a program is about to be run on a sample.

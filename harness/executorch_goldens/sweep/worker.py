@@ -152,8 +152,9 @@ def warm_up(targets: Sequence[str]) -> None:
 
     import torch
 
-    from executorch_goldens.exporting.data import Data, Example, example_of
-    from executorch_goldens.exporting.export import Export
+    from executorch_goldens.exporting.data import Data, Example
+    from executorch_goldens.exporting.program import Request
+    from executorch_goldens.exporting.recipe import stages
     from executorch_goldens.exporting.targets import Lowering
 
     def build(data: Data) -> Example:
@@ -166,8 +167,8 @@ def warm_up(targets: Sequence[str]) -> None:
     for target in targets:
         # Where the release cannot lower even this, the cells say so.
         with contextlib.suppress(Exception):
-            lowering = Lowering.named(target)
-            Export(case, lowering).lower(lowering.cast(example_of(case))).to_executorch()
+            lowered = (each.edge for each in stages(Request(case, Lowering.named(target))))
+            next(filter(None, lowered)).to_executorch()
         gc.collect()
     # Children share these pages with the template as long as the collector does not touch them.
     gc.freeze()

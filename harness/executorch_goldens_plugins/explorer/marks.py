@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch_goldens.artifact import Lowered
 from executorch_goldens.exporting.dialect import operator_of
-from executorch_goldens.exporting.export import Export
 from executorch_goldens.exporting.observing import Observer
+from executorch_goldens.exporting.program import Reached, Request
 
 #: Has the class of XNNPACK's payload before it is serialized.
 XNNPACK_SCHEMA = "executorch.backends.xnnpack.serialization.xnnpack_graph_schema"
@@ -62,10 +61,10 @@ class Mark(NamedTuple):
 class Marking(Observer):
     """Marks the nodes of an export."""
 
-    def around(self, attempt: Export) -> Lowered:
+    def around(self, request: Request, stages: Iterator[Reached]) -> Iterator[Reached]:
         """Export, and let marks see the graphs."""
-        attempt.watch.mark(OriginMarks())
-        return super().around(attempt)
+        request.watch.mark(OriginMarks())
+        yield from stages
 
 
 class OriginMarks:

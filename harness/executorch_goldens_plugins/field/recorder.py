@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from executorch_goldens.artifact import Cell, Lowered
+from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.observing import Observer
 from executorch_goldens.numerics import open_sizes
 from executorch_goldens_plugins.field.format import Value
 from executorch_goldens_plugins.field.record import FOLDER, Call, Record
+
+if TYPE_CHECKING:
+    from executorch_goldens.exporting.program import Reached, Reference, Request
 
 
 class Recorder(Observer):
@@ -26,19 +29,21 @@ class Recorder(Observer):
     def __init__(self) -> None:
         self.of_delegates: dict[str, list[Call]] = {}
 
-    def around(self, attempt: Any) -> Lowered:
+    def around(self, request: Request, stages: Iterator[Reached]) -> Iterator[Reached]:
         """Export, then write the record."""
-        lowered = super().around(attempt)
-        samples = {
-            name: tuple(tuple(map(of_tensor, step)) for step in steps)
-            for name, steps in attempt.samples.items()
-        }
+        references: Sequence[Reference] = ()
+        for reached in stages:
+            references = reached.references
+            yield reached
+        steps = [(each, *sample) for each in references for sample in each.samples.items()]
+        samples = {name: tuple(tuple(map(of_tensor, step)) for step in given) for _, name, given in steps}
+        # The harness's own recipe makes one method.
+        methods = {name: each.methods_of(given) for each, name, given in steps if request.case.is_build}
         calls = {name: tuple(made) for name, made in self.of_delegates.items()}
-        constants = ", ".join(map(repr, attempt.constants))
-        Record(samples, calls, constants, attempt.methods).write(
-            Path(os.environ[FOLDER]), Cell(attempt.target.name, attempt.case.name)
+        constants = [value for each in references for call in each.calls for value in call.constants]
+        Record(samples, calls, ", ".join(map(repr, constants)), methods).write(
+            Path(os.environ[FOLDER]), Cell(request.target.name, request.case.name)
         )
-        return lowered
 
     def runs(self, sample: str, pte: bytes) -> None:
         """Begin a sample."""

@@ -18,6 +18,7 @@ from executorch_goldens import artifact
 from executorch_goldens.artifact import Cell, Lowered, Tensor
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.observing import Observer
+from executorch_goldens.exporting.program import Reached, Request
 from executorch_goldens.zoo.targets import RUNTIME
 from executorch_goldens_plugins.field.format import EXECUTORCH, REFERENCE_MODEL, FrozenSample, Program, Value
 from executorch_goldens_plugins.field.record import of_call
@@ -31,13 +32,13 @@ class Recorder(Observer):
 
     Attributes
     ----------
-    attempt
-        The `executorch_goldens.exporting.export.Export`.
+    reached
+        How far the export has come.
     payloads
         Inputs of each payload; one that leaves sizes open has those of its runs.
     """
 
-    attempt: Any
+    reached: Reached
 
     def __init__(self) -> None:
         self.release = compat.installed_release()
@@ -47,17 +48,17 @@ class Recorder(Observer):
         self.sample, self.payload = "", b""
         self.numbers = 0
 
-    def around(self, attempt: Any) -> Lowered:
+    def around(self, request: Request, stages: Iterator[Reached]) -> Iterator[Reached]:
         """Export, and write the program whether it runs or not."""
-        self.attempt = attempt
-        self.cell = Cell(attempt.target.name, attempt.case.name)
+        self.request = request
+        self.cell = Cell(request.target.name, request.case.name)
         folder = Path(os.environ[RECORDS]) / self.cell.target
         self.path = folder / f"{self.cell.case}{corpus.SUFFIX}"
         try:
-            lowered = super().around(attempt)
-            # Without a kernel for it, a program is not run.
-            self.pte = lowered.pte
-            return lowered
+            for self.reached in stages:
+                # Without a kernel for it, a program is not run.
+                self.pte = self.reached.result.pte if self.reached.result is not None else b""
+                yield self.reached
         finally:
             self.write()
 
@@ -85,31 +86,31 @@ class Recorder(Observer):
         samples = self.payloads[self.payload]
         (inputs,) = samples[-1].steps
         gave = tuple(map(Value.of_array, outputs))
-        samples[-1] = of_call(samples[-1].name, inputs, gave, self.attempt.bound)
+        samples[-1] = of_call(samples[-1].name, inputs, gave, self.request.bound)
 
     def write(self) -> None:
         """Write the records so far."""
         corpus.write(self.path, Shipped(self.cell, self.release, tuple(self._programs())))
 
     def _programs(self) -> Iterator[Program]:
-        if self.attempt.target.runs == RUNTIME and self.pte:
+        if self.request.target.runs == RUNTIME and self.pte:
             yield Program(WHOLE, EXECUTORCH, (), self.pte, tuple(self._samples()))
         for number, (payload, samples) in enumerate(self.payloads.items()):
             yield Program(f"payload {number}", REFERENCE_MODEL, (), payload, tuple(samples))
 
     def _samples(self) -> Iterator[FrozenSample]:
-        attempt = self.attempt
+        (reference,) = self.reached.references
         made = [
-            artifact.Sample(name, attempt.expected[name], (), attempt.moved[name].spreads)
-            for name in attempt.samples
+            artifact.Sample(name, reference.expected[name], (), reference.moved[name].spreads)
+            for name in reference.samples
         ]
-        assert attempt.made is not None
-        lowered: Lowered = replace(attempt.made, samples=tuple(made))
+        assert self.reached.made is not None
+        lowered: Lowered = replace(self.reached.made, samples=tuple(made))
         for sample in made:
             tolerances = (lowered.tolerance(sample, index) for index in range(len(sample.expected)))
             yield FrozenSample(
                 sample.name,
-                tuple(tuple(map(of_tensor, step)) for step in attempt.samples[sample.name]),
+                tuple(tuple(map(of_tensor, step)) for step in reference.samples[sample.name]),
                 tuple(map(Value.of, self.outputs.get(sample.name, ()))),
                 tuple(map(Value.of, sample.expected)),
                 tuple(Value.of(Tensor.of(np.asarray(each, np.float64))) for each in tolerances),

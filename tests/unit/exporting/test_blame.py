@@ -7,7 +7,7 @@ import re
 import pytest
 
 from executorch_goldens.exporting.blame import handed_on, judging, own_error
-from executorch_goldens.exporting.export import failure, normalise
+from executorch_goldens.exporting.entry import failure, normalise
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import without_sources
 from executorch_goldens.goldens.record import FAILURE
@@ -65,8 +65,8 @@ def raised_by(code: str, module: str) -> BaseException:
         (["executorch.exir"], False),
         (["executorch_goldens.exporting.numerics.programs"], True),
         (["torch.fx", "executorch_goldens.exporting.trace"], True),
-        (["executorch_goldens.exporting.export", "executorch.exir"], False),
-        (["executorch_goldens.exporting.export", "models.cat"], False),
+        (["executorch_goldens.exporting.recipe", "executorch.exir"], False),
+        (["executorch_goldens.exporting.recipe", "models.cat"], False),
         (["models.cat", "numpy.linalg"], False),
         (["executorch_goldens.exporting.numerics.programs", "numpy.linalg"], True),
         (["executorch_goldens.patches.partition_order"], False),
@@ -99,7 +99,7 @@ def test_what_native_code_raises_is_handed_on(modules: list[str]) -> None:
 
 
 def test_what_others_raise_in_what_judges_is_the_harnesss_own_with_its_innermost_frame() -> None:
-    others = [function("executorch_goldens.exporting.export"), function("torch.fx")]
+    others = [function("executorch_goldens.exporting.recipe"), function("torch.fx")]
     judge = judging(function("executorch_goldens.exporting.numerics.rounding"))
     with pytest.raises(KeyError) as raised:
         judge(*others)

@@ -88,7 +88,7 @@ def test_a_file_of_the_repository_is_its_own_and_an_installed_or_a_checked_out_o
         "/firm/firmware/third_party/executorch/exir/lower.py",
         "/elsewhere/other.py",
         "<eval_with_key>.1",
-        str(Path(executorch_goldens.__file__).parent / "exporting" / "export.py"),
+        str(Path(executorch_goldens.__file__).parent / "exporting" / "recipe.py"),
     ):
         assert files.place(text(file), "tosa-fp") is None, file
     assert OwnFiles(Path.cwd()).place(text("<eval_with_key>.1"), "tosa-fp") is None

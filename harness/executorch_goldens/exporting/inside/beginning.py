@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +13,13 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
-from executorch_goldens.artifact import Beginning, Departure, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Beginning, Departure, Inside, Lowered, Sample, Tensor
 from executorch_goldens.exporting.inside import tosa, xnnpack
 from executorch_goldens.exporting.inside.comparison import Comparison
-from executorch_goldens.exporting.inside.evaluation import exceeds, outputs_of
-from executorch_goldens.exporting.inside.held import Look
+from executorch_goldens.exporting.inside.evaluation import Look, Opened, Values, exceeds, outputs_of
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
-from executorch_goldens.exporting.observing import Simulator
+from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.zoo.registry import UNDELEGATED
 
 #: Inspectors of delegates, by the id of the backend.
@@ -42,8 +42,8 @@ INITIALIZING = "InitializedMutableBufferPass"
 
 
 @dataclass(frozen=True)
-class Program:
-    """A lowered program as it is before it is emitted: emission rewrites it.
+class EdgeMethod:
+    """A method of a lowered program as it is before it is emitted: emission rewrites it.
 
     Attributes
     ----------
@@ -55,23 +55,35 @@ class Program:
         See `executorch_goldens.exporting.numerics.programs.held_by`.
     simulator
         Runs its delegates, where `LOOKS` has nothing for them.
+    unset
+        Once it is emitted: the buffers that it changes, and begins with zeros where the model begins with something
+        else.
     """
 
     module: GraphModule
     signature: ExportGraphSignature
     held: Mapping[str, Any]
     simulator: Simulator | None = None
+    unset: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, program: torch.export.ExportedProgram, simulator: Simulator | None = None) -> Program:
+    def of(cls, program: torch.export.ExportedProgram, simulator: Simulator | None = None) -> EdgeMethod:
         graph = Graph()
         graph.output(graph.graph_copy(program.graph, {}))
         specs = program.graph_signature
         signature = ExportGraphSignature(list(specs.input_specs), list(specs.output_specs))
         return cls(GraphModule(program.graph_module, graph), signature, numerics.held_by(program), simulator)
 
-    def interpreter(self) -> numerics.EdgeInterpreter:
-        return numerics.EdgeInterpreter(self.module, self.simulator)
+    def emitted(self, program: torch.export.ExportedProgram) -> EdgeMethod:
+        """Return this with what the emitted program, whose ``et_init_buffer`` marks buffers with data, leaves unset."""
+        buffers, changed = self.signature.inputs_to_buffers, {*self.signature.buffers_to_mutate.values()}
+        marked = {node.name for node in program.graph.nodes if node.meta.get("et_init_buffer")}
+        unset = tuple(
+            buffer
+            for name, buffer in buffers.items()
+            if buffer in changed and name not in marked and bool(self.held[buffer].any())
+        )
+        return dataclasses.replace(self, unset=unset)
 
     def look(self, lowered: LoweredBackendModule) -> Look:
         """Return the inspector of a delegate; raise LookupError where there is none."""
@@ -80,23 +92,6 @@ class Program:
         if lowered.backend_id not in LOOKS:
             raise LookupError(f"no inspector for delegates of {lowered.backend_id}")
         return LOOKS[lowered.backend_id]
-
-
-def unset(program: Program, emitted: torch.export.ExportedProgram) -> tuple[str, ...]:
-    """Return the buffers that a program changes, and begins with zeros where the model begins with something else.
-
-    Parameters
-    ----------
-    emitted
-        The same program as it was emitted: ``et_init_buffer`` is the mark of a buffer whose data is in the ``.pte``.
-    """
-    buffers, changed = program.signature.inputs_to_buffers, {*program.signature.buffers_to_mutate.values()}
-    marked = {node.name for node in emitted.graph.nodes if node.meta.get("et_init_buffer")}
-    return tuple(
-        buffer
-        for name, buffer in buffers.items()
-        if buffer in changed and name not in marked and bool(program.held[buffer].any())
-    )
 
 
 def in_state(unset: Sequence[str]) -> str:
@@ -114,7 +109,7 @@ def first_departing(lowered: Lowered) -> Sample | None:
 
 
 def beginning(
-    program: Program,
+    method: EdgeMethod,
     lowered: Lowered,
     sample: Sample,
     steps: numerics.Steps,
@@ -133,7 +128,7 @@ def beginning(
     off
         Of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
     """
-    walk = _ToTheFirst(program, lowered.bound, off)
+    walk = _ToTheFirst(method, lowered.bound, off)
     try:
         outputs = walk.run_steps(steps)
     except Exception as error:
@@ -161,8 +156,28 @@ def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> boo
     )
 
 
-class Walk(numerics.EdgeInterpreter):
-    """Runs a lowered program delegate by delegate, and inspects them.
+class Interpreter(numerics.EdgeInterpreter):
+    """Runs each delegate of a method in its own runtime, and every other node eagerly."""
+
+    def __init__(self, method: EdgeMethod, observer: Observer = NOBODY) -> None:
+        super().__init__(method.module)
+        self.method = method
+        self.observer = observer
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target is executorch_call_delegate:
+            lowered, *tensors = args
+            return self.call_delegate(lowered, tensors)
+        return super().call_function(target, args, kwargs)
+
+    def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        if self.method.simulator is None and lowered.backend_id == numerics.TOSA_BACKEND:
+            return numerics.run_tosa(lowered, inputs, self.observer)
+        return self.method.look(lowered).run(lowered, inputs)
+
+
+class Walk(Interpreter):
+    """Runs a method delegate by delegate, and inspects them.
 
     Attributes
     ----------
@@ -170,9 +185,8 @@ class Walk(numerics.EdgeInterpreter):
         The name of the one that was called last.
     """
 
-    def __init__(self, program: Program, bound: float, off: Approximations) -> None:
-        super().__init__(program.module)
-        self.program = program
+    def __init__(self, method: EdgeMethod, bound: float, off: Approximations) -> None:
+        super().__init__(method)
         self.bound = bound
         self.off = off
         self.delegate = ""
@@ -183,11 +197,11 @@ class Walk(numerics.EdgeInterpreter):
         return super().run_node(n)
 
     def run_steps(self, steps: numerics.Steps) -> tuple[Tensor, ...]:
-        """Run the program step by step, the last with its delegates inspected; return its outputs."""
-        held = dict(self.program.held)
+        """Run the method step by step, the last with its delegates inspected; return its outputs."""
+        held = dict(self.method.held)
         for inputs in steps[:-1]:
-            numerics.run_edge(self.program.interpreter(), self.program.signature, held, inputs)
-        return numerics.run_edge(self, self.program.signature, held, steps[-1])
+            numerics.run_edge(Interpreter(self.method), self.method.signature, held, inputs)
+        return numerics.run_edge(self, self.method.signature, held, steps[-1])
 
     def compared(
         self, lowered: LoweredBackendModule, inputs: list[torch.Tensor], outputs: list[torch.Tensor]
@@ -201,7 +215,7 @@ class _ToTheFirst(Walk):
     found: Departure | str | None = None
 
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        look = self.program.look(lowered)
+        look = self.method.look(lowered)
         if self.found is not None:
             # Nothing that follows is looked at.
             return outputs_of(lowered, numerics.evaluate(lowered.original_module, inputs))
@@ -215,3 +229,99 @@ class _ToTheFirst(Walk):
         elif comparison.output_departs():
             self.found = comparison.first(look.values(lowered, inputs, outputs))
         return outputs
+
+
+# Every operator, given its actual inputs: whatever outputs may be off by, it may be off by its own rounding only
+
+#: The samples that operators are looked at on: what they may be given at most, and what they are given mostly.
+LOOKED_AT = ("extremes", "drawn")
+
+
+def chosen(samples: Iterable[str]) -> list[str]:
+    """Return the samples that operators are looked at on: `LOOKED_AT`, or else the first.
+
+    >>> chosen(["example", "zeros", "drawn"]), chosen(["example", "zeros"])
+    (['drawn'], ['example'])
+    """
+    names = list(samples)
+    return [name for name in LOOKED_AT if name in names] or names[:1]
+
+
+def looked_into(
+    method: EdgeMethod,
+    lowered: Lowered,
+    samples: Mapping[str, numerics.Steps],
+    off: Approximations,
+) -> tuple[Beginning | None, Inside]:
+    """Return the first operator of a program beyond its own rounding, and the checked ones.
+
+    Parameters
+    ----------
+    lowered
+        The outputs of the program.
+    samples
+        Inputs by name of the sample; of several steps only the last is looked at.
+    off
+        Of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
+    """
+    walk = _OverAll(method, lowered.bound, off)
+    expected = {sample.name: sample.outputs for sample in lowered.samples}
+    for name, steps in samples.items():
+        walk.values = 0
+        try:
+            outputs = walk.run_steps(steps)
+        except Exception as error:
+            # Whatever a release raises where it is asked for more than an export, the outputs are judged.
+            walk.unseen[walk.delegate or "the program"] = described(error)
+            break
+        if walk.found is not None:
+            return Beginning(name, walk.found), Inside(
+                tuple(samples), walk.values, tuple(walk.unseen.items())
+            )
+        if outputs != tuple(expected[name]):
+            walk.unseen["outside of the delegates"] = (
+                "not the same to the last bit as eager's operators there"
+            )
+    return None, Inside(tuple(samples), walk.values, tuple(walk.unseen.items()))
+
+
+class _OverAll(Walk):
+    """Runs a lowered program and inspects its delegates.
+
+    Attributes
+    ----------
+    found
+        The first departure that an operator makes by itself.
+    values
+        How many values were compared.
+    unseen
+        See `executorch_goldens.artifact.Inside`.
+    """
+
+    def __init__(self, method: EdgeMethod, bound: float, off: Approximations) -> None:
+        super().__init__(method, bound, off)
+        self.values = 0
+        self.found: Departure | None = None
+        self.unseen: dict[str, str] = {}
+        self._opened: dict[str, Opened] = {}
+
+    def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        outputs, values = self._run(self.method.look(lowered), lowered, inputs)
+        comparison = self.compared(lowered, inputs, outputs)
+        if self.found is None:
+            self.found = comparison.any_by_itself(values)
+        self.values += len(comparison.points)
+        return outputs
+
+    def _run(
+        self, look: Look, lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]
+    ) -> tuple[list[torch.Tensor], Values]:
+        """Run a delegate; where it cannot be looked into, it is as one operator."""
+        if self.delegate not in self.unseen:
+            try:
+                if self.delegate not in self._opened:
+                    self._opened[self.delegate] = look.opened(lowered)
+                return self._opened[self.delegate](inputs)
+            except Exception as error:
+                self.unseen[self.delegate] = described(error)
+        return look.run(lowered, inputs), {}

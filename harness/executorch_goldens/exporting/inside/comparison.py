@@ -22,6 +22,8 @@ from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.inside.evaluation import (
     Array,
     Evaluated,
+    Held,
+    Values,
     evaluate,
     exceeds,
     following_inputs,
@@ -30,7 +32,6 @@ from executorch_goldens.exporting.inside.evaluation import (
     number_of,
     real,
 )
-from executorch_goldens.exporting.inside.held import Held, Values
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
 
 #: Dtypes of indices: a delegate may hold those of the graph in fewer bits.

@@ -1,10 +1,10 @@
-"""Eager evaluation of a delegate's graph: each of its values, and how far rounding alone may move it."""
+"""Values inside a delegate, and eager evaluation of its graph: each value, and how far rounding alone may move it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -16,9 +16,57 @@ from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics import rounding
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
+from executorch_goldens.exporting.observing import Simulator
 from executorch_goldens.numerics.tolerances import ONE_CODE, allowed
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Held:
+    """A tensor inside a delegate.
+
+    Attributes
+    ----------
+    operator
+        The operator that computes it, in the words of the payload's format; empty if unknown.
+    value
+        As the delegate has it: its dimensions may be in another order than the graph's, or cut and joined.
+    """
+
+    operator: str
+    value: torch.Tensor
+
+
+#: By name of a node: the tensors that its operator, however it was lowered, left in the delegate, in order.
+Values: TypeAlias = Mapping[str, Sequence[Held]]
+
+#: Runs a delegate and observes it: from its inputs to its outputs and inner values.
+Opened: TypeAlias = Callable[[Sequence[torch.Tensor]], tuple[list[torch.Tensor], Values]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """Reads the values inside the delegates of a backend.
+
+    Attributes
+    ----------
+    run
+        From a delegate and its inputs to its outputs.
+    values
+        From a delegate, its inputs and its outputs, which depart, to the values inside.
+    opened
+        Makes a delegate ready to be run with the values inside seen.
+    """
+
+    run: Simulator
+    values: Callable[[LoweredBackendModule, Sequence[torch.Tensor], Sequence[torch.Tensor]], Values]
+    opened: Callable[[LoweredBackendModule], Opened]
+
+    @classmethod
+    def of_outputs(cls, run: Simulator) -> Look:
+        """Return an observer for a delegate that `run` runs: it sees its outputs alone."""
+        return cls(run, lambda *_: {}, lambda lowered: lambda inputs: (run(lowered, inputs), {}))
 
 
 def exceeds(expected: np.ndarray[Any, Any], actual: np.ndarray[Any, Any], tolerance: Array) -> bool:

@@ -16,7 +16,7 @@ from torch.fx import GraphModule
 from executorch_goldens.decode import Graph, Operator, Schemas, decode
 from executorch_goldens.decode.flatbuffer import Table
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.inside.held import Held, Opened, Values
+from executorch_goldens.exporting.inside.evaluation import Held, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 
 #: Metadata that every pass copies from a node to its replacements, in all five releases.

@@ -27,8 +27,7 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from executorch_goldens.exporting.dialect import operator_of
-from executorch_goldens.exporting.inside.evaluation import following_inputs
-from executorch_goldens.exporting.inside.held import Held, Opened, Values
+from executorch_goldens.exporting.inside.evaluation import Held, Opened, Values, following_inputs
 from executorch_goldens.exporting.numerics import programs as numerics
 
 #: Of the one partition.
@@ -246,10 +245,8 @@ def _run(pte: bytes, program: ExportedProgram, inputs: Sequence[torch.Tensor]) -
     """Run a ``.pte`` that `program` was lowered to, on inputs that lie in memory as it takes them."""
     taken = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     names = program.graph_signature.user_inputs
-    return numerics.run_forward(
-        pte,
-        [[_laid_out(tensor.detach(), taken[str(name)]) for name, tensor in zip(names, inputs, strict=True)]],
-    )
+    given = [_laid_out(tensor.detach(), taken[str(name)]) for name, tensor in zip(names, inputs, strict=True)]
+    return numerics.run_methods(pte, [("forward", given)])
 
 
 def _laid_out(tensor: torch.Tensor, node: Node) -> torch.Tensor:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from executorch.exir.delegate import executorch_call_delegate
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.tensor import get_scalar_type
 from torch.export.graph_signature import (
@@ -33,9 +32,6 @@ from executorch_goldens.files.wording import type_of
 from executorch_goldens.numerics import open_sizes
 from executorch_goldens.zoo.registry import ZooError
 from executorch_goldens.zoo.targets import RUNTIME
-
-if TYPE_CHECKING:
-    from executorch_goldens.exporting.inside import beginning
 
 #: The backend whose delegates the reference model runs.
 TOSA_BACKEND = "TOSABackend"
@@ -192,26 +188,21 @@ def beyond_reference_model(delegates: Iterable[Delegate]) -> str:
     return next(filter(None, found), "")
 
 
-def methods_in_runtime(
-    pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]
-) -> tuple[Tensor, ...]:
-    """Run methods of a loaded program one after another; return the outputs of the last.
+@handed_on
+def run_methods(pte: bytes, calls: Sequence[tuple[str, Sequence[Any]]], data: bytes = b"") -> list[Any]:
+    """Run methods of a program in ExecuTorch's own runtime, one after another; return the outputs of the last.
 
     Several methods share their state only in what the runtime calls a program. In what it calls a module, which takes a
-    data file in all five releases, each has its own.
+    data file in all five releases, each has its own. The runtime starts a thread pool of its own: call this in a
+    process that will not fork afterwards.
 
     Parameters
     ----------
+    calls
+        The method and the inputs of each step; see `executorch_goldens.exporting.calls.Call.for_runtime`.
     data
         A data file (``.ptd``); empty where there is none.
-    calls
-        The method and the inputs of each step.
     """
-    return flatten(run_methods(pte, data, calls))
-
-
-@handed_on
-def run_methods(pte: bytes, data: bytes, calls: Sequence[tuple[str, Sequence[torch.Tensor]]]) -> list[Any]:
     from executorch.extension.pybindings import portable_lib
     from executorch.runtime import Runtime
 
@@ -257,10 +248,6 @@ class Elsewhere:
         """Return whether delegates of a backend are run here."""
         return self.runs != RUNTIME and (self.simulator is not None or backend == TOSA_BACKEND)
 
-    def takes_any(self, program: Any) -> bool:
-        """Return whether some delegate of an emitted program is run here."""
-        return any(self.takes(each.id) for plan in program.execution_plan for each in plan.delegates)
-
     def count(self, backend: str, payload: bytes) -> int:
         """Return how many outputs a delegate has."""
         if (lowered := self.lowered.get((backend, payload))) is not None:
@@ -291,20 +278,6 @@ def beyond_simulator(delegates: Iterable[Delegate], simulator: Simulator | None)
     return f"nothing runs delegates of {', '.join(sorted(backends))}: its target names no simulator"
 
 
-def in_runtime(pte: bytes, steps: Steps) -> tuple[Tensor, ...]:
-    """Run method ``forward`` of a ``.pte`` in ExecuTorch's own runtime, step by step; return the last outputs.
-
-    Steps are what `executorch_goldens.exporting.calls.Call.for_runtime` gives.
-    The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
-    """
-    return flatten(run_forward(pte, steps))
-
-
-@handed_on
-def run_forward(pte: bytes, steps: Steps) -> list[Any]:
-    return run_methods(pte, b"", [("forward", inputs) for inputs in steps])
-
-
 @handed_on
 def last_outputs(
     run: Callable[[tuple[Any, ...]], Sequence[Any]], steps: Iterable[Iterable[Any]]
@@ -319,24 +292,8 @@ def last_outputs(
     return [output.clone() if isinstance(output, torch.Tensor) else output for output in outputs]
 
 
-def in_reference_model(
-    program: beginning.Program, steps: Steps, observer: Observer = NOBODY
-) -> tuple[Tensor, ...]:
-    """Run a lowered program before it is emitted, where there is no runtime to run what is emitted.
-
-    Every TOSA delegate runs in tosa-tools' reference model, or in the program's simulator, and operators between the
-    delegates in eager, one by one. Returns the outputs of the last step.
-    """
-    interpreter, held = program.interpreter(), dict(program.held)
-    interpreter.observer = observer
-    given: tuple[Tensor, ...] = ()
-    for inputs in steps:
-        given = run_edge(interpreter, program.signature, held, inputs)
-    return given
-
-
 def run_edge(
-    interpreter: EdgeInterpreter,
+    interpreter: torch.fx.Interpreter,
     signature: ExportGraphSignature,
     held: MutableMapping[str, Any],
     inputs: Sequence[torch.Tensor],
@@ -387,7 +344,7 @@ def _arguments(
     tokens that order operators with an effect, which are tensors of no element.
     """
     specs = signature.input_specs
-    _require_matching("the program takes", list(filter(_is_given, specs)), inputs)
+    require_matching("the program takes", list(filter(_is_given, specs)), inputs)
     remaining = iter(inputs)
     return [next(remaining) if _is_given(spec) else _own_value(spec, held) for spec in specs]
 
@@ -404,30 +361,16 @@ def _own_value(spec: InputSpec, held: Mapping[str, Any]) -> Any:
 
 
 @handed_on
-def _require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) -> None:
+def require_matching(what: str, declared: Sequence[Any], given: Sequence[Any]) -> None:
     """Raise RuntimeError for a program that declares other inputs or outputs than there are: it is wrong."""
     if len(declared) != len(given):
         raise RuntimeError(f"{what} {len(declared)} tensors where there are {len(given)}")
 
 
 class EdgeInterpreter(torch.fx.Interpreter):
-    """Runs delegates in the reference model, or in `simulator`, and every other node eagerly."""
-
-    observer = NOBODY
-
-    def __init__(self, module: torch.fx.GraphModule, simulator: Simulator | None = None) -> None:
-        super().__init__(module)
-        self.simulator = simulator
-
-    def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        if self.simulator is not None:
-            return self.simulator(lowered, inputs)
-        return run_tosa(lowered, inputs, self.observer)
+    """Runs every node eagerly."""
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if target is executorch_call_delegate:
-            lowered, *tensors = args
-            return self.call_delegate(lowered, tensors)
         if operator_of(target) in PER_CHANNEL:
             # Quantizers leave int32 zero points; the eager kernel, unlike the runtime's, takes int64 only.
             args = tuple(
@@ -502,7 +445,7 @@ def tosa_arrays(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -
 
 
 def _arrays(inputs: Sequence[torch.Tensor], taken: Sequence[Layout]) -> list[np.ndarray[Any, Any]]:
-    _require_matching("a delegate takes", taken, inputs)
+    require_matching("a delegate takes", taken, inputs)
     return [
         _to_model(_of_rank(tensor.detach(), layout).permute(layout.order).contiguous())
         for layout, tensor in zip(taken, inputs, strict=True)
@@ -527,7 +470,7 @@ def run_payload(
     observer.calls(payload, arrays)
     outputs = run_model(payload, arrays)
     observer.called(payload, arrays, outputs)
-    _require_matching("a delegate gives", given, outputs)
+    require_matching("a delegate gives", given, outputs)
     return [
         _of_rank(from_model(output, layout.dtype), layout).permute(tuple(np.argsort(layout.order)))
         for layout, output in zip(given, outputs, strict=True)
@@ -601,25 +544,13 @@ def _is_float8(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point and dtype.itemsize == 1
 
 
-class _OutputCodes(torch.fx.Interpreter):
-    """Notes the argument of the last dequantize before each output: the output in integer codes."""
-
-    def __init__(self, module: torch.fx.GraphModule) -> None:
-        super().__init__(module)
-        self.values: dict[torch.fx.Node, Any] = {}
-
-    def run_node(self, n: torch.fx.Node) -> Any:
-        self.values[n] = super().run_node(n)
-        return self.values[n]
-
-
 def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
     """Return the integer codes of each output of a quantized eager graph that takes no inputs.
 
     Outputs are ``dequantize(codes)`` in a graph that the quantizer annotated to its end; an output that is not is
     returned as the float tensor it is.
     """
-    interpreter = _OutputCodes(converted)
+    interpreter = _Noting(converted, {})
     with torch.no_grad():
         interpreter.run()
     found = []
@@ -628,7 +559,7 @@ def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
             found.append(node)
             continue
         source: Any = node.args[0] if node.target in DEQUANTIZE else node
-        found.append(interpreter.values[source])
+        found.append(interpreter.values[source.name])
     return flatten(found)
 
 

@@ -277,7 +277,7 @@ class Walker:
         """Run the method step by step; return the last outputs."""
         held = Held()
         for inputs in steps:
-            _require_as_many(self.plan.inputs, inputs)
+            numerics.require_matching("the program takes", self.plan.inputs, inputs)
             for number, given in zip(self.plan.inputs, inputs, strict=True):
                 # The runtime has numbers as they were when the program was made.
                 if isinstance(given, torch.Tensor):
@@ -484,13 +484,6 @@ def _crossing(values: list[Any], number: int) -> int:
 
 #: What a program declares of a number, by its type.
 KINDS: Mapping[type, Any] = {bool: schema.Bool, int: schema.Int, float: schema.Double}
-
-
-@handed_on
-def _require_as_many(declared: Sequence[int], given: Sequence[Any]) -> None:
-    """Raise RuntimeError for a program that declares other inputs than there are: it is wrong."""
-    if len(declared) != len(given):
-        raise RuntimeError(f"the program takes {len(declared)} tensors where there are {len(given)}")
 
 
 @handed_on

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome
-from executorch_goldens.exporting.export import first_cause
+from executorch_goldens.exporting.entry import first_cause
 from executorch_goldens.files import shortage
 from executorch_goldens.judging import verdict
 from executorch_goldens.settings.exports import Settings, default_interpreter

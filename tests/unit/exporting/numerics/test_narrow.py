@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from torch.nn import functional
 
 from executorch_goldens import Data, Example
 from executorch_goldens.artifact import Tensor
-from executorch_goldens.exporting.export import Export
-from executorch_goldens.exporting.numerics import narrow
+from executorch_goldens.exporting.numerics import narrow, rounding
 from executorch_goldens.exporting.numerics.rounding import moved
+from executorch_goldens.exporting.program import Request
+from executorch_goldens.exporting.recipe import stages
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.judging import rightness
@@ -125,16 +127,26 @@ def test_a_narrow_linear_layer_is_right_by_what_its_kernel_does_and_one_with_a_w
     assert deviation(model, x, in_runtime(wrong, x), kernels).exceeds_tolerance()
 
 
-def test_an_export_is_held_to_the_kernels_that_its_program_is_left_to() -> None:
+def test_an_export_is_held_to_the_kernels_that_its_program_is_left_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+    measure = rounding.moved
+
+    def noting(*given: Any) -> rounding.Moved:
+        seen.append(given[-1])
+        return measure(*given)
+
     def build(data: Data) -> Example:
         module = data.fill(nn.Linear(512, 16)).bfloat16()
         return Example(module, (data.tensor("x", 4, 512).bfloat16(),), fill=False)
 
-    attempt = Export(
-        Case("narrow-linear", "tests", "a narrow linear layer", build), Lowering.named("xnnpack-fp32")
-    )
-    made = attempt.run()
-    assert attempt.kernels == {"addmm"}
+    case = Case("narrow-linear", "tests", "a narrow linear layer", build)
+    monkeypatch.setattr(rounding, "moved", noting)
+    *_, reached = stages(Request(case, Lowering.named("xnnpack-fp32")))
+    made = reached.result
+    assert made is not None
+    assert dict.fromkeys(seen) == dict.fromkeys([frozenset(), frozenset({"addmm"})])
     assert not made.delegates
     assert any(sample.expected != sample.outputs for sample in made.samples)
     assert not list(rightness.wrongs(made))

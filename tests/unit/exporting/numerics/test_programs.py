@@ -9,8 +9,11 @@ import torch
 from executorch.exir import to_edge_transform_and_lower
 from torch.export.graph_signature import InputKind, OutputKind
 
-from executorch_goldens.exporting.inside.beginning import Program
+from executorch_goldens.artifact import Tensor
+from executorch_goldens.exporting.inside.beginning import EdgeMethod
 from executorch_goldens.exporting.numerics import programs
+from executorch_goldens.exporting.program import Reference
+from executorch_goldens.exporting.running import in_edge
 
 GIVEN = torch.tensor([1.0, -2.0])
 
@@ -43,12 +46,16 @@ def lowered() -> torch.export.ExportedProgram:
     return to_edge_transform_and_lower(program).exported_program()
 
 
+def run(program: torch.export.ExportedProgram, steps: programs.Steps) -> tuple[Tensor, ...]:
+    return in_edge({"forward": EdgeMethod.of(program)}, Reference(("forward",), ()), steps)
+
+
 def test_a_program_has_a_value_for_each_input_that_torch_has(capfd: pytest.CaptureFixture[str]) -> None:
     program = lowered()
     kinds = {spec.kind for spec in program.graph_signature.input_specs}
     assert InputKind.TOKEN in kinds
     assert OutputKind.TOKEN in {spec.kind for spec in program.graph_signature.output_specs}
-    result, nothing, count, number = programs.in_reference_model(Program.of(program), [[GIVEN], [GIVEN]])
+    result, nothing, count, number = run(program, [[GIVEN], [GIVEN]])
     assert result.array().tolist() == [27.5, -112.75]
     assert (nothing.kind, number.kind) == ("None", "int")
     assert number.array().item() == 7
@@ -66,4 +73,4 @@ def test_every_node_of_a_program_with_an_effect_is_computed() -> None:
 
 def test_inputs_that_are_no_tensors_are_not_counted() -> None:
     with pytest.raises(RuntimeError, match="the program takes 1 tensors where there are 2"):
-        programs.in_reference_model(Program.of(lowered()), [[GIVEN, GIVEN]])
+        run(lowered(), [[GIVEN, GIVEN]])
