@@ -32,8 +32,6 @@ class Converted:
 
     Attributes
     ----------
-    digests
-        Digest of each golden before, to that after.
     dropped
         Number of goldens with each fact that is left out.
     departing
@@ -42,7 +40,6 @@ class Converted:
 
     folder: Path
     goldens: int
-    digests: Mapping[str, str]
     files: int
     dropped: Mapping[str, int]
     departing: int
@@ -58,7 +55,6 @@ class Converted:
 @dataclass(frozen=True)
 class _Old:
     path: Path
-    digest: str
     record: Record
     files: int
     retired: tuple[str, ...]
@@ -127,7 +123,7 @@ def _read(path: Path) -> _Old:
         if name != golden.OLD
     }
     retired = tuple(name for name, _ in facts if name in RETIRED)
-    return _Old(path, digest, Record.in_order(kept, sections), len(texts), retired)
+    return _Old(path, Record.in_order(kept, sections), len(texts), retired)
 
 
 def _short(name: str, value: str) -> str:
@@ -152,7 +148,6 @@ def _told(
     folder: Path, olds: Sequence[_Old], texts: Mapping[Path, str], shared: Mapping[str, str]
 ) -> Converted:
     """Return what is converted; raise GoldenError unless each file is read as the golden that it was."""
-    digests = {}
     for old in olds:
         file = _file(old.path)
         read = Record.parse(texts[file], shared)
@@ -164,15 +159,12 @@ def _told(
             raise _refused(old.path, "is not the same as one file")
         if file.exists() and golden.read(file) != old.record:
             raise _refused(old.path, f"is there as {file.name} as well, and is another golden")
-        digests[old.digest] = read.digest
     departing = sum(
         any(old.record.facts.get(name) != value for name, value in shared.items()) for old in olds
     )
     dropped = Counter(name for old in olds for name in old.retired)
     files = sum(old.files for old in olds)
-    return Converted(
-        folder, len(olds), digests, files, {name: dropped[name] for name in RETIRED[2:]}, departing
-    )
+    return Converted(folder, len(olds), files, {name: dropped[name] for name in RETIRED[2:]}, departing)
 
 
 def _write(texts: Mapping[Path, str]) -> None:

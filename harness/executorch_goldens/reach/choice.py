@@ -167,7 +167,7 @@ def _taken(
 ) -> list[int]:
     """Return the cells to take, for so many seconds of processor time: in each round, one more unlike one per place."""
     chosen: dict[int, None] = {}
-    waiting = {place: _inturns(place, seconds, known) for place in places}
+    waiting = {place: _in_turns(place, seconds, known) for place in places}
     # Of the places with few cells first: what reaches them may serve others.
     order = sorted(waiting, key=lambda place: len(place.cells))
     for number in itertools.count(1):
@@ -190,7 +190,7 @@ def _taken(
     return list(chosen)
 
 
-def _inturns(place: Place, seconds: Mapping[int, float], known: ReachMap) -> Iterator[int]:
+def _in_turns(place: Place, seconds: Mapping[int, float], known: ReachMap) -> Iterator[int]:
     """Yield the cells of a place: sources and targets take turns, and the situations of each; the cheapest first.
 
     Every second one is of those whose name has a word of the edit, as long as there are any.

@@ -110,9 +110,9 @@ def _renamed(name: str, new: Module, before: Mapping[str, Path]) -> str:
     """Return the file of the base that has the code of a new file, imports aside; empty where none has it."""
     if name in before or not new.functions:
         return ""
-    first = min(new.functions).partition(".")[0].encode()
+    first, code = min(new.functions).partition(".")[0].encode(), _code(new)
     for inside, path in before.items():
-        if inside.endswith(".py") and first in path.read_bytes() and _code(module_of(path)) == _code(new):
+        if inside.endswith(".py") and first in path.read_bytes() and _code(module_of(path)) == code:
             return inside
     return ""
 

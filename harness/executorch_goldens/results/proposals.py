@@ -160,8 +160,11 @@ def made(folder: Path) -> list[Record]:
 def distinct(records: Iterable[Record]) -> list[Record]:
     """Return records, each artifact once."""
     found: list[Record] = []
+    seen: list[Record] = []
     for record in records:
-        if all(equality.compared(record) != equality.compared(other) for other in found):
+        compared = equality.compared(record)
+        if compared not in seen:
+            seen.append(compared)
             found.append(record)
     return found
 

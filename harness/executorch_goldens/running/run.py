@@ -361,8 +361,9 @@ class Run:
         """
         left, written = [], []
         # A cell that an earlier run found wrong, and nobody has run since, is wrong.
-        for group in self._grouped() if self._members else ():
-            members = [each for each in group.members if each.proposal.folder in self._folders]
+        folders = self._folders()
+        for group in self._grouped() if folders else ():
+            members = [each for each in group.members if each.proposal.folder in folders]
             held = [each for each in members if each.proposal.cell in self._held]
             if why := unfinished or group.doubt:
                 self._refuse([each.proposal.cell for each in held], why)
@@ -385,7 +386,6 @@ class Run:
         for cell in cells:
             self.verdicts[cell] = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=why)
 
-    @property
     def _folders(self) -> set[Path]:
         """Folders of the cells that this run proposes something for."""
         return {each.proposal.folder for each in self._members.values()}
@@ -396,7 +396,7 @@ class Run:
         own = [current(each, standing) for each in self._members.values()]
         # Another run may write there, or have left a proposal damaged.
         with contextlib.suppress(ProposalError):
-            others = proposals.find(self.plan.options.sweeps, but=self._folders)
+            others = proposals.find(self.plan.options.sweeps, but=self._folders())
             return grouped([*own, *read_members(others, self.plan.goldens, standing)])
         return grouped(own)
 

@@ -403,7 +403,7 @@ TOSA_RULES: Sequence[Rule] = (
     *_together(),
     _unless("quantizer", "quantized", *QUANTIZED),
     (("backend", "quantized"), lambda row: row["quantized"] in TAKEN[row["backend"]]),
-    # With float it takes the operators at the ends of a program into the delegate, unless it is told to leave them.
+    # With float it takes the operators at the ends of a program into the delegate, unless an option leaves them.
     _unless("io", "quantized", "static", "trained"),
     _unless("io", "scope", "with io"),
     (
