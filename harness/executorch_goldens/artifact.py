@@ -280,7 +280,7 @@ class Departure:
 
 
 @dataclass(frozen=True)
-class Beginning:
+class FirstDeparture:
     """The operator where a program begins to depart from eager.
 
     Attributes
@@ -439,7 +439,7 @@ class Lowered:
     altered: tuple[Altered, ...] = ()
     validation: Validation | None = None
     loads: tuple[str, ...] = ()
-    begins: Beginning | None = field(default=None, compare=False)
+    begins: FirstDeparture | None = field(default=None, compare=False)
     lost: Lost | None = field(default=None, compare=False)
     inside: Inside | None = field(default=None, compare=False)
     metric: Metric | None = None

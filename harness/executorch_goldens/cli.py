@@ -43,7 +43,7 @@ OWN_SCREEN = ("review", "run")
 SAME, DIFFERENT, ERROR = 0, 1, 2
 
 
-class Shown:
+class EscapedOutput:
     """An output that escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -60,8 +60,8 @@ class Shown:
 def shown_output() -> Iterator[None]:
     """Escape control characters of everything printed within it."""
     with (
-        contextlib.redirect_stdout(cast("TextIO", Shown(sys.stdout))),
-        contextlib.redirect_stderr(cast("TextIO", Shown(sys.stderr))),
+        contextlib.redirect_stdout(cast("TextIO", EscapedOutput(sys.stdout))),
+        contextlib.redirect_stderr(cast("TextIO", EscapedOutput(sys.stderr))),
     ):
         yield
 

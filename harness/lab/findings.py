@@ -115,7 +115,7 @@ def shown(script: Path) -> tuple[bool | None, str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     try:
         ended = alone.run(script.read_text(encoding="utf-8"), Path(sys.executable), LIMIT, path)
-    except alone.EndlessError as error:
+    except alone.ScriptTimeoutError as error:
         return None, str(error)
     if ended.code == 0 and ended.last.partition(": ")[0] == "not reproduced":
         return False, ended.last

@@ -20,7 +20,7 @@ from executorch_goldens.goldens.decisions import (
     Decision,
     read,
 )
-from executorch_goldens.goldens.quantities import Limits
+from executorch_goldens.goldens.quantities import BudgetLimits
 from tests.support.making import failure, golden_of, lowered
 
 CAUSE = "export, SomePass: ValueError: no branch"
@@ -109,7 +109,7 @@ def test_all_decisions_of_an_older_root_come_into_one_file(
         Decision(KNOWN, "corrupt", why="an issue: #7", releases=both, cells=("tosa-fp/net",)),
         Decision(KNOWN, "crashed", "killed by SIGSEGV", releases=new, cells=("tosa-fp/a", "tosa-fp/b")),
         Decision(REJECTED, cause="0f", why="not meant"),
-        Decision(BUDGET, limits=Limits(memory=8000, sqnr=20.5), cells=("tosa-*/net",)),
+        Decision(BUDGET, limits=BudgetLimits(memory=8000, sqnr=20.5), cells=("tosa-*/net",)),
         *outside,
     }
     assert [(each.cause[:9], each.why, each.cells) for each in outside] == [

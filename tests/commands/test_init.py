@@ -23,7 +23,7 @@ from executorch_goldens.commands import init as init_command
 from executorch_goldens.commands.init import DRAWN
 from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.settings import config
-from executorch_goldens.starting.files import Beginning, write
+from executorch_goldens.starting.files import StarterFiles, write
 from executorch_goldens.starting.model import Input, ModelName
 from executorch_goldens.toolchains.toolchain import chosen
 from executorch_goldens.zoo import registry
@@ -203,7 +203,7 @@ def begin(repository: Path, toolchain: str = "1.4.1") -> None:
     """Write the files that ``init`` writes."""
     model = ModelName(Path("nets/wake_word.py"), "WakeWord")
     given = (Input((1, 40), name="x"),)
-    beginning = Beginning(model, given, False, ("tosa-fp",), toolchain, HARNESS[1], "3.13")
+    beginning = StarterFiles(model, given, False, ("tosa-fp",), toolchain, HARNESS[1], "3.13")
     write(repository, beginning.texts(repository))
 
 

@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Artifact, Cell, Failure
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import FAILURE, Decision, Decisions
-from executorch_goldens.judging.comparison import Judged
+from executorch_goldens.judging.comparison import JudgedCell
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import Updating
@@ -41,7 +41,7 @@ def made_by(function: str, monkeypatch: pytest.MonkeyPatch) -> Artifact:
 
 def judged(
     root: Path, release: str, made: Artifact, snapshot: SnapshotAssertion, *stated: Decision
-) -> Judged:
+) -> JudgedCell:
     """Judge two equal exports, asked to record them."""
     decided = Decisions(root, release, stated)
     judge = Judge(root / release, decided, OwnFiles.of(REPOSITORY), Updating(new=True, changed=True))

@@ -15,7 +15,7 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from executorch_goldens import Data, Example
-from executorch_goldens.artifact import Beginning, Delegate, Departure, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Delegate, Departure, FirstDeparture, Lowered, Sample, Tensor
 from executorch_goldens.decode import decode
 from executorch_goldens.exporting import program, recipe, running
 from executorch_goldens.exporting.apart import ApartError, run_apart
@@ -24,11 +24,11 @@ from executorch_goldens.exporting.inside import beginning as departure
 from executorch_goldens.exporting.inside import xnnpack
 from executorch_goldens.exporting.inside.beginning import AFTER, BEFORE, BEFORE_EMISSION, EMITTED
 from executorch_goldens.exporting.inside.comparison import arrangements
-from executorch_goldens.exporting.inside.evaluation import Held, Opened, Values, exceeds
+from executorch_goldens.exporting.inside.evaluation import DelegateTensor, Opened, Values, exceeds
 from executorch_goldens.exporting.inside.tosa import with_outputs
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.samples import samples_of
-from executorch_goldens.exporting.program import Reached, Request
+from executorch_goldens.exporting.program import ExportProgress, Request
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging import rightness
 from executorch_goldens.judging.rightness import judged_otherwise
@@ -118,7 +118,7 @@ DEPARTURE = Departure(
 def said(where: Departure | str) -> list[str]:
     one, other = Tensor.of(np.float32([1.0])), Tensor.of(np.float32([2.0]))
     samples = (Sample("extremes", (one,), (other,)),)
-    begins = Beginning("extremes", where)
+    begins = FirstDeparture("extremes", where)
     wrong = Lowered("", (), b"", samples, 0.0, (), begins=begins)
     return [line for line in rightness.wrongs(wrong) if not line.startswith(("output", "  [0]:"))]
 
@@ -135,7 +135,7 @@ def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> No
 
 def place_of(where: Departure | str) -> str:
     delegates = (Delegate("lowered_module_0", "TOSABackend", b""),)
-    return rightness.place(Lowered("", delegates, b"", (), 0.0, (), begins=Beginning("extremes", where)))
+    return rightness.place(Lowered("", delegates, b"", (), 0.0, (), begins=FirstDeparture("extremes", where)))
 
 
 def test_a_place_is_named_by_types_alone_and_what_may_be_anywhere_is_none() -> None:
@@ -172,7 +172,7 @@ class Ended:
     """An export at its end."""
 
     request: Request
-    reached: Reached
+    reached: ExportProgress
 
     @classmethod
     def of(cls, case: Case, target: str) -> Ended:
@@ -195,7 +195,7 @@ def linear(own_flatc: None) -> tuple[Ended, Lowered]:
     return attempt, attempt.made
 
 
-def found(attempt: Ended, lowered: Lowered) -> Beginning:
+def found(attempt: Ended, lowered: Lowered) -> FirstDeparture:
     begins = attempt.with_beginning(lowered).begins
     assert begins is not None
     return begins
@@ -335,7 +335,7 @@ def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
         def off(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
             outputs, values = run(inputs)
             first = next(iter(values))
-            return outputs, {**values, first: [Held("", values[first][0].value + 1.0)]}
+            return outputs, {**values, first: [DelegateTensor("", values[first][0].value + 1.0)]}
 
         return off
 
@@ -391,9 +391,9 @@ def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegat
 ) -> None:
     attempt, made = linear
     samples = tuple(replace(sample, expected=tuple(map(moved, sample.expected))) for sample in made.samples)
-    assert found(attempt, replace(made, samples=samples)) == Beginning("example", BEFORE)
+    assert found(attempt, replace(made, samples=samples)) == FirstDeparture("example", BEFORE)
     bare = replace(made, samples=samples, delegates=())
-    assert found(attempt, bare) == Beginning("example", BEFORE_EMISSION)
+    assert found(attempt, bare) == FirstDeparture("example", BEFORE_EMISSION)
 
 
 def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_of_them(
@@ -402,9 +402,9 @@ def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_o
     attempt, made = linear
     first, second, *rest = made.samples
     wrong = replace(second, outputs=tuple(map(moved, second.outputs)))
-    assert found(attempt, replace(made, samples=(first, wrong, *rest))) == Beginning(second.name, AFTER)
+    assert found(attempt, replace(made, samples=(first, wrong, *rest))) == FirstDeparture(second.name, AFTER)
     bare = replace(made, samples=(first, wrong, *rest), delegates=())
-    assert found(attempt, bare) == Beginning(second.name, EMITTED), (
+    assert found(attempt, bare) == FirstDeparture(second.name, EMITTED), (
         "nothing is between delegates there are none of"
     )
 
@@ -428,10 +428,12 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     wrong = replace(made, samples=samples)
     monkeypatch.setattr(departure, "beginning", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     said = "cannot be told: the process that looked into it died of SIGKILL"
-    assert found(attempt, wrong) == Beginning("example", said)
+    assert found(attempt, wrong) == FirstDeparture("example", said)
     monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
     monkeypatch.setattr("executorch_goldens.exporting.running.LOOKING", 0.1)
-    assert found(attempt, wrong) == Beginning("example", "cannot be told: it took more than 2 s of wall time")
+    assert found(attempt, wrong) == FirstDeparture(
+        "example", "cannot be told: it took more than 2 s of wall time"
+    )
     monkeypatch.setattr(departure, "looked_into", lambda *_: time.sleep(60))
     inside = attempt.with_beginning(imprecise(made)).inside
     assert inside is not None

@@ -25,7 +25,7 @@ from executorch_goldens.commands import compare as command
 from executorch_goldens.comparing import sides
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import MARK, RESULTS, Comparison, alone, clear
-from executorch_goldens.comparing.page import Page
+from executorch_goldens.comparing.page import ComparisonPage
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import PATCHES
@@ -123,7 +123,7 @@ def two_sides(head: Path, reach: tuple[str, ...] = ()) -> tuple[Side, Side]:
 
 
 @pytest.fixture(scope="module")
-def page(swapped: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
+def page(swapped: Path, tmp_path_factory: pytest.TempPathFactory) -> ComparisonPage:
     """The only comparison of the quick tests: real exports of both sides."""
     folder = tmp_path_factory.mktemp("page")
     base, head = two_sides(swapped)
@@ -132,10 +132,10 @@ def page(swapped: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     varied = tuple(variations.variations(variations.named("quick")))
     comparison = Comparison(both, cells, varied, folder / "made", Store(folder / "cache"))
     comparison.run(lambda *_: True)
-    return Page(comparison)
+    return ComparisonPage(comparison)
 
 
-def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(page: Page) -> None:
+def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(page: ComparisonPage) -> None:
     first, *lines = page.lines()
     assert first == "identical: 1 of 2 cells; 1 newly wrong"
     assert page.differs
@@ -145,7 +145,7 @@ def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(page: Page) -> None:
     assert any(line.startswith("    tosa-fp/conv2d-depthwise-scaled: corrupt: ") for line in lines)
 
 
-def test_the_same_is_in_json_and_in_the_comment(page: Page) -> None:
+def test_the_same_is_in_json_and_in_the_comment(page: ComparisonPage) -> None:
     found = json.loads(json.dumps(page.as_json()))
     assert not found["same"]
     assert {cell: each["kind"] for cell, each in found["cells"].items()} == {
@@ -159,7 +159,7 @@ def test_the_same_is_in_json_and_in_the_comment(page: Page) -> None:
     assert "<summary>newly wrong: 1 cell</summary>" in comment
 
 
-def test_both_sides_export_every_variation_at_the_same_time(page: Page) -> None:
+def test_both_sides_export_every_variation_at_the_same_time(page: ComparisonPage) -> None:
     assert "exports: 8, 0 of them from the cache" in page.facts()
 
 
@@ -175,7 +175,7 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> Config:
     with Sweep(cells, variations.variations((0,)), settings) as sweep:
         outcomes = [sweep.outcomes(cell)[0] for cell in cells]
     records = [
-        maps.Record("models", each.cell, each.core_seconds, "", each.result.reach)
+        maps.ReachRecord("models", each.cell, each.core_seconds, "", each.result.reach)
         for each in outcomes
         if isinstance(each.result, Artifact)
     ]
@@ -257,7 +257,7 @@ def test_a_search_finds_what_no_cell_shows_and_says_how_to_keep_it(
     model = comparison.model
     assert model is not None, comparison.searched
     assert model.changes[0].startswith("read-twice")
-    lines = list(Page(comparison, asked=found).lines())
+    lines = list(ComparisonPage(comparison, asked=found).lines())
     assert lines[0].startswith("identical: 1 of 2 cells; 1 newly wrong; 2 of 2 edited lines reached")
     assert f"  keep {model.cell} in a module of a zoo: {model.line}" in lines
     searched = re.compile(r"  searched: \d+ models tried, of which \d+ ran an edited line; seed 0")
@@ -294,7 +294,9 @@ def test_a_pass_chooses_the_cells_that_it_changes(swapped: Path, compare: Compar
     assert "--pass NoSuchPass: it changes the graph of no cell" in none.stderr
 
 
-def test_the_report_has_the_cause(page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_has_the_cause(
+    page: ComparisonPage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     report = tmp_path / "report.html"
     words = [
         str(page.comparison.folder / RESULTS),

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 
 from executorch_goldens.artifact import Casualty, Cell
-from executorch_goldens.causes.groups import Edited
+from executorch_goldens.causes.groups import EditedCell
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.progress import MOST_ALIKE, Progress
 from executorch_goldens.sweep.schedule import Job
@@ -134,7 +134,7 @@ def test_of_cells_that_are_alike_some_have_a_line() -> None:
     screen = Screen()
     cells = [Cell("tosa-fp", f"case-{number}") for number in range(MOST_ALIKE + 3)]
     progress = Progress([*cells, A], Seconds({}), 4, 2, screen, True)
-    alike = Edited("cause", "FoldPass (TOSA): output_max inf -> 2.0")
+    alike = EditedCell("cause", "FoldPass (TOSA): output_max inf -> 2.0")
     for cell in cells:
         progress.judged(cast(Sweep, Exporting(0)), cell, Verdict(cell, "changed", "differs"), alike)
     progress.judged(cast(Sweep, Exporting(0)), A, Verdict(A, "corrupt", "differs"), alike)

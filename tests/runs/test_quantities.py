@@ -10,7 +10,7 @@ import pytest
 
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.goldens.decisions import BUDGET, FILE, Decision, Decisions, write
-from executorch_goldens.goldens.quantities import Limits, measured
+from executorch_goldens.goldens.quantities import BudgetLimits, measured
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings import releases
@@ -33,14 +33,14 @@ def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, art
     table = '[tool.goldens]\nmodels = ["own_zoo"]\ntargets = ["xnnpack-fp32"]\n'
     (own.folder / "pyproject.toml").write_text(table)
     own.goldens.mkdir()
-    write(own.goldens, [Decision(BUDGET, limits=Limits(program=10), cells=("*/alpha",))])
+    write(own.goldens, [Decision(BUDGET, limits=BudgetLimits(program=10), cells=("*/alpha",))])
     for words in ((), (UPDATE,)):
         finished = own(*words)
         assert finished.code == 1, finished.output
         assert set(finished.verdicts().values()) == {"over-budget"}
         assert "bytes of the program, and 10 are in the budget (*/alpha: program)" in finished.output
     assert not list(own.root.glob("*/*"))
-    write(own.goldens, [Decision(BUDGET, limits=Limits(program=1000000), cells=("*/alpha",))])
+    write(own.goldens, [Decision(BUDGET, limits=BudgetLimits(program=1000000), cells=("*/alpha",))])
     assert set(own(UPDATE).verdicts().values()) == {"new"}
     assert set(own().verdicts().values()) == {"stable"}
 
@@ -49,7 +49,7 @@ def test_a_budget_of_no_cell_is_refused(runner: Runner) -> None:
     own = replace(runner, directory=runner.folder)
     own.zoo("own_zoo", "alpha")
     (own.folder / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["own_zoo"]\n')
-    own.decide(Decision(BUDGET, limits=Limits(memory=1), cells=("*/alhpa",)))
+    own.decide(Decision(BUDGET, limits=BudgetLimits(memory=1), cells=("*/alhpa",)))
     own().refused(f"{own.goldens / FILE}: the budget of '*/alhpa' is of no cell")
 
 
@@ -68,7 +68,7 @@ def test_a_fix_taken_back_that_costs_memory_and_makes_nothing_wrong_is_over_budg
     memory = measured(recorded.inventory)["memory"]
 
     def judge(outcomes: Sequence[Outcome], most: int) -> Verdict:
-        budget = Decision(BUDGET, limits=Limits(memory=most), cells=("*/masks",))
+        budget = Decision(BUDGET, limits=BudgetLimits(memory=most), cells=("*/masks",))
         return compare(masks, outcomes, recorded, matrix, Decisions(stated=(budget,))).verdict
 
     assert judge(sound, memory).name == "stable"

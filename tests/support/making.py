@@ -9,11 +9,11 @@ from typing import Any
 
 from executorch_goldens.artifact import (
     Artifact,
-    Beginning,
     Casualty,
     Cell,
     Delegate,
     Failure,
+    FirstDeparture,
     Lowered,
     Outcome,
     PassRun,
@@ -145,7 +145,7 @@ def wrong(artifact: Artifact, where: str = "") -> Artifact:
     example, *others = made.samples
     (expected,) = example.expected
     off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
-    begins = Beginning(example.name, where) if where else None
+    begins = FirstDeparture(example.name, where) if where else None
     return replace(artifact, result=replace(made, samples=(off, *others), begins=begins))
 
 

@@ -179,6 +179,15 @@ def test_few_modules_stand_in_no_room() -> None:
     assert len(flat) <= FLAT, flat
 
 
+def test_a_public_class_has_one_name_in_the_core_and_the_plugins() -> None:
+    found: dict[str, list[str]] = {}
+    for name, path in (modules() | modules(PLUGINS)).items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(name)
+    assert not {name: where for name, where in found.items() if len(where) > 1}
+
+
 @pytest.mark.parametrize("package", [PACKAGE, PLUGINS])
 def test_only_what_exports_imports_torch(package: str) -> None:
     found = {

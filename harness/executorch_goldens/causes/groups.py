@@ -333,7 +333,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Edited:
+class EditedCell:
     """The difference of one cell from its golden.
 
     Attributes
@@ -346,7 +346,7 @@ class Edited:
     what: str
 
     @classmethod
-    def from_member(cls, member: Member) -> Edited:
+    def from_member(cls, member: Member) -> EditedCell:
         alone = Group((member,), {})
         return cls(alone.cause, alone.title if member.edits else "")
 

@@ -133,7 +133,7 @@ def compare(
     """Compare in this process, whose Python can import the zoo."""
     from executorch_goldens.comparing.asked import Asked
     from executorch_goldens.comparing.making import RESULTS, Comparison, changed_by
-    from executorch_goldens.comparing.page import Page
+    from executorch_goldens.comparing.page import ComparisonPage
     from executorch_goldens.comparing.sides import Sides
     from executorch_goldens.sweep.store import Store, default_root
 
@@ -166,7 +166,7 @@ def compare(
         raise CommandError(f"--pass {arguments.of_pass}: it changes the graph of no cell that was chosen")
     made = [column(comparison) for column, _, _ in plugins.asked("compare", arguments)]
     columns = [column for column in made if column is not None]
-    page = Page(comparison, kinds, columns, asked)
+    page = ComparisonPage(comparison, kinds, columns, asked)
     with saying("grouping by cause"):
         lines = (
             [json.dumps(page.as_json(), indent=1)]

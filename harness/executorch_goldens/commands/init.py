@@ -22,7 +22,7 @@ from executorch_goldens.running.selection import require_flatc
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import worker_environment
-from executorch_goldens.starting.files import Beginning, write
+from executorch_goldens.starting.files import StarterFiles, write
 from executorch_goldens.starting.model import model_named, stated
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains import handing, interpreters
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     return SAME
 
 
-def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolchain) -> Beginning:
+def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolchain) -> StarterFiles:
     """Return the sources of the files, once the model has run; raise UsageError."""
     from executorch_goldens.exporting import first
 
@@ -119,7 +119,7 @@ def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolcha
     chosen = _targets(arguments.target, toolchain.release)
     harness = _harness(arguments.harness)
     module, has_own_weights = first.built(folder, model)
-    return Beginning(
+    return StarterFiles(
         model=model,
         inputs=first.named(module, inputs),
         has_own_weights=has_own_weights,

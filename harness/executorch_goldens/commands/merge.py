@@ -19,10 +19,17 @@ from executorch_goldens.goldens import decisions as book
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.results import merging, proposals
-from executorch_goldens.results.merging import Part
+from executorch_goldens.results.merging import PartialResults
 from executorch_goldens.results.rows import KNOWN
-from executorch_goldens.review.decisions import ACCEPTED, REJECTED, Decisions, decisions, name_of, rejected
-from executorch_goldens.review.summary import Row, Summary, linked, marks
+from executorch_goldens.review.decisions import (
+    ACCEPTED,
+    REJECTED,
+    ReviewDecisions,
+    decisions,
+    name_of,
+    rejected,
+)
+from executorch_goldens.review.summary import ReviewSummary, Row, linked, marks
 from executorch_goldens.running import counting
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
@@ -139,11 +146,11 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
         return SAME
     base = rows(parts_of(arguments.base)) if arguments.base else None
     decided = decisions(parts, goldens, groups)
-    print(*Summary(rows(parts), groups, base, arguments.link, decided).markdown(), sep="\n")
+    print(*ReviewSummary(rows(parts), groups, base, arguments.link, decided).markdown(), sep="\n")
     return SAME
 
 
-def parts_of(folders: Sequence[Path]) -> list[Part]:
+def parts_of(folders: Sequence[Path]) -> list[PartialResults]:
     """Return the results under some folders; raise `results.merging.MergeError` where one has none."""
     return [part for of_release in merging.find(folders).values() for part in of_release]
 
@@ -163,18 +170,18 @@ def causes(
     return grouped(read_members(proposed, goldens, Standing(repository, goldens)))
 
 
-def rows(parts: Iterable[Part]) -> list[Row]:
+def rows(parts: Iterable[PartialResults]) -> list[Row]:
     """Return the rows of results, each with its release."""
     return [(part.provenance.release, row) for part in parts for row in part.rows]
 
 
-def left(merged: Part, decided: Decisions) -> Iterator[Mapping[str, Any]]:
+def left(merged: PartialResults, decided: ReviewDecisions) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of the cells that need a look, and were not accepted since."""
     release = merged.provenance.release
     return (row for row in merged.wrong() if decided.kind(release, row) != ACCEPTED)
 
 
-def summary(merged: Part, goldens: Path, decided: Decisions) -> Iterator[str]:
+def summary(merged: PartialResults, goldens: Path, decided: ReviewDecisions) -> Iterator[str]:
     """Yield the lines of a release."""
     came = merged.provenance
     kinds = [decided.kind(came.release, row) for row in merged.rows]
@@ -206,7 +213,7 @@ def summary(merged: Part, goldens: Path, decided: Decisions) -> Iterator[str]:
         yield counting.stale(golden.file_of(goldens / came.release, cell))
 
 
-def stale(merged: Part, goldens: Path) -> tuple[Cell, ...]:
+def stale(merged: PartialResults, goldens: Path) -> tuple[Cell, ...]:
     """Return the goldens that match no cell, which only a run of all cells can tell."""
     if not merged.provenance.whole:
         return ()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from executorch_goldens.comparing.searching import SEED, UNCHANGED, Search, Try, Walk
+from executorch_goldens.comparing.searching import SEED, UNCHANGED, Search, SearchOrder, Try
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.reach.answer import answer
 from executorch_goldens.reach.choice import SHORT, differing, turns, words_of
@@ -54,7 +54,7 @@ def search(
     chance = random.Random(SEED)
     samples = list(ranked(further.values(), operators(edits, head), targets, chance))
     elsewhere = [Try(case, UNCHANGED, target) for case, target in retargeted(near, known, chance)]
-    walk = Walk(
+    walk = SearchOrder(
         near,
         turns([samples[::2], samples[1::2], elsewhere]),
         [each for each in CHANGES if each not in UNCHANGED],

@@ -88,7 +88,7 @@ class Made:
         try:
             found = comparison.compare(cell, outcomes, reviewed, release, labels=OF_TOOLCHAINS)
         except DecodeError as error:
-            found = comparison.Judged(comparison.undecodable(cell, error))
+            found = comparison.JudgedCell(comparison.undecodable(cell, error))
         made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
         every = (
             () if found.record is not None else tuple(_comparable(outcome, release) for outcome in outcomes)

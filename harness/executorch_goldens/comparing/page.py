@@ -59,7 +59,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Page:
+class ComparisonPage:
     """A comparison in words.
 
     Attributes

@@ -60,7 +60,7 @@ class Try:
         return replace(self, changes=(*before, change))
 
 
-class Walk:
+class SearchOrder:
     """The order in which models are tried.
 
     Parameters
@@ -174,7 +174,7 @@ class Search:
     """
 
     sides: Sides
-    walk: Walk
+    walk: SearchOrder
     reached: Callable[[Mapping[str, Sequence[int]]], Hashable | None]
     tried: int = field(default=0, init=False)
     reaching: int = field(default=0, init=False)
@@ -269,7 +269,7 @@ class _Pair:
         if time.monotonic() > self.deadline:
             raise _LateError
 
-    def differs(self, model: Try, of_head: Outcome, walk: Walk) -> bool:
+    def differs(self, model: Try, of_head: Outcome, walk: SearchOrder) -> bool:
         """Return whether the base lowers a model, and to something else than the head."""
         base = Made.from_outcomes([self.take(self.base, model)], self.of_base)
         if base.state != RIGHT:

@@ -24,7 +24,7 @@ FEW = 8
 
 
 @dataclass(frozen=True)
-class Summary:
+class ConstantSummary:
     """Extremes and variety of a constant.
 
     Attributes
@@ -48,7 +48,7 @@ class Summary:
     exact: bool
 
 
-def summarize(constant: Constant) -> Summary:
+def summarize(constant: Constant) -> ConstantSummary:
     """Return the summary of a constant of at least one number."""
     return _narrow(constant) if constant.codec.bits <= 16 else _wide(constant)
 
@@ -58,7 +58,7 @@ def _pieces(constant: Constant) -> Iterator[Array]:
         yield constant.codes(start, start + PIECE)
 
 
-def _narrow(constant: Constant) -> Summary:
+def _narrow(constant: Constant) -> ConstantSummary:
     """Summarise by marking which of at most 65536 codes occur."""
     seen = _seen(constant).astype(constant.codec.codes)
     numbers = constant.codec.numbers(seen)
@@ -69,9 +69,9 @@ def _narrow(constant: Constant) -> Summary:
         nans = sum(int(np.isin(piece, nan_codes).sum()) for piece in _pieces(constant))
     kept, numbers = seen[~is_nan], numbers[~is_nan]
     if not len(kept):
-        return Summary(kept, kept, nans, len(seen), exact=True)
+        return ConstantSummary(kept, kept, nans, len(seen), exact=True)
     low, high = _first(kept, numbers, numbers.min(), True), _first(kept, numbers, numbers.max(), False)
-    return Summary(low, high, nans, len(seen), exact=True)
+    return ConstantSummary(low, high, nans, len(seen), exact=True)
 
 
 def _seen(constant: Constant) -> Array:
@@ -90,7 +90,7 @@ def _seen(constant: Constant) -> Array:
     return np.flatnonzero(marks)
 
 
-def _wide(constant: Constant) -> Summary:
+def _wide(constant: Constant) -> ConstantSummary:
     """Summarise piece by piece; give up counting when there is too much to count."""
     lows: list[Any] = []
     highs: list[Any] = []
@@ -108,7 +108,7 @@ def _wide(constant: Constant) -> Summary:
         highs.append(high)
     distinct = _distinct(constant)
     none: Array = np.empty(0, constant.codec.codes)
-    return Summary(
+    return ConstantSummary(
         minimum=_find(constant, min(lows), True) if lows else none,
         maximum=_find(constant, max(highs), False) if highs else none,
         nans=nans,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from executorch_goldens.diff.side import Side
+from executorch_goldens.diff.side import GraphSide
 from executorch_goldens.goldens.outline import Outline, OutlineGraph, OutlineValue
 
 #: An operand that is not there, see `executorch_goldens.goldens.outline.OutlineOperator`.
@@ -33,7 +33,7 @@ def brief(read: Outline) -> Iterator[str]:
 
 def _operators(graph: OutlineGraph) -> Iterator[str]:
     """Yield the operators that compute: one that only holds a constant is among the constants."""
-    side = Side(graph)
+    side = GraphSide(graph)
     for at, operator in enumerate(graph.operators):
         made = side.outputs(at)
         if not operator.inputs and all(name in graph.values and graph.values[name].contents for name in made):

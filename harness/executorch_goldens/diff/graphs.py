@@ -19,7 +19,7 @@ from executorch_goldens.diff.changes import (
     Reordered,
 )
 from executorch_goldens.diff.matching import Matching, match
-from executorch_goldens.diff.side import Side
+from executorch_goldens.diff.side import GraphSide
 from executorch_goldens.diff.values import ABSENT, EXAMPLES, attribute_changes, content_changes
 from executorch_goldens.goldens.outline import NUMBERING, OutlineGraph
 
@@ -79,7 +79,12 @@ class Pairing:
         where: str = "",
         regions: Mapping[str, str] | None = None,
     ) -> None:
-        self.before, self.after, self.where, self.regions = Side(before), Side(after), where, regions or {}
+        self.before, self.after, self.where, self.regions = (
+            GraphSide(before),
+            GraphSide(after),
+            where,
+            regions or {},
+        )
         self.matching: Matching = match(self.before, self.after)
         self.names: dict[str, str] = {}
         self.pair_values()
@@ -207,7 +212,7 @@ class Pairing:
                 yield PartChanged(self.where, f"value {name}", ABSENT, value.type)
 
     @staticmethod
-    def goes_with(side: Side, name: str, matched: Mapping[int, int]) -> bool:
+    def goes_with(side: GraphSide, name: str, matched: Mapping[int, int]) -> bool:
         """Return whether a value belongs to operators that are reported as added or removed."""
         touching = [at for at, _ in side.consumers.get(name, ())]
         if name in side.producer:

@@ -20,7 +20,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
-from executorch_goldens.diff.side import Side
+from executorch_goldens.diff.side import GraphSide
 from executorch_goldens.goldens.outline import OutlineValue, described
 
 #: Description of a computation to its number, the same in both graphs. A number replaces the whole description in
@@ -52,7 +52,7 @@ class Matching:
         self.back[after] = before
 
 
-def match(before: Side, after: Side) -> Matching:
+def match(before: GraphSide, after: GraphSide) -> Matching:
     """Match the operators of two graphs."""
     matcher = _Matcher(before, after)
     inputs, uses = by_inputs(before, after, detailed=True), by_uses(before, after, detailed=True)
@@ -79,7 +79,7 @@ def match(before: Side, after: Side) -> Matching:
 class _Matcher:
     """The two graphs, and the operators matched so far."""
 
-    def __init__(self, before: Side, after: Side) -> None:
+    def __init__(self, before: GraphSide, after: GraphSide) -> None:
         self.before, self.after = before, after
         self.matching = Matching()
 
@@ -199,7 +199,7 @@ class _Matcher:
         return [self.after.producer[outputs[place]][0]]
 
 
-def _users_by_kind(side: Side, name: str, matched: dict[int, int]) -> dict[tuple[str, int], list[int]]:
+def _users_by_kind(side: GraphSide, name: str, matched: dict[int, int]) -> dict[tuple[str, int], list[int]]:
     """Return the users of a value that are not matched, by their type and the input that they read it with."""
     users: dict[tuple[str, int], list[int]] = defaultdict(list)
     for user, position in side.consumers.get(name, ()):
@@ -220,13 +220,13 @@ class Keys:
     after: Sequence[Hashable]
 
 
-def by_inputs(before: Side, after: Side, detailed: bool) -> Keys:
+def by_inputs(before: GraphSide, after: GraphSide, detailed: bool) -> Keys:
     """Return keys that are equal if operators compute the same from the same inputs of the graph."""
     numbers: Numbers = {}
     return Keys(_by_inputs(before, numbers, detailed), _by_inputs(after, numbers, detailed))
 
 
-def by_uses(before: Side, after: Side, detailed: bool) -> Keys:
+def by_uses(before: GraphSide, after: GraphSide, detailed: bool) -> Keys:
     """Return keys that are equal if operators are used in the same way, down to the outputs of the graph."""
     numbers: Numbers = {}
     return Keys(_by_uses(before, numbers, detailed), _by_uses(after, numbers, detailed))
@@ -239,7 +239,7 @@ def by_both(one: Keys, other: Keys) -> Keys:
     )
 
 
-def _by_inputs(side: Side, numbers: Numbers, detailed: bool) -> list[int]:
+def _by_inputs(side: GraphSide, numbers: Numbers, detailed: bool) -> list[int]:
     keys: list[int] = []
     for at, operator in enumerate(side.operators):
         operands = tuple(_operand(side, at, name, keys, detailed) for _, name in operator.inputs)
@@ -248,7 +248,7 @@ def _by_inputs(side: Side, numbers: Numbers, detailed: bool) -> list[int]:
     return keys
 
 
-def _operand(side: Side, at: int, name: str, keys: Sequence[int], detailed: bool) -> Hashable:
+def _operand(side: GraphSide, at: int, name: str, keys: Sequence[int], detailed: bool) -> Hashable:
     """Describe an operand of operator `at`, given the keys of the operators before it."""
     made = side.producer.get(name)
     if made is not None:
@@ -263,7 +263,7 @@ def _operand(side: Side, at: int, name: str, keys: Sequence[int], detailed: bool
     return ("leaf", *_described_value(value)) if detailed else ("leaf", value.contents is not None)
 
 
-def _by_uses(side: Side, numbers: Numbers, detailed: bool) -> list[int]:
+def _by_uses(side: GraphSide, numbers: Numbers, detailed: bool) -> list[int]:
     places: dict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(side.graph.outputs):
         places[name].append(place)
@@ -281,7 +281,7 @@ def _by_uses(side: Side, numbers: Numbers, detailed: bool) -> list[int]:
     return keys
 
 
-def _detail(side: Side, at: int) -> Hashable:
+def _detail(side: GraphSide, at: int) -> Hashable:
     """Describe an operator's attributes and outputs."""
     results = [side.value(name) for name in side.outputs(at)]
     return (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from executorch_goldens.diff.graphs import Pairing
 from executorch_goldens.diff.payloads import graph_pairs
-from executorch_goldens.diff.side import Side
+from executorch_goldens.diff.side import GraphSide
 from executorch_goldens.goldens.outline import OutlineGraph, described
 from executorch_goldens.goldens.record import Record
 
@@ -121,7 +121,7 @@ def listings(before: Record | None, after: Record) -> Iterator[Listing]:
             pair = Pairing(one, other)
             yield Listing(delegate, f"{delegate} {other.name}", list(rows(pair)), pair.names, one, other)
         for graph in graphs[len(pairs) :]:
-            side = Side(graph)
+            side = GraphSide(graph)
             state = SAME if before is None else ADDED
             alone = [
                 Row(state, side.label(at), after=_lines(side, at, {}), at=at)
@@ -132,7 +132,7 @@ def listings(before: Record | None, after: Record) -> Iterator[Listing]:
 
 def _unchanged(delegate: str, graph: OutlineGraph) -> Listing:
     """Return the operators of a graph that both artifacts have: nothing has to be matched."""
-    side = Side(graph)
+    side = GraphSide(graph)
     lines = [_lines(side, at, {}) for at in range(len(graph.operators))]
     same = [Row(SAME, side.label(at), each, each, frozenset(), at, at) for at, each in enumerate(lines)]
     return Listing(
@@ -163,7 +163,7 @@ def _removed(pair: Pairing, at: int) -> Row:
     return Row(REMOVED, pair.before.label(at), before=_lines(pair.before, at, pair.names), was=at)
 
 
-def _lines(side: Side, at: int, names: Mapping[str, str]) -> tuple[str, ...]:
+def _lines(side: GraphSide, at: int, names: Mapping[str, str]) -> tuple[str, ...]:
     operator = side.operators[at]
     lines = [operator.type]
     lines += [f"→ {names.get(name, name)}: {_held(side.graph, name)}" for name in side.outputs(at)]

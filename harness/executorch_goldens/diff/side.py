@@ -10,7 +10,7 @@ from executorch_goldens.goldens.outline import OutlineGraph, OutlineValue
 EITHER_WAY = "arg"
 
 
-class Side:
+class GraphSide:
     """One of the two graphs that are compared, with its edges.
 
     Attributes

@@ -22,7 +22,7 @@ from executorch_goldens.decode import Decoded, DecodeError, Schemas, Value, deco
 from executorch_goldens.decode.pte import DTYPES
 from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.building import Build, Built, Method
-from executorch_goldens.exporting.calls import Call
+from executorch_goldens.exporting.calls import CallStructure
 from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.inside import tosa
 from executorch_goldens.exporting.numerics import narrow
@@ -32,8 +32,8 @@ from executorch_goldens.exporting.numerics.quantizing import export_program
 from executorch_goldens.exporting.program import (
     MODEL,
     Edge,
+    ExportProgress,
     Program,
-    Reached,
     Reference,
     Request,
     expecting,
@@ -57,21 +57,21 @@ IN_ORDER = ("example", "drawn")
 BACKENDS = {numerics.TOSA_BACKEND: TOSA, "XnnpackBackend": XNNPACK}
 
 
-def stages(request: Request) -> Iterator[Reached]:
+def stages(request: Request) -> Iterator[ExportProgress]:
     """Have the case make its program, then run it; yield each stage as it begins, and the end.
 
     Whatever the release raises passes through.
     """
-    yield Reached(BUILDING)
+    yield ExportProgress(BUILDING)
     build = Build(request.case.name)
     with emissions() as made, tosa.noted() if request.execute else nullcontext():
         given = request.case.build(build)
     own = own_of(request, build, given, made)
     lowered = unjudged(request, own)
     if not request.execute:
-        yield Reached(MODEL, result=lowered)
+        yield ExportProgress(MODEL, result=lowered)
         return
-    yield Reached(MODEL)
+    yield ExportProgress(MODEL)
     program = program_of(request, own)
     references = tuple(references_of(request, own, program.off))
     for reference in references:
@@ -82,7 +82,7 @@ def stages(request: Request) -> Iterator[Reached]:
         methods=tuple(scales.items()) if own.has_several else (),
         scales=references[0].scales if references else (),
     )
-    reached = Reached("run", references, made=lowered, log=logged.end())
+    reached = ExportProgress("run", references, made=lowered, log=logged.end())
     yield reached
     program = dataclasses.replace(program, not_run=not_run(own, program))
     references, result = run(request, program, references, lowered)
@@ -288,7 +288,7 @@ def references_of(request: Request, own: Own, off: Approximations) -> Iterator[R
             reference = spreading(reference, exported(module, example))
         else:
             inputs, _ = next(iter(runs.values()))
-            reference = Reference((name,), (Call.of(inputs, {}),))
+            reference = Reference((name,), (CallStructure.of(inputs, {}),))
         yield dataclasses.replace(
             reference,
             samples={**reference.samples, **{sample: (inputs,) for sample, (inputs, _) in runs.items()}},
@@ -356,7 +356,7 @@ def require_inputs(case: Case, own: Own, reference: Reference) -> None:
 class InOrder(torch.nn.Module):
     """Runs one module after another, each time the next, and begins again after the last."""
 
-    def __init__(self, modules: Sequence[torch.nn.Module], calls: Sequence[Call]) -> None:
+    def __init__(self, modules: Sequence[torch.nn.Module], calls: Sequence[CallStructure]) -> None:
         super().__init__()
         self.steps = torch.nn.ModuleList(modules)
         self.calls = tuple(calls)

@@ -1,7 +1,7 @@
 """Arguments of a call of a module as ``torch.export`` takes them: nested, and not all tensors.
 
-Everywhere else in the harness the inputs of a run are a flat tuple of tensors. A `Call` turns these into the arguments
-of the eager module, and into what the runtime takes.
+Everywhere else in the harness the inputs of a run are a flat tuple of tensors. A `CallStructure` turns these into the
+arguments of the eager module, and into what the runtime takes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONSTANTS = (type(None), bool, int, float, str)
 
 
 class _Place:
-    """Marks a tensor in `Call.leaves`."""
+    """Marks a tensor in `CallStructure.leaves`."""
 
     def __repr__(self) -> str:
         return "tensor"
@@ -36,7 +36,7 @@ TENSOR = _Place()
 
 
 @dataclass(frozen=True)
-class Call:
+class CallStructure:
     """The structure of a module's arguments, and those that are no tensors.
 
     Attributes
@@ -51,7 +51,7 @@ class Call:
     leaves: tuple[Any, ...]
 
     @classmethod
-    def of(cls, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call:
+    def of(cls, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallStructure:
         leaves, spec = pytree.tree_flatten((args, dict(kwargs)))
         return cls(spec, tuple(TENSOR if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves))
 
@@ -141,7 +141,7 @@ def tensors_in(tree: Any) -> tuple[torch.Tensor, ...]:
 
 
 class _Flat(torch.nn.Module):
-    def __init__(self, module: torch.nn.Module, call: Call) -> None:
+    def __init__(self, module: torch.nn.Module, call: CallStructure) -> None:
         super().__init__()
         self.module = module
         self.call = call

@@ -18,7 +18,7 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import kernels, recipe
 from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
 from executorch_goldens.exporting.observing import NOBODY, Observer
-from executorch_goldens.exporting.program import MODEL, Reached, Request
+from executorch_goldens.exporting.program import MODEL, ExportProgress, Request
 from executorch_goldens.exporting.running import looked_into
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
@@ -69,7 +69,7 @@ def export(
     kernels.load()
     watch = Watch(capture, omission)
     request = Request(case, Lowering.named(target), execute, bound, watch, observer)
-    reached = Reached(MODEL)
+    reached = ExportProgress(MODEL)
     result: Lowered | Failure
     try:
         with watch:
@@ -92,13 +92,13 @@ def export(
     return Artifact(result, tuple(patches), seconds, watch.result(), tuple(shortcuts.INSTALLED))
 
 
-def require_memory(reached: Reached, error: BaseException) -> None:
+def require_memory(reached: ExportProgress, error: BaseException) -> None:
     """Raise MemoryError for an error that says that memory was not given."""
     if shortage.of_memory(error):
         raise MemoryError(f"stage {reached.stage}: {first_cause(error)}") from error
 
 
-def stages(request: Request) -> Iterator[Reached]:
+def stages(request: Request) -> Iterator[ExportProgress]:
     """Return the stages of an export: of the harness's recipe, or of the case's own."""
     if not request.case.is_build:
         return recipe.stages(request)
@@ -157,7 +157,7 @@ def first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def failed(reached: Reached, error: BaseException) -> Failure:
+def failed(reached: ExportProgress, error: BaseException) -> Failure:
     """Describe an error that ended an export; raise OwnError for one of the harness's own code."""
     result = failure(reached.stage, error)
     if own := own_error(reached.stage, first_cause(error), error):
@@ -174,7 +174,7 @@ def failed(reached: Reached, error: BaseException) -> Failure:
     return dataclasses.replace(result, message="\n".join((explained, *rest)), made=reached.made)
 
 
-def way_out(reached: Reached, message: str) -> str:
+def way_out(reached: ExportProgress, message: str) -> str:
     """Return advice for the runtime's message, where the case can help; empty otherwise."""
     if BOUNDED not in message or not reached.unbounded:
         return ""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
     from executorch_goldens.artifact import Tensor
-    from executorch_goldens.exporting.program import Reached, Request
+    from executorch_goldens.exporting.program import ExportProgress, Request
 
 #: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.zoo.targets.Target.simulator`).
 Simulator: TypeAlias = "Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]"
@@ -50,7 +50,7 @@ class Observer:
     `settings.exports.Settings.observer` names a subclass, which the exporting process makes an instance of.
     """
 
-    def around(self, request: Request, stages: Iterator[Reached]) -> Iterator[Reached]:
+    def around(self, request: Request, stages: Iterator[ExportProgress]) -> Iterator[ExportProgress]:
         """Carry out an export: yield its stages, and let what it raises pass."""
         yield from stages
 

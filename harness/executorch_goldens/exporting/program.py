@@ -1,6 +1,6 @@
 """What goes through an export: what is asked for, what should come out, and the program as it is before it is run.
 
-Nothing here changes: each stage returns what it made, and `Reached` is how far an export has come.
+Nothing here changes: each stage returns what it made, and `ExportProgress` is how far an export has come.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from executorch_goldens.artifact import Delegate, Lowered, Tensor
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.calls import Call
+from executorch_goldens.exporting.calls import CallStructure
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.inside.beginning import EdgeMethod
 from executorch_goldens.exporting.limits import EndlessError, ending_within
@@ -99,7 +99,7 @@ class Reference:
     """
 
     order: tuple[str, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[CallStructure, ...]
     samples: Mapping[str, Steps] = field(default_factory=dict)
     expected: Mapping[str, tuple[Tensor, ...]] = field(default_factory=dict)
     moved: Mapping[str, rounding.Moved] = field(default_factory=dict)
@@ -310,7 +310,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Reached:
+class ExportProgress:
     """How far an export has come: the stage that begins, and what there is of it then.
 
     Attributes

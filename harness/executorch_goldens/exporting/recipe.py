@@ -33,8 +33,8 @@ from executorch_goldens.exporting.numerics.quantizing import convert, export_pro
 from executorch_goldens.exporting.numerics.samples import unbounded
 from executorch_goldens.exporting.program import (
     Edge,
+    ExportProgress,
     Program,
-    Reached,
     Reference,
     Request,
     expecting,
@@ -49,7 +49,7 @@ from executorch_goldens.files import logged
 from executorch_goldens.zoo.targets import REFERENCE_MODEL, RUNTIME
 
 
-def stages(request: Request) -> Iterator[Reached]:
+def stages(request: Request) -> Iterator[ExportProgress]:
     """Export, lower, emit and run; yield each stage as it begins, and the end.
 
     Whatever the release raises passes through.
@@ -59,13 +59,13 @@ def stages(request: Request) -> Iterator[Reached]:
     example = lowering.cast(example_of(request.case))
     sizes = unbounded(example)
     reference = modelled(request, example)
-    yield Reached("export", (reference,))
+    yield ExportProgress("export", (reference,))
     exported = example.program or export_program(example.module, example)
     watch.stage(EXPORTED, exported)
     if lowering.quantizer is None:
         eager = compat.graph_module(exported)
     else:
-        yield Reached("quantize", (reference,))
+        yield ExportProgress("quantize", (reference,))
         watch.making = QUANTIZED
         converting = partial(convert, lowering, request.case, example, exported)
         eager = converting()
@@ -78,7 +78,7 @@ def stages(request: Request) -> Iterator[Reached]:
             reference = dataclasses.replace(reference, codes=numerics.output_codes(eager))
         exported = export_program(eager, example)
         watch.stage(QUANTIZED, exported)
-    yield Reached("lower", (reference,))
+    yield ExportProgress("lower", (reference,))
     watch.making = EDGE
     with tosa.noted() if request.execute and target.runs == REFERENCE_MODEL else nullcontext():
         manager = lowering.lower(exported)
@@ -89,12 +89,12 @@ def stages(request: Request) -> Iterator[Reached]:
         # Kernels outside of delegates add up in a narrow type.
         reference = spread(request, reference, narrowed, off, kernels)
     del narrowed
-    yield Reached("lower", (reference,), edge=manager)
+    yield ExportProgress("lower", (reference,), edge=manager)
     edge = Edge.of(manager, lowering)
     made = unexecuted(request, edge.graph, edge.delegates, module)
     elsewhere = numerics.Elsewhere(module, target.runs, request.observer, lowering.simulator)
     not_run = beyond(request, edge.delegates)
-    yield Reached("emit", (reference,))
+    yield ExportProgress("emit", (reference,))
     emitted = manager.to_executorch()
     edge = edge.emitted(emitted)
     pte = bytes(emitted.buffer)
@@ -102,7 +102,7 @@ def stages(request: Request) -> Iterator[Reached]:
     made = dataclasses.replace(
         made, pte=pte, scales=reference.scales, codes=reference.codes, unjudged=reference.unjudged
     )
-    reached = Reached("run", (reference,), made=made, log=logged.end(), unbounded=sizes)
+    reached = ExportProgress("run", (reference,), made=made, log=logged.end(), unbounded=sizes)
     yield reached
     source = emitted.executorch_program
     if target.runs == RUNTIME and request.execute:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from executorch_goldens.artifact import Beginning, Failure, Inside, Lost, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Failure, FirstDeparture, Inside, Lost, Lowered, Sample, Tensor
 from executorch_goldens.exporting import kernels
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import handed_on
@@ -22,7 +22,7 @@ from executorch_goldens.exporting.numerics.loss import losses
 from executorch_goldens.exporting.numerics.samples import alone
 from executorch_goldens.exporting.numerics.walking import Walker, nothing_runs
 from executorch_goldens.exporting.observing import NOBODY, Observer
-from executorch_goldens.exporting.program import Program, Reached, Reference, Request
+from executorch_goldens.exporting.program import ExportProgress, Program, Reference, Request
 from executorch_goldens.goldens.accuracy import worst
 from executorch_goldens.zoo.registry import SELECTIVE
 from executorch_goldens.zoo.targets import EITHER, INT8_FLOOR, RUNTIME
@@ -148,7 +148,7 @@ def in_edge(
     shared: dict[str, Any] = {}
     for name, inputs in zip(reference.methods_of(steps), steps, strict=True):
         held[name] |= {key: value for key, value in shared.items() if key in held[name]}
-        interpreter = beginning.Interpreter(methods[name], observer)
+        interpreter = beginning.DelegateInterpreter(methods[name], observer)
         given = numerics.run_edge(interpreter, methods[name].signature, held[name], inputs)
         shared |= held[name]
     return given
@@ -200,7 +200,7 @@ def sample(reference: Reference, name: str, given: tuple[Tensor, ...], method: s
 # What departs
 
 
-def looked_into(request: Request, reached: Reached, result: Lowered | Failure) -> Lowered | Failure:
+def looked_into(request: Request, reached: ExportProgress, result: Lowered | Failure) -> Lowered | Failure:
     """Return a result with the start of its departure, and the losses of quantization."""
     if isinstance(result, Failure):
         looks = result.stage in ("lower", "emit")
@@ -209,7 +209,7 @@ def looked_into(request: Request, reached: Reached, result: Lowered | Failure) -
     return dataclasses.replace(result, lost=lost(request, reached.references, result))
 
 
-def with_beginning(request: Request, reached: Reached, lowered: Lowered) -> Lowered:
+def with_beginning(request: Request, reached: ExportProgress, lowered: Lowered) -> Lowered:
     """Return `lowered` with the start of its departure, or the findings of its operators if there is none."""
     program = reached.program
     if program is None or program.edge is None:
@@ -238,7 +238,7 @@ def with_beginning(request: Request, reached: Reached, lowered: Lowered) -> Lowe
 
 def looked_at(
     request: Request, program: Program, method: EdgeMethod, reference: Reference, lowered: Lowered
-) -> tuple[Beginning | None, Inside | None]:
+) -> tuple[FirstDeparture | None, Inside | None]:
     """Return the start of a method's departure, and the findings of its operators where its outputs hide them."""
     if not lowered.samples:
         return None, None
@@ -247,7 +247,7 @@ def looked_at(
         begins = apart(
             request,
             partial(beginning.beginning, method, lowered, departing, steps, program.off),
-            lambda why: Beginning(departing.name, f"cannot be told: {why}"),
+            lambda why: FirstDeparture(departing.name, f"cannot be told: {why}"),
         )
         if method.unset and begins.where == beginning.AFTER:
             begins = dataclasses.replace(begins, where=beginning.in_state(method.unset))

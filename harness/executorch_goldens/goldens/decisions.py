@@ -32,7 +32,7 @@ from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, merging
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.golden import UnwritableError
-from executorch_goldens.goldens.quantities import Limits
+from executorch_goldens.goldens.quantities import BudgetLimits
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.settings.tables import TableError, as_declared
 from executorch_goldens.zoo import targets
@@ -82,7 +82,7 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     what: str
     verdict: str = ""
     cause: str = ""
-    limits: Limits | None = None
+    limits: BudgetLimits | None = None
     unchecked: tuple[str, ...] = ()
     why: str = ""
     releases: tuple[str, ...] = ()

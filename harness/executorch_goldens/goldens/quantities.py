@@ -29,7 +29,7 @@ SQNR = "sqnr"
 _Most = Annotated[int, Meta(ge=0)] | UnsetType
 
 
-class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BudgetLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of a budget: some of `QUANTITIES`, and `SQNR`."""
 
     outside: _Most = UNSET

@@ -28,7 +28,7 @@ from executorch_goldens.zoo.registry import SAMPLE_NAMES
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCell:
     """A judged cell, and the golden written for it.
 
     Attributes
@@ -62,7 +62,7 @@ def compare(
     decided: Decisions = NONE,
     allow: Collection[str] = (),
     labels: Labels = OF_RUN,
-) -> Judged:
+) -> JudgedCell:
     """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
 
     Parameters
@@ -83,24 +83,24 @@ def compare(
         made = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
         objection = _over_budget(cell, made, decided)
     if objection is not None:
-        return Judged(as_known(decided, diverging(objection, outcomes, reviewed, labels)))
+        return JudgedCell(as_known(decided, diverging(objection, outcomes, reviewed, labels)))
     for defect in decided.about(KNOWN, cell):
         if isinstance(artifact.result, Lowered) and artifact.result.not_run:
             # Nothing says that it is right.
             detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
-            return Judged(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
+            return JudgedCell(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
         known_as = f"{decided.root / FILE} knows it as {defect.verdict} ({defect.reason})"
-        return Judged(Verdict(cell, "changed", f"is right now, but {known_as}: delete it there"))
+        return JudgedCell(Verdict(cell, "changed", f"is right now, but {known_as}: delete it there"))
     if reviewed is None:
-        return Judged(verdict.new(cell, artifact, made, labels), made)
+        return JudgedCell(verdict.new(cell, artifact, made, labels), made)
     if equality.equal(reviewed, made):
-        return Judged(Verdict(cell, "stable", ""), made)
+        return JudgedCell(Verdict(cell, "stable", ""), made)
     refusals = artifact.watched.refusals if artifact.watched else ()
     judged = verdict.changed(cell, reviewed, made, refusals, labels)
     if judged.name == RENAMED and RENAMES in allow:
         # The golden stays, and with it the names that people have reviewed.
-        return Judged(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
-    return Judged(diverging(judged, outcomes, reviewed, labels), made)
+        return JudgedCell(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
+    return JudgedCell(diverging(judged, outcomes, reviewed, labels), made)
 
 
 def _over_budget(cell: Cell, made: Record, decided: Decisions) -> Verdict | None:

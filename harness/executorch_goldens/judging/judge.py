@@ -22,7 +22,7 @@ from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import ConflictError
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.comparison import Judged, compare, damaged, undecodable
+from executorch_goldens.judging.comparison import JudgedCell, compare, damaged, undecodable
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.snapshot import GoldenExtension
 from executorch_goldens.judging.updating import Updating, fewer
@@ -37,7 +37,7 @@ class Judge:
     Attributes
     ----------
     holding
-        Whether what would replace a golden is held back: see `Judged.held`.
+        Whether what would replace a golden is held back: see `JudgedCell.held`.
     own
         Failures that are raised in these are no goldens.
     alone
@@ -59,7 +59,7 @@ class Judge:
         release: Release,
         snapshot: SnapshotAssertion,
         under_all: Callable[[], Sequence[Outcome]] | None = None,
-    ) -> Judged:
+    ) -> JudgedCell:
         """Judge the exports of `cell`, and record it where that was asked for.
 
         Parameters
@@ -81,7 +81,7 @@ class Judge:
                 outcomes = under_all()
                 comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
             if comparison.record is not None and (own := self._own_failure(cell, outcomes)):
-                return Judged(as_known(self.decided, own), reviewed=reviewed)
+                return JudgedCell(as_known(self.decided, own), reviewed=reviewed)
             if conflict is not None and comparison.record is not None:
                 merged = dataclasses.replace(comparison.verdict, reason=conflict.what)
                 comparison = dataclasses.replace(comparison, verdict=merged)
@@ -89,9 +89,9 @@ class Judge:
         except golden.UnwritableError:
             raise
         except golden.GoldenError as error:
-            return Judged(damaged(cell, error))
+            return JudgedCell(damaged(cell, error))
         except DecodeError as error:
-            return Judged(undecodable(cell, error, self.decided), reviewed=reviewed)
+            return JudgedCell(undecodable(cell, error, self.decided), reviewed=reviewed)
 
     def _own_failure(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
         """Object to a failure that is raised in a file of the repository's own."""
@@ -111,8 +111,8 @@ class Judge:
             return None, error
 
     def _decided(
-        self, path: Path, comparison: Judged, reviewed: Record | None, snapshot: SnapshotAssertion
-    ) -> Judged:
+        self, path: Path, comparison: JudgedCell, reviewed: Record | None, snapshot: SnapshotAssertion
+    ) -> JudgedCell:
         """Record unless a decision is missing; otherwise report the missing decision."""
         judged, made = comparison.verdict, comparison.record
         if made is None or judged.allowed:
@@ -122,24 +122,24 @@ class Judge:
         seen = reviewed if stable and reviewed is not None else made
         if missing := self.decided.missing(judged.cell, seen, stable):
             if judged.name != "stable":
-                return Judged(dataclasses.replace(judged, refusal=missing), made, reviewed)
+                return JudgedCell(dataclasses.replace(judged, refusal=missing), made, reviewed)
             kind, cause = decisions.kind(made), decisions.cause_of(made)
-            return Judged(verdict.unexpected(judged.cell, kind, cause, missing), made, reviewed)
+            return JudgedCell(verdict.unexpected(judged.cell, kind, cause, missing), made, reviewed)
         return self._recorded(path, comparison, reviewed, snapshot)
 
     def _recorded(
-        self, path: Path, comparison: Judged, reviewed: Record | None, snapshot: SnapshotAssertion
-    ) -> Judged:
+        self, path: Path, comparison: JudgedCell, reviewed: Record | None, snapshot: SnapshotAssertion
+    ) -> JudgedCell:
         """Let syrupy compare once more, count and, where that was asked for, record."""
         judged, made = comparison.verdict, comparison.record
         if made is None or (judged.name == "changed" and reviewed is None):
             # A known defect that is right now gets a golden only once the defect is deleted.
-            return Judged(judged, made, reviewed)
+            return JudgedCell(judged, made, reviewed)
         if self.updating.changed and reviewed is not None and judged.recordable:
             if refusal := fewer(reviewed, made):
-                return Judged(dataclasses.replace(judged, refusal=refusal), made, reviewed)
+                return JudgedCell(dataclasses.replace(judged, refusal=refusal), made, reviewed)
             if self.holding:
-                return Judged(dataclasses.replace(judged, recorded=True), made, reviewed, held=True)
+                return JudgedCell(dataclasses.replace(judged, recorded=True), made, reviewed, held=True)
         extension = GoldenExtension.of(path, reviewed)
         with self.alone():
             recorded = snapshot.use_extension(extension) == made
@@ -151,7 +151,7 @@ class Judge:
             standing is not None and not self.updating.changed and bool(equality.missing(standing, made))
         )
         judged = dataclasses.replace(judged, recorded=recorded and judged.recordable)
-        return Judged(judged, made, reviewed, confirmed=confirmed, lacking=lacking)
+        return JudgedCell(judged, made, reviewed, confirmed=confirmed, lacking=lacking)
 
     def _confirm(self, path: Path, reviewed: Record, made: Record) -> bool:
         """Add agreeing variations and missing facts to a golden; return whether there were any."""

@@ -29,7 +29,7 @@ _OTHERS = re.compile(r"python\d+\.\d+|torch|torchao|executorch")
 
 
 @dataclass(frozen=True)
-class Place:
+class Frame:
     """A frame of a traceback."""
 
     file: str
@@ -58,7 +58,7 @@ class OwnFiles:
         """Return those of a repository in `root`, with what belongs to the files of its zoos' own modules."""
         return cls(root.resolve(), tuple(_whole(Path(file).resolve()) for file in zoos))
 
-    def place(self, traceback: str, target: str) -> Place | None:
+    def place(self, traceback: str, target: str) -> Frame | None:
         """Return where an own file raised the first cause of a traceback; None where none of them did.
 
         Parameters
@@ -86,23 +86,23 @@ class OwnFiles:
         return not any(map(_OTHERS.fullmatch, file.relative_to(self.root).parts))
 
 
-def innermost(traceback: str) -> Place | None:
+def innermost(traceback: str) -> Frame | None:
     r"""Return the innermost frame of the first cause of a traceback; None where it has no frame.
 
     >>> innermost('Traceback (most recent call last):\n  File "/a.py", line 3, in f\n    x()\nValueError: no\n')
-    Place(file='/a.py', line=3, function='f')
+    Frame(file='/a.py', line=3, function='f')
     """
     # Written first cause first: back from the last one while each was raised from the one before.
     parts = _CHAIN.split(traceback)
     at = len(parts) - 1
     while at and parts[at - 1] == RAISED_FROM:
         at -= 2
-    frames: list[Place] = []
+    frames: list[Frame] = []
     for line in parts[at].partition(_HEAD)[2].lstrip("\n").splitlines():
         if line and not line.startswith(" "):
             break
         if found := _FRAME.fullmatch(line):
-            frames.append(Place(found["file"], int(found["line"]), found["function"]))
+            frames.append(Frame(found["file"], int(found["line"]), found["function"]))
     return frames[-1] if frames else None
 
 

@@ -29,7 +29,7 @@ from executorch_goldens.goldens.rendering import data_file, decode_data, decode_
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
-from executorch_goldens.judging.own_files import Place
+from executorch_goldens.judging.own_files import Frame
 from executorch_goldens.judging.rightness import (
     Excess,
     altered_states,
@@ -551,7 +551,7 @@ def _sqnr(lowered: Lowered) -> str:
     return f", SQNR {found.sqnr:.1f} dB" if found is not None and found.sqnr is not None else ""
 
 
-def own_failure(cell: Cell, failure: Failure, place: Place) -> Verdict:
+def own_failure(cell: Cell, failure: Failure, place: Frame) -> Verdict:
     """Say that a failure is the repository's own: no golden is made of it, whatever is expected."""
     reason = f"{OF_OWN_FILE}, {place}: {_message(failure)}"
     return Verdict(

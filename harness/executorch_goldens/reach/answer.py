@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.reach.code import Statement, module_of
-from executorch_goldens.reach.edits import Edit, Edits
+from executorch_goldens.reach.edits import CodeEdit, Edits
 
 #: Places without a cell that are named.
 SHOWN = 6
@@ -105,7 +105,7 @@ def _ran(reached: Mapping[str, Collection[int]], file: str, name: str, head: Pat
     return function is not None and any(_in(lines, statement) for statement in function.statements)
 
 
-def _place(edit: Edit, statement: Statement) -> str:
+def _place(edit: CodeEdit, statement: Statement) -> str:
     lines = (
         f"{statement.first}" if statement.first == statement.last else f"{statement.first}-{statement.last}"
     )

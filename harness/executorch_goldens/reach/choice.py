@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from executorch_goldens.reach.code import Function, module_of
-from executorch_goldens.reach.edits import Edit, Edits
-from executorch_goldens.reach.map import Function as Mapped
-from executorch_goldens.reach.map import ReachMap
+from executorch_goldens.reach.edits import CodeEdit, Edits
+from executorch_goldens.reach.map import MappedFunction, ReachMap
 
 T = TypeVar("T")
 
@@ -38,7 +37,7 @@ BEGINNING = 30.0
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class ReachGoal:
     """What a cell has to reach: a line of the base, or any line of a function.
 
     Attributes
@@ -51,7 +50,7 @@ class Place:
         Words of the edited statements, and of the names around them.
     """
 
-    function: Mapped
+    function: MappedFunction
     cells: frozenset[int]
     words: frozenset[str] = frozenset()
 
@@ -87,7 +86,7 @@ def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) 
     jobs
         Exports at a time.
     """
-    places: list[Place] = []
+    places: list[ReachGoal] = []
     unmapped: list[str] = []
     for edit in edits.every:
         words = words_of(edit)
@@ -105,17 +104,17 @@ def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
     """
     functions = [each for each in known.functions if each.name.startswith(f"{name}.")]
     every = frozenset().union(*(known.cells_in(each) for each in functions))
-    places: dict[frozenset[int], Place] = {}
+    places: dict[frozenset[int], ReachGoal] = {}
     for function in functions:
         for line in {line for each in function.situations for line in each.lines if line >= 0}:
             cells = known.cells_at(function, (function.first + line,))
-            places.setdefault(cells, Place(function, cells))
+            places.setdefault(cells, ReachGoal(function, cells))
     telling = [place for cells, place in places.items() if cells != every]
     return _chosen(telling or [*places.values()], known, budget, jobs)
 
 
 def _chosen(
-    places: Sequence[Place], known: ReachMap, budget: float, jobs: int, unmapped: tuple[str, ...] = ()
+    places: Sequence[ReachGoal], known: ReachMap, budget: float, jobs: int, unmapped: tuple[str, ...] = ()
 ) -> Choice:
     seconds = {cell: known.cells[cell].seconds for place in places for cell in place.cells}
     chosen = _taken(places, seconds, known, max(budget - BEGINNING, 0.0) * jobs)
@@ -123,7 +122,7 @@ def _chosen(
     return Choice(tuple(chosen), left_out, unmapped)
 
 
-def _places(edit: Edit, base: Path, known: ReachMap) -> Iterator[Place]:
+def _places(edit: CodeEdit, base: Path, known: ReachMap) -> Iterator[ReachGoal]:
     """Yield what a cell has to reach for an edit."""
     if not edit.function:
         for file, name in edit.users:
@@ -148,22 +147,24 @@ def _places(edit: Edit, base: Path, known: ReachMap) -> Iterator[Place]:
     yield from _lines(edit, function, mapped, known)
 
 
-def _lines(edit: Edit, function: Function, mapped: Mapped, known: ReachMap) -> Iterator[Place]:
+def _lines(
+    edit: CodeEdit, function: Function, mapped: MappedFunction, known: ReachMap
+) -> Iterator[ReachGoal]:
     """Yield the edited lines of a function that the map has as it is."""
     offset = mapped.first - function.first
     for statement in edit.base:
         lines = range(statement.first + offset, statement.last + offset + 1)
-        yield Place(mapped, known.cells_at(mapped, lines))
+        yield ReachGoal(mapped, known.cells_at(mapped, lines))
 
 
-def _whole(known: ReachMap, file: str, name: str) -> Iterator[Place]:
+def _whole(known: ReachMap, file: str, name: str) -> Iterator[ReachGoal]:
     mapped = known.function(file, name)
     if mapped is not None:
-        yield Place(mapped, known.cells_in(mapped))
+        yield ReachGoal(mapped, known.cells_in(mapped))
 
 
 def _taken(
-    places: Sequence[Place], seconds: Mapping[int, float], known: ReachMap, capacity: float
+    places: Sequence[ReachGoal], seconds: Mapping[int, float], known: ReachMap, capacity: float
 ) -> list[int]:
     """Return the cells to take, for so many seconds of processor time: in each round, one more unlike one per place."""
     chosen: dict[int, None] = {}
@@ -190,7 +191,7 @@ def _taken(
     return list(chosen)
 
 
-def _in_turns(place: Place, seconds: Mapping[int, float], known: ReachMap) -> Iterator[int]:
+def _in_turns(place: ReachGoal, seconds: Mapping[int, float], known: ReachMap) -> Iterator[int]:
     """Yield the cells of a place: sources and targets take turns, and the situations of each; the cheapest first.
 
     Every second one is of those whose name has a word of the edit, as long as there are any.
@@ -201,7 +202,7 @@ def _in_turns(place: Place, seconds: Mapping[int, float], known: ReachMap) -> It
 
 
 def _unlike(
-    cells: Collection[int], function: Mapped, seconds: Mapping[int, float], known: ReachMap
+    cells: Collection[int], function: MappedFunction, seconds: Mapping[int, float], known: ReachMap
 ) -> Iterator[int]:
     groups: dict[Hashable, dict[Hashable, list[int]]] = {}
     for cell in sorted(cells, key=lambda each: (seconds[each], each)):
@@ -211,17 +212,17 @@ def _unlike(
     yield from turns([list(turns(list(kinds.values()))) for kinds in groups.values()])
 
 
-def words_of(edit: Edit) -> frozenset[str]:
+def words_of(edit: CodeEdit) -> frozenset[str]:
     """Return the words of an edit: those by which its statements differ, and those of its function's class and file.
 
-    >>> words_of(Edit("executorch/backends/arm/_passes/rewrite_pad.py", "RewritePadPass.call")) >= {"pad"}
+    >>> words_of(CodeEdit("executorch/backends/arm/_passes/rewrite_pad.py", "RewritePadPass.call")) >= {"pad"}
     True
     """
     around = _WORD.findall(f"{Path(edit.file).stem} {edit.function.partition('.')[0]}")
     return frozenset(word.lower() for word in (*_WORD.findall(differing(edit)), *around)) - COMMON
 
 
-def differing(edit: Edit) -> str:
+def differing(edit: CodeEdit) -> str:
     """Return what differs of the statements of an edit, in their order; all of them where only their order differs.
 
     Of ``run(Pad(), Slice())`` and ``run(Slice(), Pad())`` this is ``Pad Pad``.

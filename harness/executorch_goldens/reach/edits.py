@@ -24,7 +24,7 @@ _NOT_READ = (
 
 
 @dataclass(frozen=True)
-class Edit:
+class CodeEdit:
     """A function that is not the same in two trees, or statements of a module outside of functions.
 
     Attributes
@@ -63,7 +63,7 @@ class Edits:
         Files that differ and are not Python: nothing says which cells they reach.
     """
 
-    every: tuple[Edit, ...]
+    every: tuple[CodeEdit, ...]
     files: tuple[str, ...]
     others: tuple[str, ...]
 
@@ -78,7 +78,7 @@ def between(base: Path, head: Path) -> Edits:
     modules = {
         name: (module_of(base / name), module_of(head / name)) for name in changed if name.endswith(".py")
     }
-    found: list[Edit] = []
+    found: list[CodeEdit] = []
     was, there = set[str](), set[str]()
     for old, new in modules.values():
         was.update(each.digest for each in old.functions.values())
@@ -146,7 +146,7 @@ def _files(site_packages: Path) -> Iterator[tuple[str, Path]]:
 
 def _of_functions(
     file: str, before: Module, after: Module, was: Collection[str], there: Collection[str]
-) -> Iterator[Edit]:
+) -> Iterator[CodeEdit]:
     """Yield the edits of a file's functions; what only moved is in `was` or `there`, digests of either side."""
     for name, function in after.functions.items():
         old = before.functions.get(name)
@@ -156,12 +156,12 @@ def _of_functions(
             yield _edit(file, name, old, function)
     for name, old in before.functions.items():
         if name not in after.functions and old.digest not in there:
-            yield Edit(file, name, base=old.statements)
+            yield CodeEdit(file, name, base=old.statements)
 
 
-def _edit(file: str, name: str, old: Function | None, new: Function) -> Edit:
+def _edit(file: str, name: str, old: Function | None, new: Function) -> CodeEdit:
     if old is None:
-        return Edit(file, name, head=new.statements)
+        return CodeEdit(file, name, head=new.statements)
     base: dict[Statement, None] = {}
     head: dict[Statement, None] = {}
     if old.head != new.head:
@@ -171,7 +171,7 @@ def _edit(file: str, name: str, old: Function | None, new: Function) -> Edit:
     for lost, come in _differences(*texts):
         base.update(dict.fromkeys(old.statements[lost] or _around(old.statements, lost.start)))
         head.update(dict.fromkeys(new.statements[come] or _around(new.statements, come.start)))
-    return Edit(file, name, tuple(head), tuple(base))
+    return CodeEdit(file, name, tuple(head), tuple(base))
 
 
 def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[slice, slice]]:
@@ -186,7 +186,7 @@ def _around(statements: Sequence[Statement], place: int) -> Sequence[Statement]:
     return statements[max(place - 1, 0) : max(place, 1)]
 
 
-def _outside(file: str, before: Module, after: Module, files: Mapping[str, Path]) -> Iterator[Edit]:
+def _outside(file: str, before: Module, after: Module, files: Mapping[str, Path]) -> Iterator[CodeEdit]:
     """Yield an edit for what differs outside of functions, with the functions that use what it names."""
     texts = [[f"{within}:{each.text}" for within, each in found.outside] for found in (before, after)]
     parts = list(_differences(*texts))
@@ -211,7 +211,7 @@ def _outside(file: str, before: Module, after: Module, files: Mapping[str, Path]
         # Such as a call that registers something: nothing says who needs it.
         users = {(file, name) for name in before.functions}
     head, lost = (tuple(each for _, each in side) for side in (new, old))
-    yield Edit(file, "", head, lost, tuple(sorted(users)))
+    yield CodeEdit(file, "", head, lost, tuple(sorted(users)))
 
 
 def _made_of(module: Module, names: Collection[str]) -> set[str]:

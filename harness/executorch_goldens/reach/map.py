@@ -39,7 +39,7 @@ class MapError(HarnessError):
     """A map that cannot be used; the message names the file and the way out."""
 
 
-class Reached(msgspec.Struct, frozen=True, array_like=True):
+class MappedCell(msgspec.Struct, frozen=True, array_like=True):
     """A cell of the map.
 
     Attributes
@@ -89,7 +89,7 @@ class Situation(msgspec.Struct, frozen=True, array_like=True, dict=True):
         return frozenset(number for number in range(bits.bit_length()) if bits >> number & 1)
 
 
-class Function(msgspec.Struct, frozen=True, array_like=True, dict=True):
+class MappedFunction(msgspec.Struct, frozen=True, array_like=True, dict=True):
     """A function of a file that some cell reaches; see `executorch_goldens.reach.code.Function`.
 
     Attributes
@@ -126,30 +126,30 @@ class ReachMap(msgspec.Struct, frozen=True, dict=True):
     lock: str
     made: str
     sources: tuple[str, ...]
-    cells: tuple[Reached, ...]
+    cells: tuple[MappedCell, ...]
     files: tuple[str, ...]
-    functions: tuple[Function, ...]
+    functions: tuple[MappedFunction, ...]
 
     @functools.cached_property
-    def by_name(self) -> dict[tuple[str, str], Function]:
+    def by_name(self) -> dict[tuple[str, str], MappedFunction]:
         return {(self.files[each.file], each.name): each for each in self.functions}
 
     @functools.cached_property
-    def by_digest(self) -> dict[str, Function]:
+    def by_digest(self) -> dict[str, MappedFunction]:
         return {each.digest: each for each in self.functions}
 
-    def function(self, file: str, name: str, digest: str = "") -> Function | None:
+    def function(self, file: str, name: str, digest: str = "") -> MappedFunction | None:
         """Return a function by its code, wherever it is, else by its name; None where no cell reaches it."""
         named = self.by_name.get((file, name))
         if named is not None and named.digest == digest:
             return named
         return self.by_digest.get(digest, named)
 
-    def cells_in(self, function: Function) -> frozenset[int]:
+    def cells_in(self, function: MappedFunction) -> frozenset[int]:
         """Return the numbers of the cells that reach a function."""
         return frozenset().union(*(each.numbers for each in function.situations))
 
-    def cells_at(self, function: Function, lines: Collection[int]) -> frozenset[int]:
+    def cells_at(self, function: MappedFunction, lines: Collection[int]) -> frozenset[int]:
         """Return the numbers of the cells that run a statement which begins in `lines` of the map's release."""
         found: set[int] = set()
         for each in function.situations:
@@ -157,14 +157,14 @@ class ReachMap(msgspec.Struct, frozen=True, dict=True):
                 found |= each.numbers
         return frozenset(found)
 
-    def situation(self, cell: int, function: Function) -> Hashable:
+    def situation(self, cell: int, function: MappedFunction) -> Hashable:
         """Return in which situation a cell reaches a function."""
         at = next((n for n, each in enumerate(function.situations) if cell in each.numbers), None)
         return self.cells[cell].facts, at
 
 
 @dataclass(frozen=True)
-class Record:
+class ReachRecord:
     """The reach of one cell, as it was recorded.
 
     Attributes
@@ -186,7 +186,7 @@ def build(
     release: str,
     lock: str,
     made: str,
-    records: Iterable[Record],
+    records: Iterable[ReachRecord],
     packages: Path,
     further: Iterable[str] = (),
 ) -> ReachMap:
@@ -203,20 +203,20 @@ def build(
     sources = sorted({each.source for each in ordered})
     numbers = {source: number for number, source in enumerate(sources)}
     cells = [
-        Reached(
+        MappedCell(
             numbers[each.source], each.cell.target, each.cell.case, round(each.seconds * 1000), each.facts
         )
         for each in ordered
     ]
     files = sorted({*further, *(file for each in ordered for file in each.lines)})
-    functions: list[Function] = []
+    functions: list[MappedFunction] = []
     for number, file in enumerate(files):
         source = code.module((packages / file).read_text(encoding="utf-8"))
         functions += _functions(number, source, [each.lines.get(file, ()) for each in ordered])
     return ReachMap(FORMAT, release, lock, made, tuple(sources), tuple(cells), tuple(files), tuple(functions))
 
 
-def _functions(file: int, source: code.Module, lines: list[tuple[int, ...]]) -> Iterator[Function]:
+def _functions(file: int, source: code.Module, lines: list[tuple[int, ...]]) -> Iterator[MappedFunction]:
     """Yield the functions of a file, with the cells of each situation; `lines` are those of each cell."""
     places = sorted(source.functions.values(), key=lambda each: each.first)
     within = {line: each for each in places for line in range(each.first, each.last + 1)}
@@ -233,7 +233,7 @@ def _functions(file: int, source: code.Module, lines: list[tuple[int, ...]]) -> 
             situations[key] = situations.get(key, 0) | 1 << number
     for function in places:
         situations = found.get(function, {})
-        yield Function(
+        yield MappedFunction(
             file,
             function.name,
             function.first,

@@ -15,8 +15,8 @@ from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.report import passes, tensors
 from executorch_goldens.report.gathering import CellResult, Gathered
-from executorch_goldens.report.passes import Step
-from executorch_goldens.report.tensors import Error, Shown
+from executorch_goldens.report.passes import PassStep
+from executorch_goldens.report.tensors import Error, PicturedTensor
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import ACCEPTED
 
@@ -25,7 +25,7 @@ MOST_HUNKS = 40
 
 
 @dataclass(frozen=True)
-class Page:
+class CellPage:
     """The content of a cell's page.
 
     Attributes
@@ -50,12 +50,12 @@ class Page:
     labels: tuple[str, str]
     quantities: Sequence[Quantity] = ()
     listings: Sequence[Listing] = ()
-    timeline: Sequence[Step] = ()
+    timeline: Sequence[PassStep] = ()
     hunks: Sequence[Hunk] = ()
     before: str = ""
     errors: Sequence[Error] = ()
-    failing: Sequence[Shown] = ()
-    tensors: Sequence[Shown] = ()
+    failing: Sequence[PicturedTensor] = ()
+    tensors: Sequence[PicturedTensor] = ()
     changes: Sequence[str] = ()
     defect: str = ""
     rejected: str = ""
@@ -94,21 +94,21 @@ class Page:
         return lines
 
     @property
-    def pipelines(self) -> list[tuple[str, list[Step]]]:
+    def pipelines(self) -> list[tuple[str, list[PassStep]]]:
         return passes.by_pipeline(self.timeline)
 
     @property
-    def first(self) -> Step | None:
+    def first(self) -> PassStep | None:
         """The first pass whose result is not the same."""
         return next((step for step in self.timeline if step.first), None)
 
 
-def page(found: CellResult, group: Group | None, gathered: Gathered) -> Page:
+def page(found: CellResult, group: Group | None, gathered: Gathered) -> CellPage:
     """Return the page of a cell with its cause; raise the errors of its evidence."""
     evidence = found.evidence()
     labels = found.labels(evidence)
     member = found.member
-    alone = Page(
+    alone = CellPage(
         *(found, group, evidence, labels),
         errors=list(tensors.errors(evidence)),
         failing=list(tensors.beyond_tolerance(evidence, found.sides[1])),

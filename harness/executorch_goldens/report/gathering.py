@@ -22,7 +22,7 @@ from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.report.rereading import without_sections
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.review.decisions import Decisions, decisions, name_of
+from executorch_goldens.review.decisions import ReviewDecisions, decisions, name_of
 from executorch_goldens.settings.config import Config
 
 
@@ -88,7 +88,7 @@ class Gathered:
     found: Sequence[CellResult]
     groups: Sequence[Group]
     goldens: Path
-    decided: Decisions
+    decided: ReviewDecisions
     compares: bool = False
     measured: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
@@ -149,7 +149,9 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     return Gathered(_found(parts, groups, decided), groups, goldens, decided, compares)
 
 
-def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Decisions) -> list[CellResult]:
+def _found(
+    parts: Sequence[merging.PartialResults], groups: Sequence[Group], decided: ReviewDecisions
+) -> list[CellResult]:
     """Return the findings of runs for each cell; raise UsageError where two runs found one cell."""
     members = {member.proposal.folder: member for group in groups for member in group.members}
     found: dict[str, CellResult] = {}
@@ -163,7 +165,9 @@ def _found(parts: Sequence[merging.Part], groups: Sequence[Group], decided: Deci
     return list(found.values())
 
 
-def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisions) -> Iterator[CellResult]:
+def _of_part(
+    part: merging.PartialResults, members: Mapping[Path, Member], decided: ReviewDecisions
+) -> Iterator[CellResult]:
     release = part.provenance.release
     patches = part.provenance.settings.get("patches", ())
     compares = provenance.BASE in part.provenance.settings
@@ -174,6 +178,6 @@ def _of_part(part: merging.Part, members: Mapping[Path, Member], decided: Decisi
         yield CellResult(release, row, folder, patches, members.get(folder), kind, sides)
 
 
-def _folder(part: merging.Part, row: Mapping[str, Any]) -> Path:
+def _folder(part: merging.PartialResults, row: Mapping[str, Any]) -> Path:
     """Return the folder of a run's files for a cell."""
     return untrusted.inside(part.folder, row["target"], row["case"])

@@ -15,7 +15,7 @@ SAME, DIFFERS, BEFORE, AFTER = "same", "differs", "before", "after"
 
 
 @dataclass(frozen=True)
-class Step:
+class PassStep:
     """A run of a pass, or a stage, in one export or in both.
 
     Attributes
@@ -34,33 +34,33 @@ class Step:
     first: bool = False
 
 
-def timeline(before: Record | None, after: Record) -> list[Step]:
+def timeline(before: Record | None, after: Record) -> list[PassStep]:
     """Return the passes of an artifact beside those of `before`; none where it has no trace."""
     now = after.trace
     if before is None or TRACE not in before.sections:
-        return [Step(SAME, run.pipeline, run.name, "", run.fingerprint) for run in now]
+        return [PassStep(SAME, run.pipeline, run.name, "", run.fingerprint) for run in now]
     steps = list(_steps(before.trace, now))
     first = next((at for at, step in enumerate(steps) if step.state != SAME), None)
     if first is not None:
         step = steps[first]
-        steps[first] = Step(step.state, step.pipeline, step.name, step.before, step.after, first=True)
+        steps[first] = PassStep(step.state, step.pipeline, step.name, step.before, step.after, first=True)
     return steps
 
 
-def _steps(before: Sequence[PassRun], after: Sequence[PassRun]) -> Iterator[Step]:
+def _steps(before: Sequence[PassRun], after: Sequence[PassRun]) -> Iterator[PassStep]:
     ours, theirs = ([(run.pipeline, run.name) for run in runs] for runs in (before, after))
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():
         if tag == "equal":
             for one, other in zip(before[i1:i2], after[j1:j2], strict=True):
                 state = SAME if one.fingerprint == other.fingerprint else DIFFERS
-                yield Step(state, one.pipeline, one.name, one.fingerprint, other.fingerprint)
+                yield PassStep(state, one.pipeline, one.name, one.fingerprint, other.fingerprint)
             continue
         for run in before[i1:i2]:
-            yield Step(BEFORE, run.pipeline, run.name, run.fingerprint, "")
+            yield PassStep(BEFORE, run.pipeline, run.name, run.fingerprint, "")
         for run in after[j1:j2]:
-            yield Step(AFTER, run.pipeline, run.name, "", run.fingerprint)
+            yield PassStep(AFTER, run.pipeline, run.name, "", run.fingerprint)
 
 
-def by_pipeline(steps: Sequence[Step]) -> list[tuple[str, list[Step]]]:
+def by_pipeline(steps: Sequence[PassStep]) -> list[tuple[str, list[PassStep]]]:
     """Return the steps in their order, those of one pipeline that follow each other together."""
     return [(pipeline, list(of)) for pipeline, of in groupby(steps, key=lambda step: step.pipeline)]

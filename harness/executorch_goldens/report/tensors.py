@@ -92,7 +92,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PicturedTensor:
     """A tensor of a cell's page.
 
     Attributes
@@ -155,7 +155,7 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
             )
 
 
-def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[Shown]:
+def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[PicturedTensor]:
     """Yield the values and outputs that exceed their tolerance, beside eager's."""
     for kept in evidence.tensors:
         if kept.kind == CONSTANT or kept.expected is None or kept.tolerance is None:
@@ -163,10 +163,12 @@ def beyond_tolerance(evidence: Evidence, made: str) -> Iterator[Shown]:
         apart = _distance(kept.actual, kept.expected) > kept.tolerance
         if apart.any():
             name = f"{kept.name}, sample {kept.where}, {kept.variation}"
-            yield Shown(name, pictures(kept.expected, kept.actual, ("eager", made), apart))
+            yield PicturedTensor(name, pictures(kept.expected, kept.actual, ("eager", made), apart))
 
 
-def constants(listings: Iterable[Listing], labels: tuple[str, str], evidence: Evidence) -> Iterator[Shown]:
+def constants(
+    listings: Iterable[Listing], labels: tuple[str, str], evidence: Evidence
+) -> Iterator[PicturedTensor]:
     """Yield the constants in delegates that two artifacts do not have in common.
 
     Parameters
@@ -204,16 +206,16 @@ def _constant(
     values: tuple[OutlineValue, OutlineValue],
     numbers: tuple[Array | None, Array | None],
     labels: tuple[str, str],
-) -> Shown:
+) -> PicturedTensor:
     one, other = numbers
     lines = [
         f"{label}: {value.type}" + (f", {_facts(value)}" if held is None else "")
         for label, value, held in zip(labels, values, numbers, strict=True)
     ]
     if one is not None and other is not None and one.shape == other.shape:
-        return Shown(name, pictures(one, other, labels), lines)
+        return PicturedTensor(name, pictures(one, other, labels), lines)
     alone = [picture(array, label) for array, label in zip(numbers, labels, strict=True) if array is not None]
-    return Shown(name, alone, lines)
+    return PicturedTensor(name, alone, lines)
 
 
 def _facts(value: OutlineValue) -> str:

@@ -34,7 +34,7 @@ class MergeError(HarnessError, ValueError):
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialResults:
     """The results of a run, or of a shard of one.
 
     Attributes
@@ -49,7 +49,7 @@ class Part:
     parts: int = 1
 
     @classmethod
-    def read(cls, folder: Path) -> Part:
+    def read(cls, folder: Path) -> PartialResults:
         """Read a folder of results; raise UsageError."""
         return cls(folder, Provenance.read(folder), results.read(folder / results.FILE))
 
@@ -87,9 +87,9 @@ def at_rest(folders: Sequence[Path]) -> Iterator[None]:
         yield
 
 
-def find(folders: Sequence[Path]) -> dict[str, list[Part]]:
+def find(folders: Sequence[Path]) -> dict[str, list[PartialResults]]:
     """Return the results under `folders` by release; raise MergeError for a folder without any."""
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[PartialResults]] = {}
     for folder in folders:
         try:
             untrusted.require_no_links(folder)
@@ -99,12 +99,12 @@ def find(folders: Sequence[Path]) -> dict[str, list[Part]]:
         if not files:
             raise MergeError(f"{folder} has no {provenance.FILE}: name folders with results of `goldens run`")
         for file in files:
-            part = Part.read(file.parent)
+            part = PartialResults.read(file.parent)
             found.setdefault(part.provenance.release, []).append(part)
     return dict(sorted(found.items()))
 
 
-def merge(parts: Sequence[Part], target: Path) -> Part:
+def merge(parts: Sequence[PartialResults], target: Path) -> PartialResults:
     """Write the results of one run over the cells of `parts`, of one release, to the folder `target`.
 
     Raises
@@ -139,10 +139,10 @@ def merge(parts: Sequence[Part], target: Path) -> Part:
                 shutil.copytree(made, untrusted.inside(aside, row["target"], row["case"]))
     shutil.rmtree(target, ignore_errors=True)
     aside.rename(target)
-    return Part(target, of_all, results.read(target / results.FILE), len(parts))
+    return PartialResults(target, of_all, results.read(target / results.FILE), len(parts))
 
 
-def require_alike(parts: Sequence[Part]) -> None:
+def require_alike(parts: Sequence[PartialResults]) -> None:
     """Raise MergeError unless all parts are of one run."""
     first, *others = parts
     for part in others:
@@ -170,7 +170,7 @@ def _shown(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
-def require_each_once(parts: Sequence[Part]) -> None:
+def require_each_once(parts: Sequence[PartialResults]) -> None:
     """Raise MergeError unless each cell that was asked for is of exactly one part, and no other of any."""
     owner: dict[str, Path] = {}
     for part in parts:
@@ -189,7 +189,7 @@ def require_each_once(parts: Sequence[Part]) -> None:
         )
 
 
-def _missing_shards(parts: Sequence[Part]) -> str:
+def _missing_shards(parts: Sequence[PartialResults]) -> str:
     there = [part.provenance.shard for part in parts]
     if None in there:
         return ""
@@ -202,7 +202,7 @@ def _missing_shards(parts: Sequence[Part]) -> str:
     return f": add shard {', '.join(missing)}" if missing else ""
 
 
-def require_ended(parts: Sequence[Part]) -> None:
+def require_ended(parts: Sequence[PartialResults]) -> None:
     """Raise MergeError unless each part has exactly one line for each of its cells."""
     for part in parts:
         lines = [f"{row['target']}/{row['case']}" for row in part.rows]
@@ -218,7 +218,7 @@ def _some(cells: Sequence[str]) -> str:
     return f"{len(cells)} cell{'s are' if len(cells) > 1 else ' is'} missing ({shown})"
 
 
-def of_releases(parts: Mapping[str, Sequence[Part]], into: Path) -> Iterator[Part]:
+def of_releases(parts: Mapping[str, Sequence[PartialResults]], into: Path) -> Iterator[PartialResults]:
     """Merge the parts of each release into its folder of `into`, if all are of one commit; raise MergeError."""
     firsts = [of_release[0] for of_release in parts.values()]
     for part in firsts[1:]:

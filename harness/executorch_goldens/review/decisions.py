@@ -28,7 +28,7 @@ from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.results import proposals
-from executorch_goldens.results.merging import Part
+from executorch_goldens.results.merging import PartialResults
 from executorch_goldens.results.proposals import ProposalError
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 
@@ -42,7 +42,7 @@ RECORDABLE = ("changed", "renamed", "new", "failed")
 
 
 @dataclass(frozen=True)
-class Decisions:
+class ReviewDecisions:
     """Decisions, by release and cell: ``1.4.1 tosa-int/linear``.
 
     Attributes
@@ -76,7 +76,7 @@ def name_of(release: str, row: Mapping[str, Any]) -> str:
     return f"{release} {row['target']}/{row['case']}"
 
 
-def decisions(parts: Sequence[Part], goldens: Path, groups: Sequence[Group]) -> Decisions:
+def decisions(parts: Sequence[PartialResults], goldens: Path, groups: Sequence[Group]) -> ReviewDecisions:
     """Return the decisions about the cells of some results.
 
     Raises
@@ -86,7 +86,7 @@ def decisions(parts: Sequence[Part], goldens: Path, groups: Sequence[Group]) -> 
     """
     stated = book.read(goldens)
     reasons = rejected(stated)
-    return Decisions(
+    return ReviewDecisions(
         frozenset(name for part in parts for name in _accepted(part, goldens)),
         reasons,
         {
@@ -99,7 +99,9 @@ def decisions(parts: Sequence[Part], goldens: Path, groups: Sequence[Group]) -> 
     )
 
 
-def _declared(part: Part, goldens: Path, stated: tuple[Decision, ...]) -> Iterator[tuple[str, Decision]]:
+def _declared(
+    part: PartialResults, goldens: Path, stated: tuple[Decision, ...]
+) -> Iterator[tuple[str, Decision]]:
     """Yield the known defect of each cell of a release that has one: the one that was found, if it was."""
     version = part.provenance.release
     here = book.Decisions(goldens, version, stated)
@@ -109,7 +111,7 @@ def _declared(part: Part, goldens: Path, stated: tuple[Decision, ...]) -> Iterat
             yield name_of(version, row), min(known, key=lambda each: each.verdict != row["verdict"])
 
 
-def _accepted(part: Part, goldens: Path) -> Iterator[str]:
+def _accepted(part: PartialResults, goldens: Path) -> Iterator[str]:
     """Yield the cells of a release that a run found otherwise than their goldens, and that are these by now."""
     version = part.provenance.release
     for row in part.rows:

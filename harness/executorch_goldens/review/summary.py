@@ -18,7 +18,7 @@ from executorch_goldens.goldens import golden, record
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
 from executorch_goldens.results.rows import ALLOWED, KNOWN
-from executorch_goldens.review.decisions import ACCEPTED, REJECTED, TRACKER, Decisions, name_of
+from executorch_goldens.review.decisions import ACCEPTED, REJECTED, TRACKER, ReviewDecisions, name_of
 
 #: Marks the comment, so that the next run finds and replaces it.
 MARK = "<!-- executorch-goldens: summary -->"
@@ -38,7 +38,7 @@ Row = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Summary:
+class ReviewSummary:
     """Findings of runs, beside those of runs of the base.
 
     Attributes
@@ -53,7 +53,7 @@ class Summary:
     groups: Sequence[Group]
     base: Sequence[Row] | None = None
     link: str = ""
-    decided: Decisions = field(default_factory=Decisions)
+    decided: ReviewDecisions = field(default_factory=ReviewDecisions)
 
     @property
     def state(self) -> str:
@@ -111,7 +111,7 @@ class Summary:
             yield f"- {count(len(more), 'further cause')}: {count(cells, 'cell')}, {bad} of them wrong"
 
     def _of(self, is_meant: Callable[[str], bool]) -> Iterator[Row]:
-        """Yield the rows of some kinds, see `executorch_goldens.review.decisions.Decisions.kind`."""
+        """Yield the rows of some kinds, see `executorch_goldens.review.decisions.ReviewDecisions.kind`."""
         return (row for row in self.rows if is_meant(self.decided.kind(*row)))
 
     def _reasons(self, declared: Sequence[Row]) -> Iterator[str]:

@@ -81,7 +81,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Shown:
+class FurtherEvidence:
     """What further exports show of a cell.
 
     Attributes
@@ -191,7 +191,7 @@ class Explainer:
 
     # After the last cell
 
-    def look(self, causes: Sequence[Sequence[Cell]], watch: Watch) -> Iterator[Shown]:
+    def look(self, causes: Sequence[Sequence[Cell]], watch: Watch) -> Iterator[FurtherEvidence]:
         """Yield what further exports show, of one cell of each cause, then of the next, while there is time.
 
         Parameters
@@ -208,23 +208,25 @@ class Explainer:
                 shown = self._shown(step, started, partial(watch, step.what, done, len(steps), budget))
                 if shown.proof:
                     proven.add(step.cause)
-                if shown != Shown(step.suspect.cell):
+                if shown != FurtherEvidence(step.suspect.cell):
                     yield shown
         finally:
             self._stop()
 
-    def _steps(self, causes: Sequence[Sequence[Cell]]) -> Iterator[Step]:
+    def _steps(self, causes: Sequence[Sequence[Cell]]) -> Iterator[Investigation]:
         for suspects in itertools.zip_longest(*map(self._in_order, causes)):
             several = [(cause, each) for cause, each in enumerate(suspects) if each is not None]
             for cause, each in several:
                 if each.omission is not None:
-                    yield Step(cause, each, f"{each.cell} without {each.blamed}", self._proof)
+                    yield Investigation(cause, each, f"{each.cell} without {each.blamed}", self._proof)
             for cause, each in several:
                 if each.pair:
-                    yield Step(cause, each, f"the factor that {each.cell} follows", self._factor)
+                    yield Investigation(cause, each, f"the factor that {each.cell} follows", self._factor)
             for cause, each in several:
                 if each.parting is not None:
-                    yield Step(cause, each, f"the graphs of {each.cell} after {each.blamed}", self._after)
+                    yield Investigation(
+                        cause, each, f"the graphs of {each.cell} after {each.blamed}", self._after
+                    )
 
     def _in_order(self, cells: Sequence[Cell]) -> list[Suspect]:
         """Return the suspects of a cause: wrong ones first, and of these the ones that export fastest.
@@ -234,7 +236,7 @@ class Explainer:
         suspects = [self.suspects[cell] for cell in cells if cell in self.suspects]
         return sorted(suspects, key=lambda each: (each.judged.name in DECIDED, self.seconds.of(each.cell)))
 
-    def _shown(self, step: Step, started: float, watch: Callable[[float], None]) -> Shown:
+    def _shown(self, step: Investigation, started: float, watch: Callable[[float], None]) -> FurtherEvidence:
         """Return what a step shows; nothing where it fails, or where the time is over."""
         budget, cell = self.plan.options.budget, step.suspect.cell
 
@@ -244,20 +246,22 @@ class Explainer:
             if took > budget:
                 raise SpentError
 
-        def find() -> Shown:
+        def find() -> FurtherEvidence:
             tick()
             return step.find(step.suspect, tick)
 
         try:
-            return self.looking.attempt(f"the result of {step.what}", find, Shown(cell), (SpentError,))
+            return self.looking.attempt(
+                f"the result of {step.what}", find, FurtherEvidence(cell), (SpentError,)
+            )
         except SpentError:
             self.left.append(step.what)
             if step.find != self._factor:
-                return Shown(cell)
+                return FurtherEvidence(cell)
             line = f"the factor it follows was not sought: {budget:g} s were over; the command below seeks it"
-            return Shown(cell, factor=Attribution(line), is_left=True)
+            return FurtherEvidence(cell, factor=Attribution(line), is_left=True)
 
-    def _proof(self, suspect: Suspect, tick: Callable[[], None]) -> Shown:
+    def _proof(self, suspect: Suspect, tick: Callable[[], None]) -> FurtherEvidence:
         left_out = suspect.omission
         assert left_out is not None
         made = self._exported(
@@ -267,25 +271,25 @@ class Explainer:
         proof = omission.proof(
             suspect.judged, left_out, suspect.gave_wrong, made, reviewed, self.plan.release
         )
-        return Shown(suspect.cell, proof=proof)
+        return FurtherEvidence(suspect.cell, proof=proof)
 
-    def _after(self, suspect: Suspect, tick: Callable[[], None]) -> Shown:
+    def _after(self, suspect: Suspect, tick: Callable[[], None]) -> FurtherEvidence:
         """Export two variations again up to the pass at which they diverge."""
         kept = {}
         for variation, number in zip(suspect.pair, suspect.parting or (), strict=True):
             (outcome,) = self._exported(suspect.cell, [variation], tick, omission=None, capture=number)
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
                 kept[variation.name] = outcome.result.watched.kept
-        return Shown(suspect.cell, after=kept if len(kept) == len(suspect.pair) else {})
+        return FurtherEvidence(suspect.cell, after=kept if len(kept) == len(suspect.pair) else {})
 
-    def _factor(self, suspect: Suspect, tick: Callable[[], None]) -> Shown:
+    def _factor(self, suspect: Suspect, tick: Callable[[], None]) -> FurtherEvidence:
         # Its templates are others, and each keeps a gigabyte.
         self._stop()
         one, other = suspect.pair
         found = Experiment(suspect.cell, one, other, self.settings, self.targets, tick).run()
         # What is random looks like an order by address: both repeat where exports begin with the same memory.
         is_told = not (suspect.judged.blames_case and found.factor == "heap")
-        return Shown(suspect.cell, factor=found if is_told else None)
+        return FurtherEvidence(suspect.cell, factor=found if is_told else None)
 
     def _exported(
         self, cell: Cell, variations: Sequence[Variation], tick: Callable[[], None], **changed: Any
@@ -310,7 +314,7 @@ class Explainer:
 
 
 @dataclass(frozen=True)
-class Step:
+class Investigation:
     """Exports that may tell more of a cell.
 
     Attributes
@@ -326,10 +330,10 @@ class Step:
     cause: int
     suspect: Suspect
     what: str
-    find: Callable[[Suspect, Callable[[], None]], Shown]
+    find: Callable[[Suspect, Callable[[], None]], FurtherEvidence]
 
 
-def with_shown(judged: Verdict, shown: Shown) -> Verdict:
+def with_shown(judged: Verdict, shown: FurtherEvidence) -> Verdict:
     """Return a verdict with what further exports show of its cell, below where it begins."""
     lines: Sequence[str] = [shown.factor.line] if shown.factor is not None else []
     if shown.after and judged.divergence is not None:

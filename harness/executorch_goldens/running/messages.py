@@ -24,7 +24,7 @@ from executorch_goldens.running.counting import (
     not_judged,
     stale,
 )
-from executorch_goldens.running.explaining import Shown
+from executorch_goldens.running.explaining import FurtherEvidence
 from executorch_goldens.running.hints import commands, unpatched, ways_out
 from executorch_goldens.running.run import Run
 from executorch_goldens.settings import config
@@ -141,7 +141,7 @@ def _places(run: Run) -> str:
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
-def found(number: int, shown: Shown) -> str:
+def found(number: int, shown: FurtherEvidence) -> str:
     """Return what further exports show of a cause; empty for graphs, which the report has."""
     said = shown.proof or (shown.factor.line if shown.factor is not None else "")
     return f"cause {number}: {said} ({shown.cell})" if said and not shown.is_left else ""

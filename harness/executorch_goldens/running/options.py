@@ -47,7 +47,7 @@ GROUPS = (SELECT, COMPARE, RECORD, EXPORT, CACHE, DIAGNOSE, PLUGINS)
 
 
 @dataclass(frozen=True)
-class Option:
+class RunOption:
     """An option of the command line.
 
     Attributes
@@ -68,10 +68,10 @@ class Option:
     key: str = ""
 
 
-def _option(name: str, group: str, help: str = "", key: str = "", **how: Any) -> Option:
+def _option(name: str, group: str, help: str = "", key: str = "", **how: Any) -> RunOption:
     """Return an option; `how` and `help` override the shared definition."""
     stated = {**SHARED.get(name, {}), **how}
-    return Option(name, group, {**stated, "help": help or stated["help"]}, key)
+    return RunOption(name, group, {**stated, "help": help or stated["help"]}, key)
 
 
 def _read_by(read: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -227,7 +227,7 @@ class Options:
 
 
 #: The options, by the field of `Options` that each says.
-DECLARED: Mapping[str, Option] = {
+DECLARED: Mapping[str, RunOption] = {
     field: option
     for field, hint in get_type_hints(Options, include_extras=True).items()
     for option in getattr(hint, "__metadata__", ())

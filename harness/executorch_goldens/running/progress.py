@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.causes.groups import Edited
+from executorch_goldens.causes.groups import EditedCell
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.judging.verdict import Verdict
@@ -91,7 +91,7 @@ class Progress:
         while not sweep.ready(cell, LIVE_INTERVAL):
             self.show(sweep)
 
-    def judged(self, sweep: Sweep, cell: Cell, judged: Verdict | None, edited: Edited | None) -> None:
+    def judged(self, sweep: Sweep, cell: Cell, judged: Verdict | None, edited: EditedCell | None) -> None:
         """Note that `cell` was checked; show it unless it passes, or is like many that were shown.
 
         Parameters

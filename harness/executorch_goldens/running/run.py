@@ -17,7 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.causes.groups import (
-    Edited,
+    EditedCell,
     Group,
     Member,
     current,
@@ -31,7 +31,7 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.judging.comparison import Judged
+from executorch_goldens.judging.comparison import JudgedCell
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.rightness import place
@@ -41,7 +41,7 @@ from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import OF_PLUGINS, Results
-from executorch_goldens.running.explaining import Explainer, Shown, Watch, noting, with_shown
+from executorch_goldens.running.explaining import Explainer, FurtherEvidence, Watch, noting, with_shown
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.progress import Progress, Screen
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
@@ -114,7 +114,7 @@ class Run:
         self.not_judged: dict[Cell, str] = {}
         self.confirmed: list[Cell] = []
         self.lacking: list[Cell] = []
-        self.edits: dict[Cell, Edited] = {}
+        self.edits: dict[Cell, EditedCell] = {}
         self.recorded: list[str] = []
         self.names: dict[str, str] = {}
         self._held: set[Cell] = set()
@@ -260,7 +260,7 @@ class Run:
             self.sweep.widen(beside - self.verdicts.keys() - {cell})
         return (*self.sweep.again(cell, further), *outcomes)
 
-    def _explained(self, found: Judged, outcomes: Sequence[Outcome]) -> tuple[Verdict, list[Record]]:
+    def _explained(self, found: JudgedCell, outcomes: Sequence[Outcome]) -> tuple[Verdict, list[Record]]:
         """Return the verdict with its diagnosis, and of a cell whose files are kept each artifact once."""
         judged, made = found.verdict, list[Record]()
         folder = self.results.folder(judged.cell)
@@ -281,7 +281,7 @@ class Run:
         cell = judged.cell
         self.results.note(judged, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
 
-    def _propose(self, judged: Verdict, found: Judged, outcome: Outcome, made: Sequence[Record]) -> None:
+    def _propose(self, judged: Verdict, found: JudgedCell, outcome: Outcome, made: Sequence[Record]) -> None:
         """Write the cell's golden-to-be; none from too few variations."""
         recordable = judged.recordable and len(self.plan.variations) >= FEWEST_TO_RECORD
         proposed = found.record if recordable else None
@@ -293,9 +293,9 @@ class Run:
         if found.held:
             self._held.add(judged.cell)
         else:
-            self.edits[judged.cell] = Edited.from_member(self._members[judged.cell])
+            self.edits[judged.cell] = EditedCell.from_member(self._members[judged.cell])
 
-    def _count(self, found: Judged, outcome: Outcome) -> None:
+    def _count(self, found: JudgedCell, outcome: Outcome) -> None:
         """Count goldens for the summary, and the distance of a right program from eager."""
         cell = found.verdict.cell
         if found.confirmed:
@@ -325,7 +325,7 @@ class Run:
             self.explainer.suspects.clear()
         return worst_first(causes)
 
-    def diagnose(self, causes: Sequence[Group], watch: Watch) -> Iterator[tuple[int, Shown]]:
+    def diagnose(self, causes: Sequence[Group], watch: Watch) -> Iterator[tuple[int, FurtherEvidence]]:
         """Look into causes by further exports; yield what these show, with the place of the cause, as it comes."""
         of_causes = [[member.proposal.cell for member in group.members] for group in causes]
         for shown in self.explainer.look(of_causes, watch):
@@ -335,7 +335,7 @@ class Run:
                 self._amend(shown)
             yield next(number for number, cells in enumerate(of_causes) if shown.cell in cells), shown
 
-    def _amend(self, shown: Shown) -> None:
+    def _amend(self, shown: FurtherEvidence) -> None:
         """Add what further exports show to the verdict of a cell, its result and its evidence."""
         cell = shown.cell
         judged = self.verdicts[cell] = with_shown(self.verdicts[cell], shown)

@@ -26,7 +26,7 @@ from executorch_goldens.running import plugin
 from executorch_goldens.running.options import Options
 from executorch_goldens.running.plan import Plan, plan
 from executorch_goldens.running.run import Run
-from executorch_goldens.sweep.facts import UnknownError
+from executorch_goldens.sweep.facts import UnknownDependencyError
 from executorch_goldens.sweep.keys import Wanted, digest, request
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.sweep import worth_warming
@@ -245,7 +245,7 @@ class Watching:
         view = self._reuse().view(self.plan.settings)
         try:
             return not any(view.differing(view.of(record)[0]) for record in self.standby.records())
-        except UnknownError:
+        except UnknownDependencyError:
             return False
 
     def _wanted(self, cell: Cell) -> list[Wanted]:

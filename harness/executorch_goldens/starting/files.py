@@ -32,7 +32,7 @@ IGNORED = ("build/", ".nox/", ".venv/", "__pycache__/", "goldens/**/.*.lock")
 
 
 @dataclass(frozen=True)
-class Beginning:
+class StarterFiles:
     """The sources of the generated files.
 
     Attributes

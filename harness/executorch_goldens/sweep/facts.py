@@ -30,7 +30,7 @@ LAG_NS, ROUNDED_NS = 50_000_000, 2_000_000_000
 State = tuple[int, int, int, int]
 
 
-class UnknownError(Exception):
+class UnknownDependencyError(Exception):
     """Some dependency of an export is not known; the message says why."""
 
 
@@ -122,13 +122,13 @@ class View:
         return f"{self.roots.get(name, '/dev/null')}{rest}" if named.startswith("<") else named
 
     def of(self, record: Path) -> tuple[tuple[Fact, ...], Path | None]:
-        """Return the facts of a record, and where its template left its own; raise `UnknownError`."""
+        """Return the facts of a record, and where its template left its own; raise `UnknownDependencyError`."""
         try:
             (began, before), *found, end = map(json.loads, record.read_bytes().splitlines())
         except (OSError, ValueError, TypeError):
             end = None
         if end != []:
-            raise UnknownError(f"{record} has no end")
+            raise UnknownDependencyError(f"{record} has no end")
         files = [place for kind, place, _ in found if kind == FILE]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             # Hashing lets go of the interpreter's lock.
@@ -139,7 +139,7 @@ class View:
                 or changed_since(place, began)
                 or place in self.digests.rewritten
             ):
-                raise UnknownError(f"{place} changed while exports were made")
+                raise UnknownDependencyError(f"{place} changed while exports were made")
         facts = {
             Fact(kind, named, digests[place] if kind == FILE else self._linked(value))
             for kind, place, value in found

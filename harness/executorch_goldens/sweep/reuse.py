@@ -13,7 +13,7 @@ from executorch_goldens.exporting.recording import FILE, LOOK
 from executorch_goldens.files import shortage
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute
-from executorch_goldens.sweep.facts import Digests, Fact, UnknownError, View
+from executorch_goldens.sweep.facts import Digests, Fact, UnknownDependencyError, View
 from executorch_goldens.sweep.keys import Wanted, digest, request, variables_of
 from executorch_goldens.sweep.store import Store, StoreError, facts_of
 
@@ -118,7 +118,7 @@ class Reuse:
                 lists.insert(0, self._templates[before])
             named = _with_schemas(outcome, lambda place: view.named(place) or place)
             self.store.put(digest(request(settings, wanted)), lists, named)
-        except UnknownError as error:
+        except UnknownDependencyError as error:
             self.unknown[str(error)] += 1
         except StoreError as error:
             # The run itself is sound.

@@ -93,7 +93,7 @@ class SweepError(HarnessError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedExport:
     """An export that has ended, with its artifact still on disk.
 
     Attributes
@@ -164,7 +164,7 @@ class Sweep:
         self.templates: dict[Variation, TemplateProcess] = standby.templates if standby is not None else {}
         #: Those whose template was killed before it was ready.
         self.killed: set[Variation] = set()
-        self.results: dict[Cell, list[Ended]] = {cell: [] for cell in cells}
+        self.results: dict[Cell, list[EndedExport]] = {cell: [] for cell in cells}
         self.error: BaseException | None = None
         self.stopping = False
         #: One that runs at the same time: while both have exports to make, each has half of the cores.
@@ -349,7 +349,7 @@ class Sweep:
                 left.append(job)
                 continue
             with self.changed:
-                self.results[job.cell].append(Ended(job.variation, stored))
+                self.results[job.cell].append(EndedExport(job.variation, stored))
                 self.changed.notify_all()
         if self.standby is None:
             self.targets = sorted(self._warmed({job.cell for job in left}))
@@ -553,7 +553,7 @@ class Sweep:
         if job.variation.directory is not None:
             # The next export there must find it as this one did.
             shutil.rmtree(job.variation.directory, ignore_errors=True)
-        ended = Ended(job.variation, functools.partial(self._outcome, job, answer, casualty))
+        ended = EndedExport(job.variation, functools.partial(self._outcome, job, answer, casualty))
         with self.changed:
             self.results[job.cell].append(ended)
             self.changed.notify_all()

@@ -29,7 +29,7 @@ from executorch_goldens.settings import releases
 from executorch_goldens.settings.releases import Matrix, Release
 from executorch_goldens.toolchains import interpreters, locking
 from executorch_goldens.toolchains.interpreters import Interpreter
-from executorch_goldens.toolchains.locking import Step
+from executorch_goldens.toolchains.locking import InstallStep
 from executorch_goldens.toolchains.naming import Name, ToolchainError, named
 
 #: Folder of the environments, in the cache directory.
@@ -269,19 +269,19 @@ class _Maker:
                 f"{self.python.version}` ({error})"
             ) from error
 
-    def _over(self, requirements: Sequence[str], elsewhere: Sequence[str] | None) -> Step:
+    def _over(self, requirements: Sequence[str], elsewhere: Sequence[str] | None) -> InstallStep:
         of_torch = any(not each.startswith("-") and named_or_none(each) == "torch" for each in requirements)
-        return Step((*requirements, *((elsewhere or ()) if of_torch else ())), {})
+        return InstallStep((*requirements, *((elsewhere or ()) if of_torch else ())), {})
 
     def _resolve(self, name: Name, elsewhere: Sequence[str] | None) -> None:
         """Install packages that no lock holds: the environment's own, and those beside the nearest release."""
         wanted = f"executorch=={name.version}"
-        self._install(Step(("--no-deps", wanted), locking.building()))
+        self._install(InstallStep(("--no-deps", wanted), locking.building()))
         nearest = closest(name.version or "", self.matrix)
         stated = self._required() | {named(each) for each in name.requirements}
         pins = [f"{each}=={pin}" for each, pin in nearest.pins.items() if each not in stated | {"executorch"}]
         others = [line for line in _locked(nearest) if named(line) not in stated | set(nearest.pins)]
-        self._install(Step((wanted, *pins, *others, *(elsewhere or ())), locking.building()))
+        self._install(InstallStep((wanted, *pins, *others, *(elsewhere or ())), locking.building()))
 
     def _required(self) -> set[str]:
         """Return the distributions that the installed executorch itself requires."""
@@ -291,7 +291,7 @@ class _Maker:
         found = (Requirement(line) for line in printed.splitlines() if line)
         return {each.name for each in found if each.marker is None or each.marker.evaluate({"extra": ""})}
 
-    def _install(self, step: Step, folder: Path | None = None) -> None:
+    def _install(self, step: InstallStep, folder: Path | None = None) -> None:
         """Install by uv, with its progress shown in a terminal."""
         python = str(python_of(self.aside))
         shown = () if sys.stderr.isatty() else ("--quiet",)

@@ -28,7 +28,7 @@ class NoLockError(HarnessError):
 
 
 @dataclass(frozen=True)
-class Step:
+class InstallStep:
     """One call of an installer, uv or pip.
 
     Attributes
@@ -61,14 +61,14 @@ def building() -> dict[str, str | None]:
     return dict.fromkeys(("UV_BUILD_CONSTRAINT", "PIP_BUILD_CONSTRAINT"), str(path(BUILD)))
 
 
-def locked(names: Sequence[str]) -> Step:
+def locked(names: Sequence[str]) -> InstallStep:
     """Return the call that installs exactly the locked packages, with their hashes verified."""
     files = (word for name in names for word in ("-r", str(path(name))))
     # The backend would take torchao from where hashes are others.
-    return Step(("--no-deps", "--require-hashes", *files), {**building(), "UV_TORCH_BACKEND": None})
+    return InstallStep(("--no-deps", "--require-hashes", *files), {**building(), "UV_TORCH_BACKEND": None})
 
 
-def steps(release: Release, tools: Sequence[str], elsewhere: Sequence[str] | None) -> Iterator[Step]:
+def steps(release: Release, tools: Sequence[str], elsewhere: Sequence[str] | None) -> Iterator[InstallStep]:
     """Yield the calls that make the environment of a release.
 
     Parameters
@@ -82,4 +82,4 @@ def steps(release: Release, tools: Sequence[str], elsewhere: Sequence[str] | Non
         yield locked((release.version, torch_of(release), *tools))
     else:
         yield locked((release.version, *tools))
-        yield Step((f"torch=={release.pins['torch']}", *elsewhere), building())
+        yield InstallStep((f"torch=={release.pins['torch']}", *elsewhere), building())

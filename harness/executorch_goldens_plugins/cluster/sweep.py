@@ -24,7 +24,7 @@ from executorch_goldens.sweep.facts import View
 from executorch_goldens.sweep.keys import digest, request
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job
-from executorch_goldens.sweep.sweep import Ended, Sweep, SweepError
+from executorch_goldens.sweep.sweep import EndedExport, Sweep, SweepError
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.zoo.variations import Variation
 from executorch_goldens_plugins.cluster import PYTHON, WITH_DASK
@@ -239,7 +239,7 @@ class ClusterSweep(Sweep):
         for job in batch.jobs:
             ended = self._ended(job, lookup.view, rows[job.cell.target, job.cell.case, job.variation.name])
             with self.changed:
-                self.results[job.cell].append(Ended(job.variation, ended))
+                self.results[job.cell].append(EndedExport(job.variation, ended))
                 self.changed.notify_all()
 
     def _ended(self, job: Job, view: View, row: Mapping[str, Any]) -> Callable[[], Outcome]:

@@ -23,7 +23,7 @@ MAIN = "from executorch_goldens_plugins.cluster.exporter import main; main()"
 IDLE = 60.0
 
 
-class Exporter:
+class ExporterProcess:
     """An exporter's process, which keeps its templates warm between batches.
 
     Attributes
@@ -74,7 +74,7 @@ class Exporter:
 
 
 _lock = threading.Lock()
-_exporter: Exporter | None = None
+_exporter: ExporterProcess | None = None
 _idle: threading.Timer | None = None
 
 
@@ -112,7 +112,7 @@ def export_batch(settings: Mapping[str, Any], batch: Mapping[str, Any]) -> dict[
             _exporter.end()
             _exporter = None
         if _exporter is None:
-            _exporter = Exporter(here, offer["variables"])
+            _exporter = ExporterProcess(here, offer["variables"])
         answer = _exporter.export(batch)
         _idle = threading.Timer(IDLE, _end_idle)
         _idle.daemon = True

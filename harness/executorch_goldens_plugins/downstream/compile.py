@@ -32,10 +32,10 @@ from executorch_goldens.zoo import registry, targets
 from executorch_goldens.zoo.registry import FAILS
 from executorch_goldens.zoo.variations import Variation, named, variations
 from executorch_goldens_plugins.downstream import golden
-from executorch_goldens_plugins.downstream.compilers import KINDS, Compiler, Job, Result
+from executorch_goldens_plugins.downstream.compilers import KINDS, CompileJob, Compiler, Result
 from executorch_goldens_plugins.downstream.payloads import Payloads, exported, kept
 from executorch_goldens_plugins.downstream.targets import TARGETS
-from executorch_goldens_plugins.downstream.verdicts import Verdict, judge
+from executorch_goldens_plugins.downstream.verdicts import CompileVerdict, judge
 
 EXAMPLES = """\
 examples:
@@ -53,7 +53,7 @@ RECORDED = ("new", "changed", "stable")
 
 
 @dataclass(frozen=True)
-class Run:
+class CompileRun:
     """Settings of a compiling run; `limit` is in seconds for each payload."""
 
     release: releases.Release
@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
         name: compiler_of(name, release, arguments, recording)
         for name in dict.fromkeys(TARGETS[cell.target].compiler for cell in cells)
     }
-    this = Run(release, compilers, repeats, math.ceil(arguments.export_timeout))
+    this = CompileRun(release, compilers, repeats, math.ceil(arguments.export_timeout))
     payloads = payloads_of(cells, release, arguments)
     if arguments.against:
         before, stale = against(this, arguments.against, payloads), []
@@ -164,17 +164,17 @@ def run(arguments: argparse.Namespace) -> int:
     return reported([*verdicts, *stale])
 
 
-def recorded(verdict: Verdict, made: golden.Golden, goldens: Goldens) -> Verdict:
+def recorded(verdict: CompileVerdict, made: golden.Golden, goldens: Goldens) -> CompileVerdict:
     """Write the result of a cell, if it may be recorded; return the verdict after that."""
     if verdict.name not in RECORDED:
         return verdict
     golden.write(goldens.path(verdict.cell), made)
     # That a refusal was recorded is said once more.
     refused = verdict.reason if verdict.reason.startswith(f"{FAILS}:") else ""
-    return Verdict(verdict.cell, "stable" if verdict.name == "stable" else "recorded", refused)
+    return CompileVerdict(verdict.cell, "stable" if verdict.name == "stable" else "recorded", refused)
 
 
-def reported(verdicts: Sequence[Verdict]) -> int:
+def reported(verdicts: Sequence[CompileVerdict]) -> int:
     """Print verdicts that are not stable, and counts; return the exit code."""
     for verdict in verdicts:
         if verdict.name != "stable":
@@ -221,7 +221,7 @@ def source(cell: Cell) -> Cell:
 
 def chosen(
     goldens: Goldens, release: releases.Release, arguments: argparse.Namespace
-) -> tuple[list[Cell], list[Verdict]]:
+) -> tuple[list[Cell], list[CompileVerdict]]:
     """Return the cells to compile; and, without ``--cell``, those with only a golden."""
     recorded = goldens.cells()
     if arguments.exported:
@@ -240,7 +240,7 @@ def chosen(
             f"e.g. --cell 'ethos-u55-128/linear' {UPDATE}"
         )
     stale = [
-        Verdict(cell, "stale", f"its case is gone; delete {goldens.path(cell)}")
+        CompileVerdict(cell, "stale", f"its case is gone; delete {goldens.path(cell)}")
         for cell in recorded
         if cell not in set(known)
     ]
@@ -300,14 +300,14 @@ def payloads_of(
 
 
 def judged(
-    this: Run, payloads: Mapping[Cell, Payloads], before: Mapping[Cell, golden.Golden | None]
-) -> Iterator[tuple[Verdict, golden.Golden]]:
+    this: CompileRun, payloads: Mapping[Cell, Payloads], before: Mapping[Cell, golden.Golden | None]
+) -> Iterator[tuple[CompileVerdict, golden.Golden]]:
     """Compile everything under each variation; yield the verdict of each cell, and the golden it would get."""
     made = compiled(this, payloads)
     for cell, given in payloads.items():
         if given.failure:
             reason = f"{source(cell)} has no payload: {given.failure}"
-            yield Verdict(cell, "failed", reason), golden.Golden(this.head(cell), ())
+            yield CompileVerdict(cell, "failed", reason), golden.Golden(this.head(cell), ())
             continue
         compiler = TARGETS[cell.target].compiler
         facts = {
@@ -318,7 +318,9 @@ def judged(
         yield judge(cell, facts, before.get(cell), agreed.head), agreed
 
 
-def against(this: Run, python: Path, payloads: Mapping[Cell, Payloads]) -> dict[Cell, golden.Golden | None]:
+def against(
+    this: CompileRun, python: Path, payloads: Mapping[Cell, Payloads]
+) -> dict[Cell, golden.Golden | None]:
     """Return the results of another environment's compilers for the payloads, as goldens; None where one died."""
     release = this.release
     others = {
@@ -330,7 +332,7 @@ def against(this: Run, python: Path, payloads: Mapping[Cell, Payloads]) -> dict[
     return {verdict.cell: made if made.delegates else None for verdict, made in judged(once, payloads, {})}
 
 
-def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cell, list[Result]]]:
+def compiled(this: CompileRun, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cell, list[Result]]]:
     """Return the compiled delegates of every cell, by the name of the variation."""
     found: dict[str, dict[Cell, list[Result]]] = {}
     for variation in this.variations:
@@ -343,7 +345,8 @@ def compiled(this: Run, payloads: Mapping[Cell, Payloads]) -> dict[str, dict[Cel
                 for _, payload in given.named
             ]
             jobs = [
-                Job(payload, TARGETS[cell.target].arguments(this.release.version)) for cell, payload in owners
+                CompileJob(payload, TARGETS[cell.target].arguments(this.release.version))
+                for cell, payload in owners
             ]
             results = compiler.compile(jobs, variation, this.limit) if jobs else []
             for (cell, _), result in zip(owners, results, strict=True):

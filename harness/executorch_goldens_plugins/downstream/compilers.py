@@ -19,7 +19,7 @@ from executorch_goldens.settings.exports import DROPPED_ENVIRONMENT
 from executorch_goldens.sweep.sweep import exit_reason
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.zoo.variations import Variation
-from executorch_goldens_plugins.downstream.driver import Request
+from executorch_goldens_plugins.downstream.driver import CompileRequest
 from executorch_goldens_plugins.downstream.targets import CONVERTER, LIBRARY, VELA
 
 #: Bytes that a compiled payload may have: Vela takes none beyond 2 GiB, and no delegate of a zoo comes near this.
@@ -68,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 @dataclass(frozen=True)
-class Job:
+class CompileJob:
     """A payload, and the compiler's arguments."""
 
     payload: bytes
@@ -153,7 +153,7 @@ class Compiler:
             raise CompilerError(f"{option} {python} has no {needs}: pip install {wanted} there") from error
         return cls(name, python, done.stdout.split()[0])
 
-    def compile(self, jobs: Sequence[Job], variation: Variation, limit: int) -> list[Result]:
+    def compile(self, jobs: Sequence[CompileJob], variation: Variation, limit: int) -> list[Result]:
         """Compile each of `jobs` in a process of its own; raise `CompilerError` where none could be started.
 
         Parameters
@@ -167,7 +167,7 @@ class Compiler:
             for folder, job in zip(folders, jobs, strict=True):
                 folder.mkdir()
                 (folder / "payload").write_bytes(job.payload)
-            request = Request(
+            request = CompileRequest(
                 payloads=[str(folder / "payload") for folder in folders],
                 folders=[str(folder) for folder in folders],
                 arguments=[list(job.arguments) for job in jobs],

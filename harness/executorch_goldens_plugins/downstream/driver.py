@@ -1,8 +1,8 @@
 """Runs in a compiler's environment: compiles payloads, each in a process of its own.
 
-A request comes as JSON on the standard input, see `Request`. The compiler is imported once; each payload is compiled by
-a forked child, so that no payload sees the state of an earlier one, and one that kills the compiler takes no other
-with it. A child leaves in its folder what it made, ``made`` and ``said.json``, or why there is nothing,
+A request comes as JSON on the standard input, see `CompileRequest`. The compiler is imported once; each payload is
+compiled by a forked child, so that no payload sees the state of an earlier one, and one that kills the compiler takes
+no other with it. A child leaves in its folder what it made, ``made`` and ``said.json``, or why there is nothing,
 ``refused.json``; and a log.
 """
 
@@ -31,7 +31,7 @@ NATIVE_BLOCKS = 20_000
 
 
 @dataclass(frozen=True)
-class Request:
+class CompileRequest:
     """A payload to compile.
 
     Attributes
@@ -67,7 +67,7 @@ Compile = Callable[[Sequence[str], Path, Path], tuple[bytes, dict[str, Any]]]
 
 def serve(load: Callable[[], Compile]) -> None:
     """Carry out the request on standard input with the result of `load`, which imports the compiler."""
-    request = Request(**json.load(sys.stdin))
+    request = CompileRequest(**json.load(sys.stdin))
     shuffle_listings(request.listings_seed)
     held = perturb_heap(request.heap_seed), perturb_native_heap(request.heap_seed)
     compile_payload = load()
@@ -111,7 +111,7 @@ def perturb_native_heap(seed: int) -> list[int]:
     return blocks[1::2]
 
 
-def compile_one(compile_payload: Compile, request: Request, index: int) -> None:
+def compile_one(compile_payload: Compile, request: CompileRequest, index: int) -> None:
     """Compile one payload of a request, after those that its history names, and write the result."""
     directory = Path(request.directories[index])
     # Not its parents: what is made again where somebody deleted it is open to everybody.

@@ -66,7 +66,7 @@ class StreamError(HarnessError, ValueError):
 
 
 @dataclass(frozen=True)
-class Tensor:
+class PlacedTensor:
     """An input or output: its place in its region.
 
     Attributes
@@ -104,8 +104,8 @@ class Stream:
     commands: bytes
     weights: bytes
     scratch: int
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[PlacedTensor, ...]
+    outputs: tuple[PlacedTensor, ...]
 
     def operations(self) -> dict[str, int]:
         """Return how often each operation occurs in the command stream, in the order of their opcodes.
@@ -192,14 +192,14 @@ def _blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
         raise StreamError(f"the stream does not end with {LAST}")
 
 
-def _tensors(name: str, data: bytes) -> tuple[Tensor, ...]:
+def _tensors(name: str, data: bytes) -> tuple[PlacedTensor, ...]:
     if len(data) < struct.calcsize("<i"):
         raise StreamError(f"the block {name} has {len(data)} bytes, and no number of tensors")
     (count,) = struct.unpack_from("<i", data)
     if len(data) - struct.calcsize("<i") != count * TENSOR.size:
         raise StreamError(f"the block {name} has {len(data)} bytes, which are not those of {count} tensors")
     rows = TENSOR.iter_unpack(data[struct.calcsize("<i") :])
-    return tuple(Tensor(row[:6], *row[6:]) for row in rows)
+    return tuple(PlacedTensor(row[:6], *row[6:]) for row in rows)
 
 
 def _opcodes(commands: bytes) -> Iterator[int]:

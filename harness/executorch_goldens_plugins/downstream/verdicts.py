@@ -23,7 +23,7 @@ SHORT = 12
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CompileVerdict:
     """The verdict of a compiled cell.
 
     Attributes
@@ -49,7 +49,7 @@ class Verdict:
 
 def judge(
     cell: Cell, made: Mapping[str, tuple[Facts, ...] | Died], golden: Golden | None, head: Mapping[str, str]
-) -> Verdict:
+) -> CompileVerdict:
     """Judge the compiled form of a cell.
 
     Parameters
@@ -63,22 +63,22 @@ def judge(
     found: list[tuple[str, tuple[Facts, ...]]] = []
     for variation, each in made.items():
         if isinstance(each, Died):
-            return Verdict(cell, each.verdict, f"{compiler} under {variation}: {each.reason}")
+            return CompileVerdict(cell, each.verdict, f"{compiler} under {variation}: {each.reason}")
         found.append((variation, each))
     first, agreed = found[0]
     for variation, one in found[1:]:
         if one != agreed:
             reason = f"{compiler} makes different things of the same payloads under {first} and {variation}"
-            return Verdict(cell, "unstable", reason, tuple(differences(agreed, one)))
+            return CompileVerdict(cell, "unstable", reason, tuple(differences(agreed, one)))
     if golden is None:
-        return Verdict(cell, "new", _unrecorded(agreed), tuple(_outline(agreed)))
+        return CompileVerdict(cell, "new", _unrecorded(agreed), tuple(_outline(agreed)))
     if golden.delegates != agreed:
         facts = tuple(differences(golden.delegates, agreed))
-        return Verdict(cell, "changed", whose(cell, golden, agreed, head), facts)
+        return CompileVerdict(cell, "changed", whose(cell, golden, agreed, head), facts)
     if golden.head.get("arguments", "") != head.get("arguments", ""):
         reason = f"the arguments of {compiler}: {golden.head.get('arguments')} -> {head.get('arguments')}"
-        return Verdict(cell, "changed", reason)
-    return Verdict(cell, "stable")
+        return CompileVerdict(cell, "changed", reason)
+    return CompileVerdict(cell, "stable")
 
 
 def whose(cell: Cell, golden: Golden, made: Sequence[Facts], head: Mapping[str, str]) -> str:

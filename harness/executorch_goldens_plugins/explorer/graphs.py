@@ -14,7 +14,7 @@ from model_explorer.graph_builder import Graph, GraphNode, IncomingEdge, KeyValu
 from executorch_goldens.diff.graphs import Pairing
 from executorch_goldens.diff.operators import ADDED, CHANGED, REMOVED, SAME, rows
 from executorch_goldens.diff.payloads import graph_pairs
-from executorch_goldens.diff.side import Side
+from executorch_goldens.diff.side import GraphSide
 from executorch_goldens.goldens.outline import OutlineGraph, OutlineValue
 from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens_plugins.explorer import lowered
@@ -104,7 +104,7 @@ def _of_delegate(
     for state, graphs in ((REMOVED, before), (ADDED, after)):
         for graph in graphs:
             if id(graph) not in matched:
-                keys = [*range(len(graph.operators)), *_leaves(Side(graph))]
+                keys = [*range(len(graph.operators)), *_leaves(GraphSide(graph))]
                 yield from (((name, graph.name, key), state, None) for key in keys)
 
 
@@ -127,7 +127,7 @@ def _of_pair(name: str, pair: Pairing) -> Iterator[tuple[Place, str, Place | Non
     yield from (((name, new, now), ADDED, None) for now in theirs if now not in found)
 
 
-def _leaves(side: Side) -> dict[str, OutlineValue]:
+def _leaves(side: GraphSide) -> dict[str, OutlineValue]:
     """Return the constants that no operator makes: XNNPACK's."""
     values = side.graph.values.items()
     return {name: value for name, value in values if value.contents is not None and name not in side.producer}
@@ -216,7 +216,7 @@ class _Drawing:
         self, graph: OutlineGraph, file: str, number: int, namespace: str, arguments: tuple[str, ...]
     ) -> list[Source]:
         """Draw a graph of a delegate, and return its outputs."""
-        side = Side(graph)
+        side = GraphSide(graph)
         makers: dict[str, Source] = {}
         for position, name in enumerate(graph.inputs):
             id_ = f"{namespace}/input {position}"

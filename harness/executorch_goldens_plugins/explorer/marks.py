@@ -19,7 +19,7 @@ from torch.fx import GraphModule, Node
 
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.observing import Observer
-from executorch_goldens.exporting.program import Reached, Request
+from executorch_goldens.exporting.program import ExportProgress, Request
 
 #: Has the class of XNNPACK's payload before it is serialized.
 XNNPACK_SCHEMA = "executorch.backends.xnnpack.serialization.xnnpack_graph_schema"
@@ -61,7 +61,7 @@ class Mark(NamedTuple):
 class Marking(Observer):
     """Marks the nodes of an export."""
 
-    def around(self, request: Request, stages: Iterator[Reached]) -> Iterator[Reached]:
+    def around(self, request: Request, stages: Iterator[ExportProgress]) -> Iterator[ExportProgress]:
         """Export, and let marks see the graphs."""
         request.watch.mark(OriginMarks())
         yield from stages

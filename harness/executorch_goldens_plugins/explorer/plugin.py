@@ -9,7 +9,7 @@ PLUGIN = Plugin(
             "run",
             "--origins",
             {"action": "store_true", "help": "record the pass that made each operator, for show --explore"},
-            "executorch_goldens_plugins.explorer.recording:Origins",
+            "executorch_goldens_plugins.explorer.recording:OriginsOption",
         ),
     ),
     forms=(

@@ -15,7 +15,7 @@ from executorch_goldens_plugins.explorer import origins
 MARKING = "executorch_goldens_plugins.explorer.marks:Marking"
 
 
-class Origins(Addition):
+class OriginsOption(Addition):
     """``--origins``."""
 
     def settings(self, settings: Settings) -> Settings:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens_plugins.field.format import DEVICE, FrozenSample, Program, Value
+from executorch_goldens_plugins.field.format import DEVICE, FrozenProgram, FrozenSample, FrozenTensor
 from executorch_goldens_plugins.field.running import Ran
 
 #: Results of a program, beside `executorch_goldens_plugins.field.running.REFUSED`, ``CRASHED`` and ``TIMED_OUT``.
@@ -43,13 +43,13 @@ class Result:
         return self.word in RIGHT
 
 
-def kept(program: Program) -> Result:
+def kept(program: FrozenProgram) -> Result:
     """Return the result of a program that no interpreter runs."""
     assert program.engine == DEVICE
     return Result(KEPT, f"needs a runtime with {', '.join(program.backends) or 'its delegates'}", (), 0.0)
 
 
-def compare(program: Program, ran: Ran) -> Result:
+def compare(program: FrozenProgram, ran: Ran) -> Result:
     """Compare a program's outputs with the frozen ones."""
     found = [
         of_sample(sample, outputs) for sample, outputs in zip(program.samples, ran.outputs, strict=False)
@@ -65,7 +65,7 @@ def compare(program: Program, ran: Ran) -> Result:
     return Result(SAME, "", samples, ran.seconds)
 
 
-def of_sample(sample: FrozenSample, outputs: Sequence[Value]) -> tuple[str, str]:
+def of_sample(sample: FrozenSample, outputs: Sequence[FrozenTensor]) -> tuple[str, str]:
     """Return ``same``, ``within rounding`` or ``wrong``, and the differences, for a program's outputs on a sample."""
     if len(outputs) != len(sample.outputs):
         return WRONG, f"{len(outputs)} outputs where {len(sample.outputs)} were frozen"
@@ -85,11 +85,11 @@ def of_sample(sample: FrozenSample, outputs: Sequence[Value]) -> tuple[str, str]
     return ROUNDING, f"{differing} of {len(outputs)} outputs differ from the bytes that were frozen"
 
 
-def _facts(value: Value) -> tuple[str, tuple[int, ...], bytes]:
+def _facts(value: FrozenTensor) -> tuple[str, tuple[int, ...], bytes]:
     return value.dtype, tuple(value.shape), value.data
 
 
-def _beyond(sample: FrozenSample, index: int, given: Value) -> Iterator[str]:
+def _beyond(sample: FrozenSample, index: int, given: FrozenTensor) -> Iterator[str]:
     """Yield how an output is beyond its tolerance; nothing where it is within."""
     expected = sample.expected[index].tensor()
     deviation = Deviation(f"output {index}", expected, given.tensor(), sample.tolerance(index))

@@ -62,7 +62,7 @@ class CorpusError(FileError):
 
 
 @dataclass(frozen=True)
-class Value:
+class FrozenTensor:
     """A tensor of any dtype of `ITEMSIZE`.
 
     Attributes
@@ -93,13 +93,13 @@ class Value:
         _require_strides(self.shape, self.strides)
 
     @classmethod
-    def of(cls, tensor: Tensor) -> Value:
+    def of(cls, tensor: Tensor) -> FrozenTensor:
         return cls(tensor.dtype, tensor.shape, tensor.data)
 
     @classmethod
     def of_memory(
         cls, dtype: str, shape: tuple[int, ...], memory: bytes, strides: tuple[int, ...] | None
-    ) -> Value:
+    ) -> FrozenTensor:
         """Return the tensor whose elements are `memory` where `strides` put them; raise ValueError."""
         if strides is None:
             return cls(dtype, shape, memory)
@@ -112,7 +112,7 @@ class Value:
     def memory(self) -> bytes:
         """Return the elements in the order that they have in memory.
 
-        >>> Value("int8", (2, 3), bytes(range(6)), (1, 2)).memory().hex()
+        >>> FrozenTensor("int8", (2, 3), bytes(range(6)), (1, 2)).memory().hex()
         '000301040205'
         """
         if self.strides is None:
@@ -125,7 +125,7 @@ class Value:
         return np.dtype(f"V{ITEMSIZE[self.dtype]}")
 
     @classmethod
-    def of_array(cls, array: np.ndarray[Any, Any]) -> Value:
+    def of_array(cls, array: np.ndarray[Any, Any]) -> FrozenTensor:
         """Return an array of the reference model; of a dtype that numpy lacks, the bits as whole numbers."""
         bits = array if array.dtype.kind in "biufc" else array.view(f"u{array.dtype.itemsize}")
         return cls(str(bits.dtype), tuple(bits.shape), bits.tobytes())
@@ -133,7 +133,7 @@ class Value:
     def tensor(self) -> Tensor:
         """Return the same numbers in a dtype that numpy has.
 
-        >>> Value("bfloat16", (2,), bytes.fromhex("803f00c0")).tensor().array()
+        >>> FrozenTensor("bfloat16", (2,), bytes.fromhex("803f00c0")).tensor().array()
         array([ 1., -2.], dtype=float32)
         """
         if codec := NOT_IN_NUMPY.get(self.dtype):
@@ -141,10 +141,10 @@ class Value:
             return Tensor("float32", self.shape, numbers.astype("<f4").tobytes())
         return Tensor(self.dtype, self.shape, self.data)
 
-    def narrowed(self, dtype: str) -> Value:
+    def narrowed(self, dtype: str) -> FrozenTensor:
         """Return the numbers of a float32 tensor in a dtype of `NOT_IN_NUMPY`; raise ValueError where it lacks some.
 
-        >>> Value.of(Tensor.of(np.float32([1.0, -2.0]))).narrowed("bfloat16").data.hex()
+        >>> FrozenTensor.of(Tensor.of(np.float32([1.0, -2.0]))).narrowed("bfloat16").data.hex()
         '803f00c0'
         """
         codec = NOT_IN_NUMPY[dtype]
@@ -157,7 +157,7 @@ class Value:
         codes = np.where(np.isnan(numbers), np.flatnonzero(np.isnan(every))[0], codes)
         if not np.array_equal(every[codes], numbers, equal_nan=True):
             raise ValueError(f"it gives numbers that {dtype} has not")
-        return Value(dtype, self.shape, codes.astype(codec.codes).tobytes(), self.strides)
+        return FrozenTensor(dtype, self.shape, codes.astype(codec.codes).tobytes(), self.strides)
 
 
 @dataclass(frozen=True)
@@ -182,10 +182,10 @@ class FrozenSample:
     """
 
     name: str
-    steps: tuple[tuple[Value, ...], ...]
-    outputs: tuple[Value, ...] = ()
-    expected: tuple[Value, ...] = ()
-    tolerances: tuple[float | Value, ...] = ()
+    steps: tuple[tuple[FrozenTensor, ...], ...]
+    outputs: tuple[FrozenTensor, ...] = ()
+    expected: tuple[FrozenTensor, ...] = ()
+    tolerances: tuple[float | FrozenTensor, ...] = ()
     methods: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -193,18 +193,18 @@ class FrozenSample:
         _require_measures(self.expected, self.tolerances)
         _require_methods(self.methods, self.steps)
 
-    def calls(self) -> tuple[tuple[str, tuple[Value, ...]], ...]:
+    def calls(self) -> tuple[tuple[str, tuple[FrozenTensor, ...]], ...]:
         """Return the method and the inputs of each step."""
         return tuple(zip(self.methods or (FORWARD,) * len(self.steps), self.steps, strict=True))
 
     def tolerance(self, index: int) -> npt.NDArray[np.float64] | float:
         """Return how far an output may be off, for all its elements or for each."""
         tolerance = self.tolerances[index]
-        return tolerance.tensor().wide() if isinstance(tolerance, Value) else tolerance
+        return tolerance.tensor().wide() if isinstance(tolerance, FrozenTensor) else tolerance
 
 
 @dataclass(frozen=True)
-class Program:
+class FrozenProgram:
     """A program with its samples.
 
     Attributes
@@ -243,7 +243,7 @@ class _Struct(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class TensorEntry(_Struct):
-    """A `Value`, with the digest of its bytes in their place."""
+    """A `FrozenTensor`, with the digest of its bytes in their place."""
 
     dtype: Name
     shape: Dimensions
@@ -283,7 +283,7 @@ class FileEntry(_Struct):
 
 
 class ProgramEntry(_Struct):
-    """A `Program`, with the digest and number of its bytes in their place."""
+    """A `FrozenProgram`, with the digest and number of its bytes in their place."""
 
     name: Name
     engine: Name
@@ -353,13 +353,13 @@ def _require_methods(methods: Sequence[str], steps: Sequence[object]) -> None:
 
 
 def _require_measures(
-    expected: Sequence[Value | TensorEntry], tolerances: Sequence[float | Value | TensorEntry]
+    expected: Sequence[FrozenTensor | TensorEntry], tolerances: Sequence[float | FrozenTensor | TensorEntry]
 ) -> None:
     """Raise ValueError unless each tensor that is expected has a tolerance: for all elements, or for each."""
     if len(expected) != len(tolerances):
         raise ValueError("the numbers of expected outputs and of tolerances differ")
     for tensor, tolerance in zip(expected, tolerances, strict=True):
-        if isinstance(tolerance, Value | TensorEntry) and (
+        if isinstance(tolerance, FrozenTensor | TensorEntry) and (
             tolerance.dtype != "float64" or tolerance.shape not in ((), tensor.shape)
         ):
             raise ValueError(f"a tolerance is {tolerance.dtype}{list(tolerance.shape)}")

@@ -28,11 +28,11 @@ from executorch_goldens_plugins.field.format import (
     FORWARD,
     NOT_IN_NUMPY,
     REFERENCE_MODEL,
+    FrozenProgram,
     FrozenSample,
-    Program,
-    Value,
+    FrozenTensor,
 )
-from executorch_goldens_plugins.field.record import FOLDER, RECORDER, Call, Record, of_call
+from executorch_goldens_plugins.field.record import FOLDER, RECORDER, RecordedInputs, TosaCall, of_call
 from executorch_goldens_plugins.field.running import Runtime
 
 #: Seconds between two looks at a sweep.
@@ -48,7 +48,7 @@ class Exported:
     """The exports of a cell under every variation, and the inputs of the first."""
 
     outcomes: tuple[Outcome, ...]
-    record: Record | None
+    record: RecordedInputs | None
 
 
 def engines_of(cells: Sequence[Cell]) -> list[str]:
@@ -77,7 +77,7 @@ def exported(
             with Sweep(cells, others, settings, reuse=reuse) as repeated:
                 for cell in cells:
                     outcomes = (*recorded.outcomes(cell), *repeated.outcomes(cell))
-                    yield cell, Exported(outcomes, Record.read(folder, cell))
+                    yield cell, Exported(outcomes, RecordedInputs.read(folder, cell))
 
 
 @contextlib.contextmanager
@@ -89,7 +89,7 @@ def _variable(name: str, value: str) -> Iterator[None]:
         del os.environ[name]
 
 
-def programs(cell: Cell, exports: Exported, runtime: Runtime) -> tuple[Program, ...]:
+def programs(cell: Cell, exports: Exported, runtime: Runtime) -> tuple[FrozenProgram, ...]:
     """Return the frozen form of a cell.
 
     Each program that can be run here is run once more, as `thaw` will: what does not give the same bytes again in the
@@ -133,7 +133,7 @@ def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
     return result
 
 
-def _whole(cell: Cell, lowered: Lowered, record: Record) -> Program:
+def _whole(cell: Cell, lowered: Lowered, record: RecordedInputs) -> FrozenProgram:
     """Return the whole program."""
     backends = tuple(dict.fromkeys(delegate.backend_id for delegate in lowered.delegates))
     runs = targets.find(cell.target).runs
@@ -145,20 +145,20 @@ def _whole(cell: Cell, lowered: Lowered, record: Record) -> Program:
         FrozenSample(
             sample.name,
             record.samples[sample.name],
-            tuple(_in_memory(plans[last[sample.name]], list(map(Value.of, sample.outputs)))),
-            tuple(map(Value.of, sample.expected)),
+            tuple(_in_memory(plans[last[sample.name]], list(map(FrozenTensor.of, sample.outputs)))),
+            tuple(map(FrozenTensor.of, sample.expected)),
             tuple(_tolerance(lowered.tolerance(sample, index)) for index in range(len(sample.expected))),
             methods[sample.name],
         )
         for sample in lowered.samples
     )
     engine = EXECUTORCH if in_runtime else DEVICE
-    return Program("program", engine, backends, lowered.pte, samples, lowered.data)
+    return FrozenProgram("program", engine, backends, lowered.pte, samples, lowered.data)
 
 
-def _delegates(lowered: Lowered, record: Record) -> Iterator[Program]:
+def _delegates(lowered: Lowered, record: RecordedInputs) -> Iterator[FrozenProgram]:
     """Yield each delegate that the reference model ran as a program by itself."""
-    calls: dict[bytes, list[tuple[str, Call]]] = defaultdict(list)
+    calls: dict[bytes, list[tuple[str, TosaCall]]] = defaultdict(list)
     for name, of_sample in record.calls.items():
         for call in of_sample:
             calls[call.payload].append((name, call))
@@ -171,17 +171,17 @@ def _delegates(lowered: Lowered, record: Record) -> Iterator[Program]:
             by_sizes[call.ran].append(sample)
         for number, (payload, of_sizes) in enumerate(by_sizes.items()):
             name = f"delegate_{index}" + (f"-sizes-{number}" if len(by_sizes) > 1 else "")
-            yield Program(name, REFERENCE_MODEL, (delegate.backend_id,), payload, tuple(of_sizes))
+            yield FrozenProgram(name, REFERENCE_MODEL, (delegate.backend_id,), payload, tuple(of_sizes))
 
 
-def _tolerance(tolerance: npt.NDArray[np.float64]) -> float | Value:
+def _tolerance(tolerance: npt.NDArray[np.float64]) -> float | FrozenTensor:
     """Return a tolerance as one number where it is the same for every element."""
     if not np.isfinite(tolerance).all():
         raise RefusedError("rounding alone may move an output by any amount")
     least, most = float(tolerance.min(initial=np.inf)), float(tolerance.max(initial=0.0))
     if least >= most:
         return most
-    return Value("float64", tuple(tolerance.shape), tolerance.astype("<f8").tobytes())
+    return FrozenTensor("float64", tuple(tolerance.shape), tolerance.astype("<f8").tobytes())
 
 
 def _plan(lowered: Lowered, method: str) -> Graph:
@@ -193,7 +193,7 @@ def _plan(lowered: Lowered, method: str) -> Graph:
     raise RefusedError(f"the program has no method {method}")
 
 
-def _in_memory(plan: Graph, outputs: Sequence[Value]) -> Iterator[Value]:
+def _in_memory(plan: Graph, outputs: Sequence[FrozenTensor]) -> Iterator[FrozenTensor]:
     """Yield outputs in the dtype and the order in memory in which the program has them; raise RefusedError."""
     if len(outputs) != len(plan.outputs):
         raise RefusedError(f"the program has {len(plan.outputs)} outputs, and {len(outputs)} were recorded")
@@ -224,7 +224,7 @@ def _strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...] | No
     return tuple(strides)
 
 
-def _run_again(program: Program, runtime: Runtime) -> Program:
+def _run_again(program: FrozenProgram, runtime: Runtime) -> FrozenProgram:
     """Return `program` if it gives the same once more; raise RefusedError."""
     result = comparing.compare(program, runtime.run(program))
     if result.word != comparing.SAME:

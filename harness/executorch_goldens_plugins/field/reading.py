@@ -22,14 +22,14 @@ from executorch_goldens_plugins.field.format import (
     SEAL,
     CellEntry,
     CorpusError,
+    FrozenProgram,
     FrozenSample,
+    FrozenTensor,
     Head,
     Manifest,
-    Program,
     ProgramEntry,
     SampleEntry,
     TensorEntry,
-    Value,
     require_whole,
     tensors,
 )
@@ -95,9 +95,9 @@ class Corpus:
                 for sample in program.samples:
                     yield from ((tensor.sha256, tensor.size) for tensor in tensors(sample))
 
-    def program(self, entry: ProgramEntry) -> Program:
+    def program(self, entry: ProgramEntry) -> FrozenProgram:
         """Return a program with all that it is run on; raise `CorpusError`."""
-        return Program(
+        return FrozenProgram(
             entry.name,
             entry.engine,
             tuple(entry.backends),
@@ -116,8 +116,8 @@ class Corpus:
             tuple(entry.methods),
         )
 
-    def _value(self, entry: TensorEntry) -> Value:
-        made = Value if self.manifest.format == 1 else Value.of_memory
+    def _value(self, entry: TensorEntry) -> FrozenTensor:
+        made = FrozenTensor if self.manifest.format == 1 else FrozenTensor.of_memory
         return made(entry.dtype, entry.shape, self._object(entry.sha256, entry.size), entry.strides)
 
     def _object(self, digest: str, size: int) -> bytes:

@@ -11,16 +11,16 @@ import numpy as np
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.files import durable
-from executorch_goldens_plugins.field.format import FrozenSample, Value
+from executorch_goldens_plugins.field.format import FrozenSample, FrozenTensor
 
 #: The module that writes records, in exporting processes.
-RECORDER = "executorch_goldens_plugins.field.recorder:Recorder"
+RECORDER = "executorch_goldens_plugins.field.recorder:InputRecorder"
 #: Environment variable: the folder that records go to.
 FOLDER = "GOLDENS_RECORDS"
 
 
 @dataclass(frozen=True)
-class Call:
+class TosaCall:
     """One call of a TOSA delegate in the reference model: bfloat16 and float8 are the bits, in a dtype of numpy's.
 
     Attributes
@@ -33,11 +33,13 @@ class Call:
 
     payload: bytes
     ran: bytes
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    inputs: tuple[FrozenTensor, ...]
+    outputs: tuple[FrozenTensor, ...]
 
 
-def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bound: float) -> FrozenSample:
+def of_call(
+    name: str, inputs: tuple[FrozenTensor, ...], outputs: tuple[FrozenTensor, ...], bound: float
+) -> FrozenSample:
     """Return a call of a delegate as a sample: its own outputs are the only reference.
 
     Integers are exact in TOSA. Floating values have the target's bound; none was measured inside of a program.
@@ -57,7 +59,7 @@ def of_call(name: str, inputs: tuple[Value, ...], outputs: tuple[Value, ...], bo
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordedInputs:
     """The inputs that a program was run on.
 
     Attributes
@@ -72,8 +74,8 @@ class Record:
         The method that each step runs, by name of the sample; nothing where all run the one there is.
     """
 
-    samples: Mapping[str, tuple[tuple[Value, ...], ...]]
-    calls: Mapping[str, tuple[Call, ...]]
+    samples: Mapping[str, tuple[tuple[FrozenTensor, ...], ...]]
+    calls: Mapping[str, tuple[TosaCall, ...]]
     constants: str = ""
     methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -82,7 +84,7 @@ class Record:
         durable.replace(_file(folder, cell), msgspec.msgpack.encode(self), synced=False)
 
     @classmethod
-    def read(cls, folder: Path, cell: Cell) -> Record | None:
+    def read(cls, folder: Path, cell: Cell) -> RecordedInputs | None:
         """Return the record of a cell, and delete it; None where its export made no program."""
         file = _file(folder, cell)
         if not file.exists():

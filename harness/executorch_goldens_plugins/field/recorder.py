@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.observing import Observer
 from executorch_goldens.numerics import open_sizes
-from executorch_goldens_plugins.field.format import Value
-from executorch_goldens_plugins.field.record import FOLDER, Call, Record
+from executorch_goldens_plugins.field.format import FrozenTensor
+from executorch_goldens_plugins.field.record import FOLDER, RecordedInputs, TosaCall
 
 if TYPE_CHECKING:
-    from executorch_goldens.exporting.program import Reached, Reference, Request
+    from executorch_goldens.exporting.program import ExportProgress, Reference, Request
 
 
-class Recorder(Observer):
-    """Leaves a `Record` of an export that makes a program.
+class InputRecorder(Observer):
+    """Leaves a `RecordedInputs` of an export that makes a program.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Recorder(Observer):
     """
 
     def __init__(self) -> None:
-        self.of_delegates: dict[str, list[Call]] = {}
+        self.of_delegates: dict[str, list[TosaCall]] = {}
 
-    def around(self, request: Request, stages: Iterator[Reached]) -> Iterator[Reached]:
+    def around(self, request: Request, stages: Iterator[ExportProgress]) -> Iterator[ExportProgress]:
         """Export, then write the record."""
         references: Sequence[Reference] = ()
         for reached in stages:
@@ -41,7 +41,7 @@ class Recorder(Observer):
         methods = {name: each.methods_of(given) for each, name, given in steps if request.case.is_build}
         calls = {name: tuple(made) for name, made in self.of_delegates.items()}
         constants = [value for each in references for call in each.calls for value in call.constants]
-        Record(samples, calls, ", ".join(map(repr, constants)), methods).write(
+        RecordedInputs(samples, calls, ", ".join(map(repr, constants)), methods).write(
             Path(os.environ[FOLDER]), Cell(request.target.name, request.case.name)
         )
 
@@ -52,9 +52,9 @@ class Recorder(Observer):
 
     def called(self, payload: bytes, arrays: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Note one call."""
-        given, gave = (tuple(map(Value.of_array, each)) for each in (arrays, outputs))
+        given, gave = (tuple(map(FrozenTensor.of_array, each)) for each in (arrays, outputs))
         next(reversed(self.of_delegates.values())).append(
-            Call(payload, of_sizes(payload, arrays), given, gave)
+            TosaCall(payload, of_sizes(payload, arrays), given, gave)
         )
 
 
@@ -63,7 +63,7 @@ def of_sizes(payload: bytes, arrays: Sequence[Any]) -> bytes:
     return open_sizes.with_sizes(payload, [array.shape for array in arrays])
 
 
-def of_tensor(tensor: Any) -> Value:
+def of_tensor(tensor: Any) -> FrozenTensor:
     """Return an input, with its strides where its elements are contiguous in another order than C's."""
     import torch
 
@@ -74,7 +74,7 @@ def of_tensor(tensor: Any) -> Value:
     # A single element may have any stride, which a view as bytes does not take.
     flat = plain.as_strided((plain.numel(),), (1,))
     data = flat.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
-    return Value(
+    return FrozenTensor(
         str(plain.dtype).partition(".")[2],
         tuple(plain.shape),
         data,

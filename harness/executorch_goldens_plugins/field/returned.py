@@ -22,7 +22,7 @@ from executorch_goldens_plugins.field.format import (
     LARGEST_TENSOR,
     NOT_IN_NUMPY,
     FrozenSample,
-    Value,
+    FrozenTensor,
 )
 from executorch_goldens_plugins.field.replay import folder_of
 
@@ -38,7 +38,7 @@ DAMAGED = (ValueError, TypeError, SyntaxError, RecursionError, tokenize.TokenErr
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedSample:
     """The result of a sample.
 
     Attributes
@@ -68,16 +68,16 @@ class _UnusableError(ValueError):
         self.word = word
 
 
-def judge(cell: Cell, program: str, sample: FrozenSample, folder: Path) -> Judged:
+def judge(cell: Cell, program: str, sample: FrozenSample, folder: Path) -> JudgedSample:
     """Compare the outputs of a sample in `folder` with the frozen ones."""
     try:
         outputs = tuple(_outputs(sample, folder, folder_of(str(cell), program, sample.name)))
     except _UnusableError as error:
-        return Judged(cell, program, sample.name, error.word, str(error))
-    return Judged(cell, program, sample.name, *comparing.of_sample(sample, outputs))
+        return JudgedSample(cell, program, sample.name, error.word, str(error))
+    return JudgedSample(cell, program, sample.name, *comparing.of_sample(sample, outputs))
 
 
-def _outputs(sample: FrozenSample, folder: Path, place: PurePosixPath) -> Iterator[Value]:
+def _outputs(sample: FrozenSample, folder: Path, place: PurePosixPath) -> Iterator[FrozenTensor]:
     try:
         there = untrusted.inside(folder, *place.parts)
     except untrusted.UntrustedError as error:
@@ -103,7 +103,7 @@ def _outputs(sample: FrozenSample, folder: Path, place: PurePosixPath) -> Iterat
         yield _read(found[0], index, frozen)
 
 
-def _read(file: Path, index: int, frozen: Value) -> Value:
+def _read(file: Path, index: int, frozen: FrozenTensor) -> FrozenTensor:
     try:
         data = untrusted.contents(file, LARGEST_TENSOR + LARGEST_HEADER)
     except (OSError, untrusted.UntrustedError) as error:
@@ -111,13 +111,13 @@ def _read(file: Path, index: int, frozen: Value) -> Value:
     return _of_memory(data, index, frozen) if file.suffix == MEMORY else _of_array(data, index, frozen)
 
 
-def _of_memory(data: bytes, index: int, frozen: Value) -> Value:
+def _of_memory(data: bytes, index: int, frozen: FrozenTensor) -> FrozenTensor:
     """Return the tensor that bytes are, if they are as many as were frozen."""
     _require_size(len(data), len(frozen.data), index, frozen)
-    return Value.of_memory(frozen.dtype, frozen.shape, data, frozen.strides)
+    return FrozenTensor.of_memory(frozen.dtype, frozen.shape, data, frozen.strides)
 
 
-def _of_array(data: bytes, index: int, frozen: Value) -> Value:
+def _of_array(data: bytes, index: int, frozen: FrozenTensor) -> FrozenTensor:
     """Return the tensor that a ``.npy`` holds (numpy.lib.format, versions 1.0 to 3.0), in little endian."""
     if frozen.dtype in NOT_IN_NUMPY:
         raise _UnusableError(
@@ -140,10 +140,12 @@ def _of_array(data: bytes, index: int, frozen: Value) -> Value:
     elements = data[stream.tell() :]
     _require_size(len(elements), len(frozen.data), index, frozen)
     array = np.frombuffer(elements, dtype).reshape(shape, order="F" if in_columns else "C")
-    return Value(frozen.dtype, frozen.shape, array.astype(dtype.newbyteorder("<")).tobytes(), frozen.strides)
+    return FrozenTensor(
+        frozen.dtype, frozen.shape, array.astype(dtype.newbyteorder("<")).tobytes(), frozen.strides
+    )
 
 
-def _require_size(there: int, frozen: int, index: int, value: Value) -> None:
+def _require_size(there: int, frozen: int, index: int, value: FrozenTensor) -> None:
     """Raise `_UnusableError` unless there are the bytes that were frozen."""
     if there != frozen:
         word = TRUNCATED if there < frozen else comparing.WRONG

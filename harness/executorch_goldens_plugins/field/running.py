@@ -28,9 +28,9 @@ from executorch_goldens_plugins.field.format import (
     LARGEST_TENSOR,
     MOST_TENSORS,
     Dimensions,
+    FrozenProgram,
+    FrozenTensor,
     Name,
-    Program,
-    Value,
 )
 
 #: The script for the other interpreter.
@@ -56,7 +56,7 @@ class RunningError(HarnessError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProgramLimits:
     """Resource limits of a program.
 
     Attributes
@@ -87,7 +87,7 @@ class Ran:
         That its process took.
     """
 
-    outputs: tuple[tuple[Value, ...], ...]
+    outputs: tuple[tuple[FrozenTensor, ...], ...]
     stopped: str
     reason: str
     seconds: float
@@ -118,10 +118,12 @@ class Runtime:
         When it is entered, where the interpreter cannot be run, or lacks an engine.
     """
 
-    def __init__(self, interpreter: Path, engines: Collection[str], limits: Limits | None = None) -> None:
+    def __init__(
+        self, interpreter: Path, engines: Collection[str], limits: ProgramLimits | None = None
+    ) -> None:
         self.interpreter = absolute(interpreter)
         self.engines = sorted(engines)
-        self.limits = limits or Limits()
+        self.limits = limits or ProgramLimits()
         self.versions: Mapping[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -169,7 +171,7 @@ class Runtime:
     def __exit__(self, *raised: object) -> None:
         self._end()
 
-    def run(self, program: Program) -> Ran:
+    def run(self, program: FrozenProgram) -> Ran:
         """Run a program on all its samples; raise `RunningError` where the interpreter itself fails."""
         with tempfile.TemporaryDirectory(dir=self._folder.name) as name:
             folder = Path(name)
@@ -236,7 +238,7 @@ class Runtime:
         self._folder.cleanup()
 
 
-def _put(program: Program, folder: Path) -> None:
+def _put(program: FrozenProgram, folder: Path) -> None:
     """Leave a program and its inputs where the runner takes them."""
     (folder / "program").write_bytes(program.data)
     for number, (_, data) in enumerate(program.files):
@@ -265,9 +267,9 @@ class _Output(msgspec.Struct):
     shape: Dimensions
 
 
-def _taken(program: Program, folder: Path, answer: Mapping[str, Any], limits: Limits) -> Ran:
+def _taken(program: FrozenProgram, folder: Path, answer: Mapping[str, Any], limits: ProgramLimits) -> Ran:
     """Return the files that a program wrote to its folder. They may hold anything."""
-    outputs: list[tuple[Value, ...]] = []
+    outputs: list[tuple[FrozenTensor, ...]] = []
     stopped, reason = _end_of(folder, answer, limits)
     for number, sample in enumerate(program.samples):
         if not (folder / f"out-{number}.json").exists():
@@ -282,18 +284,18 @@ def _taken(program: Program, folder: Path, answer: Mapping[str, Any], limits: Li
     return Ran(tuple(outputs), stopped, reason, float(answer["seconds"]))
 
 
-def _outputs(folder: Path, number: int) -> tuple[Value, ...]:
+def _outputs(folder: Path, number: int) -> tuple[FrozenTensor, ...]:
     outputs = msgspec.json.decode(untrusted.contents(folder / f"out-{number}.json"), type=list[_Output])
     if len(outputs) > MOST_TENSORS:
         raise ValueError(f"{len(outputs)} outputs")
     values = []
     for index, output in enumerate(outputs):
         data = untrusted.contents(folder / f"out-{number}-{index}", LARGEST_TENSOR)
-        values.append(Value(output.dtype, output.shape, data))
+        values.append(FrozenTensor(output.dtype, output.shape, data))
     return tuple(values)
 
 
-def _end_of(folder: Path, answer: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
+def _end_of(folder: Path, answer: Mapping[str, Any], limits: ProgramLimits) -> tuple[str, str]:
     """Return how a program ended, where it did not come to its end, and why."""
     status = answer["status"]
     if answer["timed_out"]:

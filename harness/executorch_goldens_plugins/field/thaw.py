@@ -18,8 +18,8 @@ from executorch_goldens_plugins.field.comparing import Result, compare, kept
 from executorch_goldens_plugins.field.format import DEVICE, ProgramEntry
 from executorch_goldens_plugins.field.reading import Corpus, cell_of
 from executorch_goldens_plugins.field.replay import is_listed
-from executorch_goldens_plugins.field.returned import Judged, judge
-from executorch_goldens_plugins.field.running import Limits, Runtime
+from executorch_goldens_plugins.field.returned import JudgedSample, judge
+from executorch_goldens_plugins.field.running import ProgramLimits, Runtime
 
 #: The forms of the command, and the options of each.
 RUNTIME, OUTPUTS = "--runtime", "--outputs"
@@ -39,7 +39,7 @@ def add_to(subparsers: Any) -> None:
         epilog="exit code: 0 every program gives the frozen results, 1 some do not, 2 the corpus is damaged, or "
         "another error",
     )
-    limits = Limits()
+    limits = ProgramLimits()
     parser.add_argument("folder", type=Path, metavar="DIR", help="corpus that freeze wrote")
     form = parser.add_mutually_exclusive_group(required=True)
     form.add_argument(RUNTIME, type=Path, metavar="PYTHON", help="of the environment that runs the programs")
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     engines = {entry.engine for _, entry in chosen} - {DEVICE}
     if not engines:
         raise CommandError("of the programs chosen none can be run but on the device that it is for")
-    limits = Limits(arguments.program_timeout, arguments.program_memory)
+    limits = ProgramLimits(arguments.program_timeout, arguments.program_memory)
     found: list[tuple[Cell, ProgramEntry, Result]] = []
     with Runtime(arguments.runtime, engines, limits) as runtime:
         if not arguments.json:
@@ -124,7 +124,7 @@ def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) 
         )
     if not any(is_listed(entry) for _, entry in chosen):
         raise CommandError("of the programs chosen none is for a device")
-    found: list[Judged] = []
+    found: list[JudgedSample] = []
     for judged in judgements(corpus, chosen, folder):
         found.append(judged)
         if not as_data:
@@ -137,7 +137,7 @@ def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) 
     return SAME if all(judged.is_right for judged in found) else DIFFERENT
 
 
-def judgements(corpus: Corpus, chosen: Sequence[Chosen], folder: Path) -> Iterator[Judged]:
+def judgements(corpus: Corpus, chosen: Sequence[Chosen], folder: Path) -> Iterator[JudgedSample]:
     """Yield the result of each sample on a device."""
     for cell, entry in chosen:
         if is_listed(entry):
@@ -149,7 +149,7 @@ def counted(words: Iterable[str]) -> str:
     return ", ".join(f"{count} {word}" for word, count in Counter(words).items())
 
 
-def line(judged: Judged) -> str:
+def line(judged: JudgedSample) -> str:
     """Return the line for a sample."""
     reason = f": {judged.reason}" if judged.reason else ""
     return f"{judged.result}: {judged.cell} {judged.program}, sample {judged.sample}{reason}"

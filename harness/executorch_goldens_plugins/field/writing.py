@@ -23,13 +23,13 @@ from executorch_goldens_plugins.field.format import (
     CellEntry,
     CorpusError,
     FileEntry,
+    FrozenProgram,
     FrozenSample,
+    FrozenTensor,
     Manifest,
-    Program,
     ProgramEntry,
     SampleEntry,
     TensorEntry,
-    Value,
     require_whole,
 )
 from executorch_goldens_plugins.field.replay import LISTING, listing, require_replayable
@@ -70,7 +70,7 @@ class Writer:
         # Nothing is left of it if it has got its name.
         shutil.rmtree(self._aside, ignore_errors=True)
 
-    def add(self, cell: Cell, variations: Sequence[str], programs: Sequence[Program]) -> None:
+    def add(self, cell: Cell, variations: Sequence[str], programs: Sequence[FrozenProgram]) -> None:
         """Write the programs of a cell; raise ValueError, and list nothing, if a corpus cannot hold one."""
         objects: dict[str, bytes] = {}
         entries = [_program(program, objects) for program in programs]
@@ -123,7 +123,7 @@ def require_new(folder: Path) -> None:
         )
 
 
-def _program(program: Program, objects: dict[str, bytes]) -> ProgramEntry:
+def _program(program: FrozenProgram, objects: dict[str, bytes]) -> ProgramEntry:
     """Return the manifest entry of a program, whose bytes and tensors go to `objects`; raise ValueError."""
     if len(program.data) > LARGEST_PROGRAM:
         raise ValueError(f"{program.name} has {len(program.data):,} bytes, more than {LARGEST_PROGRAM:,}")
@@ -141,7 +141,7 @@ def _program(program: Program, objects: dict[str, bytes]) -> ProgramEntry:
 
 
 def _sample(sample: FrozenSample, objects: dict[str, bytes]) -> SampleEntry:
-    def entry(value: Value) -> TensorEntry:
+    def entry(value: FrozenTensor) -> TensorEntry:
         return TensorEntry(value.dtype, value.shape, _object(value.memory(), objects), value.strides)
 
     made = SampleEntry(

@@ -20,12 +20,12 @@ KEPT_ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "TMPDIR")
 LOOKS = 0.2
 
 
-class EndlessError(Exception):
+class ScriptTimeoutError(Exception):
     """A script was still running when its time was over."""
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedScript:
     """How a script ended.
 
     Attributes
@@ -48,7 +48,7 @@ class Ended:
         return (self.printed or self.errors.strip().splitlines() or [f"exit code {self.code}"])[-1]
 
 
-def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> Ended:
+def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> EndedScript:
     """Run a script of this text.
 
     Parameters
@@ -60,7 +60,7 @@ def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> E
 
     Raises
     ------
-    EndlessError
+    ScriptTimeoutError
         If it takes longer.
     """
     kept = {name: value for name, value in os.environ.items() if name in KEPT_ENVIRONMENT}
@@ -82,7 +82,7 @@ def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> E
             process.wait()
     # The reference model warns on standard output, and at its end.
     printed = [line for line in output.splitlines() if line and not line.startswith("WARNING")]
-    return Ended(process.returncode, printed, errors)
+    return EndedScript(process.returncode, printed, errors)
 
 
 def _output(process: subprocess.Popen[str], limit: float) -> tuple[str, str]:
@@ -94,6 +94,6 @@ def _output(process: subprocess.Popen[str], limit: float) -> tuple[str, str]:
         except subprocess.TimeoutExpired:
             used, taken = processor_seconds(process.pid), time.monotonic() - started
             if used > limit or taken > WALL * limit:
-                raise EndlessError(
+                raise ScriptTimeoutError(
                     f"still running after {in_seconds(used)} of processor time and {in_seconds(taken)} of wall time"
                 ) from None

@@ -24,9 +24,9 @@ from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.installed import Installed
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.zoo import targets
-from executorch_goldens_plugins.repro.edited import Edited
+from executorch_goldens_plugins.repro.edited import EditedPackage
 from executorch_goldens_plugins.repro.issue import issue
-from executorch_goldens_plugins.repro.reproduction import Options, Repro, confirm, say
+from executorch_goldens_plugins.repro.reproduction import Repro, TrialSettings, confirm, say
 
 #: One seed for each order of issue #19045.
 VARIATIONS = "0,4"
@@ -81,14 +81,14 @@ def run(arguments: argparse.Namespace) -> int:
     if output is not None and not os.access(output.parent, os.W_OK):
         raise UsageError(f"{output} cannot be written: {output.parent} is no folder that can be written to")
     require_flatc(interpreter)
-    asked = Options(
+    asked = TrialSettings(
         arguments.variations,
         models,
         arguments.jobs,
         arguments.export_timeout,
     )
     with tempfile.TemporaryDirectory(prefix="goldens-repro-") as folder:
-        edited = Edited.of(toolchain, os.environ.get(SOURCE, toolchain.source))
+        edited = EditedPackage.of(toolchain, os.environ.get(SOURCE, toolchain.source))
         script = Repro(cell, release, interpreter, asked, Path(folder), edited).script(arguments.minimize)
         seen = confirm(script.text, interpreter)
     say(f"the script by itself: {seen}")

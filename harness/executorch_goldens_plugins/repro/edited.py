@@ -17,7 +17,7 @@ MOST_LINES = 400
 
 
 @dataclass(frozen=True)
-class Edited:
+class EditedPackage:
     """The files of the package executorch that an edit replaces or adds.
 
     Attributes
@@ -36,7 +36,7 @@ class Edited:
     diff: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, toolchain: Toolchain, source: str) -> Edited | None:
+    def of(cls, toolchain: Toolchain, source: str) -> EditedPackage | None:
         """Return the edit of a toolchain; None where its ExecuTorch is a release's.
 
         Parameters

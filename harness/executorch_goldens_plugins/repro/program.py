@@ -38,7 +38,7 @@ class NoProgramError(ValueError):
 
 
 @dataclass(frozen=True)
-class Program:
+class GraphProgram:
     """A graph of operators with the tensors that it runs on.
 
     Attributes
@@ -58,7 +58,7 @@ class Program:
     @classmethod
     def of(
         cls, exported: GraphModule, inputs: tuple[torch.Tensor, ...], dynamic_shapes: Sequence[Any] = ()
-    ) -> Program:
+    ) -> GraphProgram:
         """Return the program of the result of ``ExportedProgram.module()``; raise `NoProgramError`.
 
         Assertions on dtypes, and arguments that only say what is the default on a CPU, are left out.
@@ -110,11 +110,11 @@ class Program:
         """Return inputs and constants, by name."""
         return {**dict(zip(self.names(), self.inputs, strict=True)), **self.constants()}
 
-    def with_sources(self, changed: Mapping[str, torch.Tensor]) -> Program:
+    def with_sources(self, changed: Mapping[str, torch.Tensor]) -> GraphProgram:
         """Return the program with other values for some inputs and constants, or with further constants."""
         return self.with_graph(copy.deepcopy(self.module.graph), changed)
 
-    def with_graph(self, graph: Graph, changed: Mapping[str, torch.Tensor] | None = None) -> Program:
+    def with_graph(self, graph: Graph, changed: Mapping[str, torch.Tensor] | None = None) -> GraphProgram:
         """Return the program with a different graph, without its dead code; see `with_sources`."""
         sources = {**self.sources(), **(changed or {})}
         graph.eliminate_dead_code()
@@ -124,7 +124,7 @@ class Program:
             graph.erase_node(node)
             inputs.remove(node)
         kept = tuple(sources[str(node.target)] for node in inputs)
-        return Program(GraphModule(sources, graph), kept, self.dynamic)
+        return GraphProgram(GraphModule(sources, graph), kept, self.dynamic)
 
     def shapes(self) -> list[str]:
         """Return the expression for ``dynamic_shapes``, of each input; none where all are static."""
@@ -176,7 +176,7 @@ def _without_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def example_in(file: Path, name: str) -> Example:
-    """Load a model as it is written at this moment, by `Program.source` for instance, from `file`.
+    """Load a model as it is written at this moment, by `GraphProgram.source` for instance, from `file`.
 
     Parameters
     ----------

@@ -19,12 +19,12 @@ from executorch_goldens.zoo import variations
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens_plugins.repro import alone, candidate
 from executorch_goldens_plugins.repro.defect import Defect, NotShownError, find, signature
-from executorch_goldens_plugins.repro.edited import Edited
+from executorch_goldens_plugins.repro.edited import EditedPackage
 from executorch_goldens_plugins.repro.issue import Script
 from executorch_goldens_plugins.repro.script import quantization, script
 
 if TYPE_CHECKING:
-    from executorch_goldens_plugins.repro.program import Program
+    from executorch_goldens_plugins.repro.program import GraphProgram
 
 #: Seconds that a finished script may take: two processes that import, and export once, several times over.
 SCRIPT_LIMIT = 600.0
@@ -35,7 +35,7 @@ LATER, TIMES = 60.0, 5.0
 
 
 @dataclass(frozen=True)
-class Options:
+class TrialSettings:
     """Settings for trying programs; see `executorch_goldens.settings.exports.Settings`.
 
     Attributes
@@ -71,9 +71,9 @@ class Repro:
         cell: Cell,
         release: releases.Release,
         interpreter: Path,
-        options: Options,
+        options: TrialSettings,
         folder: Path,
-        edited: Edited | None = None,
+        edited: EditedPackage | None = None,
     ) -> None:
         self.cell = cell
         self.release = release
@@ -149,7 +149,7 @@ class Repro:
             # Only now: each further seed takes an interpreter of its own.
             return find(self.cell, self.sweep.again(self.cell, self.variations))
 
-    def shown(self, program: Program, seeds: Sequence[int]) -> Defect:
+    def shown(self, program: GraphProgram, seeds: Sequence[int]) -> Defect:
         """Export a program under some hash seeds and return its defect; raise `NotShownError`."""
         self.tried += 1
         self.file.write_text(program.file(), encoding="utf-8")
@@ -157,7 +157,7 @@ class Repro:
         tried = [variation for variation in self.variations if variation.hash_seed in seeds]
         return find(cell, self.sweep.again(cell, tried))
 
-    def shows(self, program: Program, defect: Defect) -> bool:
+    def shows(self, program: GraphProgram, defect: Defect) -> bool:
         """Return whether a program shows the same defect as the cell."""
         try:
             return self.shown(program, defect.seeds).is_like(defect)
@@ -165,14 +165,14 @@ class Repro:
             return False
 
 
-def program_of(case: Case, target: str, sample: str) -> Program:
+def program_of(case: Case, target: str, sample: str) -> GraphProgram:
     """Return the program of a case's exported graph, on the inputs of a sample; raise `NoProgramError`."""
     from executorch_goldens.exporting import compat
     from executorch_goldens.exporting.data import example_of
     from executorch_goldens.exporting.numerics.quantizing import export_program
     from executorch_goldens.exporting.numerics.samples import samples_of
     from executorch_goldens.exporting.targets import Lowering
-    from executorch_goldens_plugins.repro.program import NoProgramError, Program
+    from executorch_goldens_plugins.repro.program import GraphProgram, NoProgramError
 
     # A script calls its model with tensors: what is no tensor is in its graph.
     lowering = Lowering.named(target)
@@ -182,7 +182,7 @@ def program_of(case: Case, target: str, sample: str) -> Program:
     module = compat.graph_module(export_program(example.module, example))
     # A script runs one step: the last, if it is wrong without those before.
     inputs = samples_of(case, example, remembers=True)[sample][-1]
-    return Program.of(module, inputs, example.call.shapes(example.module, example.dynamic_shapes))
+    return GraphProgram.of(module, inputs, example.call.shapes(example.module, example.dynamic_shapes))
 
 
 def confirm(text: str, interpreter: Path) -> str:
@@ -200,7 +200,7 @@ def confirm(text: str, interpreter: Path) -> str:
         started = time.monotonic()
         try:
             ended = alone.run(text, interpreter, limit)
-        except alone.EndlessError as error:
+        except alone.ScriptTimeoutError as error:
             raise NotShownError(f"the script by itself does not finish{before}: {error}") from error
         if ended.code != 1 or not ended.printed:
             raise NotShownError(

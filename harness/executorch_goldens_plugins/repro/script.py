@@ -12,10 +12,10 @@ import jinja2
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.zoo.targets import TOSA, Quantization, Target, find
 from executorch_goldens_plugins.repro.defect import Defect, NotShownError
-from executorch_goldens_plugins.repro.edited import Edited
+from executorch_goldens_plugins.repro.edited import EditedPackage
 
 if TYPE_CHECKING:
-    from executorch_goldens_plugins.repro.program import Program
+    from executorch_goldens_plugins.repro.program import GraphProgram
 
 ARM, XNNPACK = "executorch.backends.arm", "executorch.backends.xnnpack"
 PT2E = "torchao.quantization.pt2e"
@@ -84,13 +84,13 @@ def templates() -> jinja2.Environment:
 
 
 def script(
-    program: Program,
+    program: GraphProgram,
     defect: Defect,
     release: Release,
     target: str,
     settings: str,
     subject: str,
-    edited: Edited | None = None,
+    edited: EditedPackage | None = None,
 ) -> str:
     """Return the text of a script that shows `defect`.
 
@@ -166,7 +166,7 @@ def emits(defect: Defect) -> bool:
     return defect.stage == "emit" or defect.kind == "follows-seed"
 
 
-def _kernels(program: Program) -> tuple[str, ...]:
+def _kernels(program: GraphProgram) -> tuple[str, ...]:
     """Return the modules of `KERNELS` that a script loads, and `CUSTOM` where the program asks for it."""
     return (*KERNELS, CUSTOM) if any(name in program.source() for name in OF_CUSTOM) else KERNELS
 

@@ -21,7 +21,7 @@ from executorch_goldens_plugins.repro import candidate
 from executorch_goldens_plugins.repro.reproduction import program_of
 
 if TYPE_CHECKING:
-    from executorch_goldens_plugins.repro.program import Program
+    from executorch_goldens_plugins.repro.program import GraphProgram
 
 #: Seconds after which no further program is tried.
 LONGEST = 120.0
@@ -86,7 +86,7 @@ class Trial:
         settings = replace(side.settings, models=(candidate.__name__,), machine=machine)
         return Sweep((), (self.variation,), settings, lasting=True, targets=(self.cell.target,))
 
-    def shows(self, program: Program) -> bool:
+    def shows(self, program: GraphProgram) -> bool:
         """Return whether a program differs in the way that was found; False once the time is over."""
         if time.monotonic() > self.end:
             return False
@@ -99,7 +99,7 @@ class Trial:
         return kind_of(base, Made.from_outcomes(of_head, self.releases[1], base.record)) == self.kind
 
 
-def zoo_of(program: Program, model: Try) -> str:
+def zoo_of(program: GraphProgram, model: Try) -> str:
     """Return a module of a zoo with a program as a case, for the target of a model."""
     fields = {
         "guards": f"an edit of the toolchain changes it ({model.cell})",

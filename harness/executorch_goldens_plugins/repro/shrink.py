@@ -14,15 +14,15 @@ from torch._functorch.fx_minifier import minifier
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-from executorch_goldens_plugins.repro.program import Program, evaluate, owned, plain
+from executorch_goldens_plugins.repro.program import GraphProgram, evaluate, owned, plain
 
-Test = Callable[[Program], bool]
+Test = Callable[[GraphProgram], bool]
 
 #: Number of expressions that `executorch_goldens_plugins.repro.program.plain` knows.
 PLAIN = 3
 
 
-def shrink(program: Program, shows: Test) -> Program:
+def shrink(program: GraphProgram, shows: Test) -> GraphProgram:
     """Return a program that still shows the defect and that no step of these makes smaller.
 
     Parameters
@@ -32,7 +32,7 @@ def shrink(program: Program, shows: Test) -> Program:
     """
     asked: dict[str, bool] = {}
 
-    def ask(candidate: Program) -> bool:
+    def ask(candidate: GraphProgram) -> bool:
         key = candidate.source()
         if key not in asked:
             # A model without any input meets defects of its own.
@@ -49,7 +49,7 @@ def shrink(program: Program, shows: Test) -> Program:
     return plainer(small, ask)
 
 
-def _runs(program: Program) -> bool:
+def _runs(program: GraphProgram) -> bool:
     try:
         with torch.no_grad():
             copy.deepcopy(program.module)(*program.inputs)
@@ -58,7 +58,7 @@ def _runs(program: Program) -> bool:
     return True
 
 
-def greedy(program: Program, shows: Test) -> Program:
+def greedy(program: GraphProgram, shows: Test) -> GraphProgram:
     """Simplify until nothing helps, going on after the last simplification that did."""
     position = 0
     while True:
@@ -74,29 +74,29 @@ def greedy(program: Program, shows: Test) -> Program:
             position = 0
 
 
-def minified(program: Program, shows: Test) -> Program:
+def minified(program: GraphProgram, shows: Test) -> GraphProgram:
     """Have torch's minifier cut the graph's end and outputs off, and turn computed values into inputs."""
 
     def fails(module: GraphModule, inputs: Sequence[torch.Tensor]) -> bool:
-        return shows(Program(module, tuple(map(owned, inputs)), program.dynamic))
+        return shows(GraphProgram(module, tuple(map(owned, inputs)), program.dynamic))
 
     # It runs the model, which may change its buffers, and prints its progress on stderr.
     with contextlib.redirect_stderr(io.StringIO()), torch.no_grad():
         module, inputs = minifier(
             copy.deepcopy(program.module), list(program.inputs), fails, dump_state=lambda *_: None
         )
-    found = Program(module, tuple(map(owned, inputs)), program.dynamic)
+    found = GraphProgram(module, tuple(map(owned, inputs)), program.dynamic)
     return found if found.size() < program.size() else program
 
 
-def simplifications(program: Program) -> Iterator[Program]:
+def simplifications(program: GraphProgram) -> Iterator[GraphProgram]:
     """Yield programs with some calls replaced by an argument or a constant, then with inputs merged."""
     yield from bypassed(program)
     yield from folded(program)
     yield from merged(program)
 
 
-def bypassed(program: Program) -> Iterator[Program]:
+def bypassed(program: GraphProgram) -> Iterator[GraphProgram]:
     """Yield programs in which an argument replaces a call, or all calls of an operator."""
     calls = [node for node in program.module.graph.nodes if node.op == "call_function"]
     kinds = [[node for node in calls if node.target == target] for target in {n.target: None for n in calls}]
@@ -107,7 +107,7 @@ def bypassed(program: Program) -> Iterator[Program]:
             yield _replaced(program, [(node, of[which]) for node, of in arguments.items() if which < len(of)])
 
 
-def merged(program: Program) -> Iterator[Program]:
+def merged(program: GraphProgram) -> Iterator[GraphProgram]:
     """Yield programs in which one of two inputs or constants of the same shape and dtype replaces the other."""
     values = program.sources()
     nodes = [node for node in program.module.graph.nodes if node.op in ("placeholder", "get_attr")]
@@ -117,7 +117,7 @@ def merged(program: Program) -> Iterator[Program]:
             yield _replaced(program, [(replaced, kept)])
 
 
-def folded(program: Program) -> Iterator[Program]:
+def folded(program: GraphProgram) -> Iterator[GraphProgram]:
     """Yield programs in which the value of a call that depends on no input is a constant."""
     values: dict[Node, Any] = {}
     for node in program.module.graph.nodes:
@@ -138,7 +138,7 @@ def folded(program: Program) -> Iterator[Program]:
             yield program.with_graph(graph, {f"{node.name}_value": owned(values[node])})
 
 
-def _replaced(program: Program, pairs: Sequence[tuple[Node, Node]]) -> Program:
+def _replaced(program: GraphProgram, pairs: Sequence[tuple[Node, Node]]) -> GraphProgram:
     """Return the program in which the second node of each pair replaces the first."""
     graph = copy.deepcopy(program.module.graph)
     nodes = {node.name: node for node in graph.nodes}
@@ -149,7 +149,7 @@ def _replaced(program: Program, pairs: Sequence[tuple[Node, Node]]) -> Program:
     return program.with_graph(graph)
 
 
-def plainer(program: Program, shows: Test) -> Program:
+def plainer(program: GraphProgram, shows: Test) -> GraphProgram:
     """Return a program with plain numbers for as many of its inputs' and constants' values as still shows the same."""
     done: set[str] = set()
     for chosen in ({*program.sources()}, *({name} for name in program.sources())):

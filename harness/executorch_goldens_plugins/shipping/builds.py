@@ -21,7 +21,7 @@ NATIVE = "import torch; print(torch.backends.cpu.get_cpu_capability().lower())"
 
 
 @dataclass(frozen=True)
-class Build:
+class BuildSettings:
     """The settings of a build that its ``.pte`` does not record.
 
     Attributes
@@ -36,7 +36,7 @@ class Build:
     patches: tuple[str, ...]
 
     @classmethod
-    def pinned(cls, patches: tuple[str, ...]) -> Build:
+    def pinned(cls, patches: tuple[str, ...]) -> BuildSettings:
         """Return the build that goldens are recorded with."""
         machine = Machine()
         return cls(machine.capability, machine.onednn, machine.threads, patches)
@@ -60,7 +60,7 @@ def capabilities(python: Path) -> tuple[str, ...]:
     return ("", *CAPABILITIES[:highest])
 
 
-def builds(capabilities: Sequence[str], cores: int, *patches: tuple[str, ...]) -> list[Build]:
+def builds(capabilities: Sequence[str], cores: int, *patches: tuple[str, ...]) -> list[BuildSettings]:
     """Return every build that there may be, the likely ones first: one without settings, and a pinned one.
 
     Builds that differ in patches alone follow each other.
@@ -80,13 +80,15 @@ def builds(capabilities: Sequence[str], cores: int, *patches: tuple[str, ...]) -
     likely = (machines[0], (pinned.capability, pinned.onednn, pinned.threads))
     ordered = dict.fromkeys((*likely, *machines))
     return [
-        Build(capability, onednn, count, each)
+        BuildSettings(capability, onednn, count, each)
         for capability, onednn, count in ordered
         for each in dict.fromkeys(((), *patches))
     ]
 
 
-def made(cell: Cell, settings: Settings, tried: Sequence[Build]) -> Iterator[tuple[Build, bytes | str]]:
+def made(
+    cell: Cell, settings: Settings, tried: Sequence[BuildSettings]
+) -> Iterator[tuple[BuildSettings, bytes | str]]:
     """Export `cell` by each build, in order; yield the program, or why there is none.
 
     Raises
@@ -107,7 +109,7 @@ def made(cell: Cell, settings: Settings, tried: Sequence[Build]) -> Iterator[tup
                 yield build, _program(outcome)
 
 
-def _kernels(build: Build) -> tuple[str, bool, int]:
+def _kernels(build: BuildSettings) -> tuple[str, bool, int]:
     return build.capability, build.onednn, build.threads
 
 

@@ -17,7 +17,7 @@ from executorch_goldens.settings.exports import cores
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.toolchain import chosen
 from executorch_goldens_plugins.shipping import checking, kernels
-from executorch_goldens_plugins.shipping.builds import Build, builds, capabilities, made
+from executorch_goldens_plugins.shipping.builds import BuildSettings, builds, capabilities, made
 from executorch_goldens_plugins.shipping.checking import Found
 
 
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     same = True
     if decoded is None or identical:
         recorded = found.record.facts["patches"].removeprefix("none")
-        print(f"{name} is {found.name}, byte for byte: {Build.pinned(tuple(recorded.split()))}")
+        print(f"{name} is {found.name}, byte for byte: {BuildSettings.pinned(tuple(recorded.split()))}")
     else:
         same = _differences(found, pte, decoded, arguments)
     if decoded is not None and selected is not None:

@@ -11,7 +11,7 @@ from executorch_goldens.goldens.decisions import KNOWN, Decisions
 from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.comparison import Judged, diverging, made_with, passes
+from executorch_goldens.judging.comparison import JudgedCell, diverging, made_with, passes
 from executorch_goldens.judging.verdict import Verdict, as_known
 from executorch_goldens.settings.releases import Release
 from lab.compact import form, parts
@@ -28,7 +28,7 @@ def compare(
     release: Release,
     decided: Decisions,
     of_cell: Parts = (),
-) -> Judged:
+) -> JudgedCell:
     """Judge the exports of a cell and compare them with its golden; None where it has none.
 
     Parameters
@@ -40,29 +40,29 @@ def compare(
     """
     try:
         if (objection := verdict.objection(cell, outcomes)) is not None:
-            return Judged(as_known(decided, _diverging(objection, outcomes, reviewed)))
+            return JudgedCell(as_known(decided, _diverging(objection, outcomes, reviewed)))
         artifact, variations = verdict.agreed(outcomes), [outcome.variation for outcome in outcomes]
         whole = rendering.render(artifact, made_with(artifact, variations, release, reviewed), WHOLE)
     except DecodeError as error:
-        return Judged(as_known(decided, Verdict(cell, "undecodable", str(error))))
+        return JudgedCell(as_known(decided, Verdict(cell, "undecodable", str(error))))
     made = form.compact(whole, _parts(artifact, whole, of_cell))
     for defect in decided.about(KNOWN, cell):
         if isinstance(artifact.result, Lowered) and artifact.result.not_run:
             # Nothing says that it is right.
             detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
-            return Judged(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
+            return JudgedCell(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
         reason = f"is right now, and known as {defect.verdict} ({defect.reason}): --update deletes that entry"
-        return Judged(Verdict(cell, "changed", reason, recordable=True), made)
+        return JudgedCell(Verdict(cell, "changed", reason, recordable=True), made)
     if reviewed is None:
-        return Judged(verdict.new(cell, artifact, whole, OF_RUN), made)
+        return JudgedCell(verdict.new(cell, artifact, whole, OF_RUN), made)
     if form.equal(reviewed, made):
-        return Judged(Verdict(cell, "stable", ""), made)
+        return JudgedCell(Verdict(cell, "stable", ""), made)
     lines = tuple(form.differences(reviewed, made))
     names = dict.fromkeys(line.rpartition("/")[2] for line in lines if line.startswith("+++ "))
     changed = Verdict(
         cell, "changed", f"differs from its golden in {', '.join(names)}", lines, recordable=True
     )
-    return Judged(_diverging(changed, outcomes, reviewed), made)
+    return JudgedCell(_diverging(changed, outcomes, reviewed), made)
 
 
 def _parts(artifact: Artifact, made: Record, of_cell: Parts) -> str:

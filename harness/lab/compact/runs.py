@@ -13,7 +13,7 @@ from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import NONE
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.comparison import Judged
+from executorch_goldens.judging.comparison import JudgedCell
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import FULL
@@ -130,14 +130,14 @@ class Run:
                 return Found(judged, RECORDED)
         return Found(judged, KNOWN if judged.known else judged.name)
 
-    def _judged(self, cell: Cell, outcomes: Sequence[Outcome], reviewed: Record | None) -> Judged:
+    def _judged(self, cell: Cell, outcomes: Sequence[Outcome], reviewed: Record | None) -> JudgedCell:
         release, of_cell = self.planned.release, self.zoo.parts(cell.case, self.version)
         # What an update finds is known from then on, whatever was.
         decided = NONE if self.updating else self.planned.decided
         made = judging.compare(cell, outcomes, reviewed, release, decided, of_cell)
         failure = verdict.agreed(outcomes).result if made.record is not None else None
         if isinstance(failure, Failure) and (place := self.own.place(failure.traceback, cell.target)):
-            return Judged(verdict.own_failure(cell, failure, place))
+            return JudgedCell(verdict.own_failure(cell, failure, place))
         return made
 
     def stale(self) -> list[Cell]:

@@ -15,7 +15,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.reach import map as maps
-from executorch_goldens.reach.map import Function, ReachMap
+from executorch_goldens.reach.map import MappedFunction, ReachMap
 from executorch_goldens.running import core
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config, releases
@@ -92,7 +92,7 @@ class Source:
         )
 
     @functools.cached_property
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[MappedFunction]:
         """The functions whose statements count."""
         return [each for functions in owned(self.known).values() for each in functions]
 
@@ -153,7 +153,7 @@ class Source:
                 found[situation] = found.get(situation, 0) | 1 << number
         return found
 
-    def known_in(self, function: Function) -> Cells:
+    def known_in(self, function: MappedFunction) -> Cells:
         return bits(self.known.cells_in(function))
 
 

@@ -14,7 +14,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens_plugins.field.format import ENGINES, Program
+from executorch_goldens_plugins.field.format import ENGINES, FrozenProgram
 
 #: First bytes of a file, with the version of the format. The SHA-256 of the content comes next, then the content.
 MAGIC = b"executorch-goldens fielded 2\n"
@@ -56,7 +56,7 @@ class Shipped(msgspec.Struct, frozen=True):
 
     cell: Cell
     release: str
-    programs: tuple[Program, ...]
+    programs: tuple[FrozenProgram, ...]
     own: str = RIGHT
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens_plugins.field import running
-from executorch_goldens_plugins.field.format import FrozenSample, Program, Value
+from executorch_goldens_plugins.field.format import FrozenProgram, FrozenSample, FrozenTensor
 from executorch_goldens_plugins.field.running import Ran
 from lab.fielded.corpus import CRASHED, REFUSED, RIGHT, WHOLE, WRONG, Shipped
 
@@ -106,7 +106,7 @@ def _found(shipped: Shipped, ran: Sequence[Ran]) -> tuple[str, str, float]:
 class _Run:
     """Outputs of a program for a sample, on its own release and later, in dtypes that numpy has."""
 
-    program: Program
+    program: FrozenProgram
     sample: FrozenSample
     before: tuple[Tensor, ...]
     after: tuple[Tensor, ...]
@@ -135,7 +135,7 @@ class _Run:
         return max(found)
 
 
-def _tensors(values: Sequence[Value]) -> tuple[Tensor, ...]:
+def _tensors(values: Sequence[FrozenTensor]) -> tuple[Tensor, ...]:
     return tuple(value.tensor() for value in values)
 
 

@@ -18,9 +18,15 @@ from executorch_goldens import artifact
 from executorch_goldens.artifact import Cell, Lowered, Tensor
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.observing import Observer
-from executorch_goldens.exporting.program import Reached, Request
+from executorch_goldens.exporting.program import ExportProgress, Request
 from executorch_goldens.zoo.targets import RUNTIME
-from executorch_goldens_plugins.field.format import EXECUTORCH, REFERENCE_MODEL, FrozenSample, Program, Value
+from executorch_goldens_plugins.field.format import (
+    EXECUTORCH,
+    REFERENCE_MODEL,
+    FrozenProgram,
+    FrozenSample,
+    FrozenTensor,
+)
 from executorch_goldens_plugins.field.record import of_call
 from executorch_goldens_plugins.field.recorder import of_sizes, of_tensor
 from lab.fielded import RECORDS, corpus
@@ -38,7 +44,7 @@ class Recorder(Observer):
         Inputs of each payload; one that leaves sizes open has those of its runs.
     """
 
-    reached: Reached
+    reached: ExportProgress
 
     def __init__(self) -> None:
         self.release = compat.installed_release()
@@ -48,7 +54,7 @@ class Recorder(Observer):
         self.sample, self.payload = "", b""
         self.numbers = 0
 
-    def around(self, request: Request, stages: Iterator[Reached]) -> Iterator[Reached]:
+    def around(self, request: Request, stages: Iterator[ExportProgress]) -> Iterator[ExportProgress]:
         """Export, and write the program whether it runs or not."""
         self.request = request
         self.cell = Cell(request.target.name, request.case.name)
@@ -76,7 +82,7 @@ class Recorder(Observer):
     def calls(self, payload: bytes, arrays: Sequence[Any]) -> None:
         """Write the payload with its inputs."""
         self.numbers += 1
-        name, inputs = f"{self.sample}, call {self.numbers}", tuple(map(Value.of_array, arrays))
+        name, inputs = f"{self.sample}, call {self.numbers}", tuple(map(FrozenTensor.of_array, arrays))
         self.payload = of_sizes(payload, arrays)
         self.payloads.setdefault(self.payload, []).append(FrozenSample(name, (inputs,)))
         self.write()
@@ -85,18 +91,18 @@ class Recorder(Observer):
         """Record the payload's outputs."""
         samples = self.payloads[self.payload]
         (inputs,) = samples[-1].steps
-        gave = tuple(map(Value.of_array, outputs))
+        gave = tuple(map(FrozenTensor.of_array, outputs))
         samples[-1] = of_call(samples[-1].name, inputs, gave, self.request.bound)
 
     def write(self) -> None:
         """Write the records so far."""
         corpus.write(self.path, Shipped(self.cell, self.release, tuple(self._programs())))
 
-    def _programs(self) -> Iterator[Program]:
+    def _programs(self) -> Iterator[FrozenProgram]:
         if self.request.target.runs == RUNTIME and self.pte:
-            yield Program(WHOLE, EXECUTORCH, (), self.pte, tuple(self._samples()))
+            yield FrozenProgram(WHOLE, EXECUTORCH, (), self.pte, tuple(self._samples()))
         for number, (payload, samples) in enumerate(self.payloads.items()):
-            yield Program(f"payload {number}", REFERENCE_MODEL, (), payload, tuple(samples))
+            yield FrozenProgram(f"payload {number}", REFERENCE_MODEL, (), payload, tuple(samples))
 
     def _samples(self) -> Iterator[FrozenSample]:
         (reference,) = self.reached.references
@@ -111,7 +117,7 @@ class Recorder(Observer):
             yield FrozenSample(
                 sample.name,
                 tuple(tuple(map(of_tensor, step)) for step in reference.samples[sample.name]),
-                tuple(map(Value.of, self.outputs.get(sample.name, ()))),
-                tuple(map(Value.of, sample.expected)),
-                tuple(Value.of(Tensor.of(np.asarray(each, np.float64))) for each in tolerances),
+                tuple(map(FrozenTensor.of, self.outputs.get(sample.name, ()))),
+                tuple(map(FrozenTensor.of, sample.expected)),
+                tuple(FrozenTensor.of(Tensor.of(np.asarray(each, np.float64))) for each in tolerances),
             )

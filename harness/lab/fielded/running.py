@@ -9,12 +9,12 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from executorch_goldens_plugins.field.format import EXECUTORCH, REFERENCE_MODEL
-from executorch_goldens_plugins.field.running import Limits, Ran, Runtime
+from executorch_goldens_plugins.field.running import ProgramLimits, Ran, Runtime
 from lab.fielded import corpus
 from lab.fielded.corpus import Shipped
 
 #: The seconds are many times what the slowest program of the zoo takes on a busy machine.
-LIMITS = Limits(seconds=120.0)
+LIMITS = ProgramLimits(seconds=120.0)
 
 
 def run(interpreter: Path, files: Sequence[Path], jobs: int) -> Iterator[tuple[Shipped, list[Ran]]]:

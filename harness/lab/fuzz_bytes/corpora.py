@@ -84,7 +84,7 @@ def read_outputs(data: bytes, folder: Path) -> None:
     written(folder / "out-0.json", data)
     written(folder / "out-0-0", frozen.samples[0].outputs[0].data)
     answer = {"status": 0, "timed_out": False, "seconds": 0.0}
-    ran = running._taken(frozen, folder, answer, running.Limits())
+    ran = running._taken(frozen, folder, answer, running.ProgramLimits())
     comparing.compare(frozen, ran)
 
 

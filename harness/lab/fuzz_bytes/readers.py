@@ -31,7 +31,7 @@ from executorch_goldens.results.evidence import Evidence, EvidenceError
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.review.summary import Summary
+from executorch_goldens.review.summary import ReviewSummary
 from executorch_goldens.running import core
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.releases import MatrixError
@@ -216,7 +216,9 @@ def result_lines() -> list[bytes]:
 
 def read_results(data: bytes, folder: Path) -> None:
     rows = results.read(written(folder / results.FILE, data))
-    "\n".join(Summary([("1.4.1", row) for row in rows], (), [("1.4.1", row) for row in rows]).markdown())
+    "\n".join(
+        ReviewSummary([("1.4.1", row) for row in rows], (), [("1.4.1", row) for row in rows]).markdown()
+    )
     measured(rows)
 
 

@@ -119,7 +119,7 @@ def record(
                 if isinstance(outcome.result, Casualty):
                     print(f"{outcome.cell}: {outcome.result.verdict}: no record", file=sys.stderr)
                     continue
-                made = maps.Record(
+                made = maps.ReachRecord(
                     source, outcome.cell, outcome.core_seconds, facts(outcome.result), outcome.result.reach
                 )
                 lines.write(encoded(made))
@@ -161,12 +161,12 @@ def facts(artifact: Artifact) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def encoded(record: maps.Record) -> str:
+def encoded(record: maps.ReachRecord) -> str:
     found = [record.cell.target, record.cell.case, round(record.seconds, 3), record.facts, record.lines]
     return f"{json.dumps(found, separators=(',', ':'))}\n"
 
 
-def read(file: Path) -> Iterator[maps.Record]:
+def read(file: Path) -> Iterator[maps.ReachRecord]:
     """Yield the records of a source; of one that was cut off while it was written, nothing."""
     if not file.is_file():
         return
@@ -176,10 +176,10 @@ def read(file: Path) -> Iterator[maps.Record]:
         except ValueError:
             continue
         ran = {name: tuple(found) for name, found in lines.items()}
-        yield maps.Record(file.name.removesuffix(".jsonl"), Cell(target, case), seconds, facts_of, ran)
+        yield maps.ReachRecord(file.name.removesuffix(".jsonl"), Cell(target, case), seconds, facts_of, ran)
 
 
-def update(toolchain: Toolchain, records: Sequence[maps.Record]) -> None:
+def update(toolchain: Toolchain, records: Sequence[maps.ReachRecord]) -> None:
     """Write the map of some records."""
     release = toolchain.release.version
     if not records:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.reach import map as maps
-from executorch_goldens.reach.map import Function, ReachMap
+from executorch_goldens.reach.map import MappedFunction, ReachMap
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
 from lab import GOLDENS
@@ -56,10 +56,10 @@ class Counts:
         A bit for each cell that counts.
     """
 
-    def __init__(self, functions: Iterable[Function], cells: int) -> None:
+    def __init__(self, functions: Iterable[MappedFunction], cells: int) -> None:
         self.statements = 0
         #: Statements that no cell reaches, by function; as `Situation.lines`.
-        self.missing: dict[Function, tuple[int, ...]] = {}
+        self.missing: dict[MappedFunction, tuple[int, ...]] = {}
         for function in functions:
             ran = {
                 line
@@ -146,9 +146,9 @@ def page(known: ReachMap, of_core: Collection[Cell]) -> Iterator[str]:
             yield f"| {owner.name} | {counts.statements} | {by} | {counts.reached} | {without} |"
 
 
-def owned(known: ReachMap) -> dict[Owner, list[Function]]:
+def owned(known: ReachMap) -> dict[Owner, list[MappedFunction]]:
     """Return the functions that count, by whose they are."""
-    found: dict[Owner, list[Function]] = {}
+    found: dict[Owner, list[MappedFunction]] = {}
     for function in known.functions:
         file = known.files[function.file].removeprefix(PACKAGE)
         kind = place_of(file)
@@ -190,16 +190,16 @@ def _longest(release: str, left: Mapping[Owner, Counts]) -> Iterator[str]:
             yield f"| [{owner.name}]({link}) | {counts.statements} | {missing[owner]} | {reason} | {which} |"
 
 
-def _missing(function: Function, lines: Sequence[int]) -> str:
+def _missing(function: MappedFunction, lines: Sequence[int]) -> str:
     """Return a function's name with the lines that no cell reaches; alone where it reaches none."""
     places = () if len(lines) == len(function.statements) else _places(function, lines)
     return " ".join((f"`{_short(function)}`", ", ".join(places))).strip()
 
 
-def _places(function: Function, lines: Sequence[int]) -> Iterator[str]:
+def _places(function: MappedFunction, lines: Sequence[int]) -> Iterator[str]:
     for line in sorted(lines, key=lambda each: (each if each >= 0 else -each - 1, each < 0)):
         yield f"{function.first + line}" if line >= 0 else f"{function.first - line - 1}-"
 
 
-def _short(function: Function) -> str:
+def _short(function: MappedFunction) -> str:
     return function.name.rpartition(".")[2]

@@ -21,7 +21,7 @@ from executorch_goldens.running import core
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens.zoo.targets import BUILD, RUNTIME, find
-from executorch_goldens_plugins.field.format import EXECUTORCH, FrozenSample, Program, Value
+from executorch_goldens_plugins.field.format import EXECUTORCH, FrozenProgram, FrozenSample, FrozenTensor
 from executorch_goldens_plugins.field.running import CRASHED, REFUSED, TIMED_OUT, Ran, RunningError
 from lab.__main__ import main
 from lab.fielded import command as fielded
@@ -163,7 +163,7 @@ def test_a_program_that_is_a_link_or_a_pipe_is_not_followed(tmp_path: Path) -> N
         {"cell": Cell("a\nb", "c")},
         {"release": "\x1b[2J"},
         {"own": "fine"},
-        {"programs": (Program(WHOLE, "sh", (), b"", ()),)},
+        {"programs": (FrozenProgram(WHOLE, "sh", (), b"", ()),)},
     ],
     ids=str,
 )
@@ -186,19 +186,19 @@ def test_a_tensor_that_claims_more_than_its_bytes_is_refused(tmp_path: Path) -> 
 # Outcomes
 
 
-def tensor(*values: float) -> Value:
-    return Value.of(Tensor.of(np.array(values, np.float32)))
+def tensor(*values: float) -> FrozenTensor:
+    return FrozenTensor.of(Tensor.of(np.array(values, np.float32)))
 
 
 SAMPLE = FrozenSample("example", ((),), (tensor(1.0),), (tensor(1.0),), (0.5,))
 
 
 def of_samples(*samples: FrozenSample, own: str = corpus.RIGHT) -> Shipped:
-    program = Program(WHOLE, EXECUTORCH, (), b"", samples)
+    program = FrozenProgram(WHOLE, EXECUTORCH, (), b"", samples)
     return Shipped(Cell("xnnpack-fp32", "x"), "1.1.0", (program,), own)
 
 
-def gave(*values: Value) -> Ran:
+def gave(*values: FrozenTensor) -> Ran:
     return Ran((values,), "", "", 0.0)
 
 
@@ -236,7 +236,7 @@ def test_how_far_it_is_from_its_own_release_is_a_part_of_the_largest_value() -> 
 
 
 def test_a_bfloat16_is_what_the_same_number_is_in_a_dtype_of_numpys() -> None:
-    given = Value("bfloat16", (1,), bytes.fromhex("803f"))
+    given = FrozenTensor("bfloat16", (1,), bytes.fromhex("803f"))
     assert judge(of_samples(SAMPLE), [gave(given)]).text == "same"
 
 

@@ -32,10 +32,10 @@ def check(dim):
 CORE, OTHER = Cell("tosa-fp", "linear"), Cell("tosa-int", "linear")
 
 
-def records() -> list[maps.Record]:
+def records() -> list[maps.ReachRecord]:
     ran = {CORE: (3, -3, 5, -5, 7), OTHER: (3, 4, 14)}
     return [
-        maps.Record("models" if cell == CORE else "further", cell, 1.0, "f", {FILE: lines})
+        maps.ReachRecord("models" if cell == CORE else "further", cell, 1.0, "f", {FILE: lines})
         for cell, lines in ran.items()
     ]
 

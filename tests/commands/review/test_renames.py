@@ -10,7 +10,7 @@ from executorch_goldens import cli
 from executorch_goldens.causes.groups import PENDING
 from executorch_goldens.commands.merge import parts_of, rows
 from executorch_goldens.goldens import golden
-from executorch_goldens.review.summary import Summary
+from executorch_goldens.review.summary import ReviewSummary
 from tests.commands.review.conftest import RUN, Artifacts, Review, cells, edit, found, titled
 from tests.support.making import renamed, with_texts
 from tests.support.runner import Runner
@@ -78,16 +78,18 @@ def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_ap
         for release, row in rows(parts_of([renaming.folder / "sweeps"]))
         if row["case"] != "alpha"
     ]
-    red = Summary(made, [titled(renaming, "names alone")])
+    red = ReviewSummary(made, [titled(renaming, "names alone")])
     assert red.state == "changed"
     lines = list(red.markdown())
     assert lines[1] == "**Goldens: changed.** 8 renamed; 0 cells as they should be, on 1 release."
     assert lines[2].startswith("- 8 renamed: names alone: 8 cells, as ")
-    allowed = Summary([(release, {**row, "accepted": True}) for release, row in made], [])
+    allowed = ReviewSummary([(release, {**row, "accepted": True}) for release, row in made], [])
     assert list(allowed.markdown())[1] == (
         "**Goldens: green.** 8 allowed renames; 0 cells as they should be, on 1 release."
     )
-    recorded = Summary([(release, {**row, "accepted": True, "recorded": True}) for release, row in made], [])
+    recorded = ReviewSummary(
+        [(release, {**row, "accepted": True, "recorded": True}) for release, row in made], []
+    )
     assert list(recorded.markdown())[1] == "**Goldens: green.** 8 cells as they should be, on 1 release."
 
 

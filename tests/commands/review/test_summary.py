@@ -14,8 +14,8 @@ from executorch_goldens import cli
 from executorch_goldens.commands.merge import parts_of, rows
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import KNOWN, Decision
-from executorch_goldens.review.decisions import Decisions
-from executorch_goldens.review.summary import MARK, Row, Summary, marks
+from executorch_goldens.review.decisions import ReviewDecisions
+from executorch_goldens.review.summary import MARK, ReviewSummary, Row, marks
 from tests.commands.review.conftest import RUN, Artifacts, Review, edit, found, shown, titled
 from tests.support.runner import Runner
 
@@ -24,8 +24,8 @@ def rows_of(runner: Runner) -> list[Row]:
     return rows(parts_of([runner.folder / "sweeps"]))
 
 
-def summed(runner: Runner, base: Sequence[Row] | None = None, link: str = "") -> Summary:
-    return Summary(rows_of(runner), list(found(runner).values()), base, link)
+def summed(runner: Runner, base: Sequence[Row] | None = None, link: str = "") -> ReviewSummary:
+    return ReviewSummary(rows_of(runner), list(found(runner).values()), base, link)
 
 
 def test_the_summary_has_counts_causes_and_what_got_worse_in_ten_lines(
@@ -72,7 +72,7 @@ def test_the_summary_says_which_new_cells_fail_or_delegate_nothing() -> None:
         "NO DELEGATE: 1 operator outside",
         "1 delegate with 2 operators",
     )
-    made = Summary([("1.4.1", {**row, "reason": reason}) for reason in reasons], [])
+    made = ReviewSummary([("1.4.1", {**row, "reason": reason}) for reason in reasons], [])
     assert made.state == "changed"
     assert list(made.markdown())[1].startswith(
         "**Goldens: changed.** 3 new (1 FAILURE, 1 NO DELEGATE); 0 cells"
@@ -213,7 +213,7 @@ def test_known_defects_are_apart_with_their_reason_and_a_link(
         releases=("1.5.1",),
         cells=("a/b",),
     )
-    summary = replace(made, rows=rows, decided=Decisions(declared=dict.fromkeys(names, defect)))
+    summary = replace(made, rows=rows, decided=ReviewDecisions(declared=dict.fromkeys(names, defect)))
     lines = list(summary.markdown())
     assert len(lines) <= 10
     assert shown(proposed, lines) == snapshot

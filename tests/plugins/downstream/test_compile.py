@@ -28,10 +28,10 @@ from executorch_goldens_plugins.downstream import golden, stream
 from executorch_goldens_plugins.downstream.compilers import (
     KINDS,
     Compiled,
+    CompileJob,
     Compiler,
     CompilerError,
     Died,
-    Job,
     Refused,
     environment,
 )
@@ -81,7 +81,7 @@ def linear(vela: Compiler) -> Compiled:
 
 
 def compiled(vela: Compiler, *files: Path, release: str = RELEASE, variation: int = 0) -> Sequence[object]:
-    jobs = [Job(file.read_bytes(), U55.arguments(release)) for file in files]
+    jobs = [CompileJob(file.read_bytes(), U55.arguments(release)) for file in files]
     return vela.compile(jobs, variations()[variation], 60)
 
 
@@ -170,7 +170,7 @@ def test_vgf_is_byte_for_byte_what_the_release_makes_of_the_payload(tmp_path: Pa
         capture_output=True,
         env={**os.environ, "PATH": path},
     )
-    (made,) = converter.compile([Job(FLOAT.read_bytes(), ())], variations()[0], 60)
+    (made,) = converter.compile([CompileJob(FLOAT.read_bytes(), ())], variations()[0], 60)
     assert isinstance(made, Compiled)
     assert own.read_bytes() == made.made
 
@@ -277,7 +277,7 @@ def test_what_vela_refuses_is_recorded_with_the_operators_and_reasons(vela: Comp
 def test_bytes_that_are_no_tosa_are_refused_and_harm_no_other_payload(
     vela: Compiler, linear: Compiled
 ) -> None:
-    jobs = [Job(payload, U55.arguments(RELEASE)) for payload in (b"", b"nothing", LINEAR.read_bytes())]
+    jobs = [CompileJob(payload, U55.arguments(RELEASE)) for payload in (b"", b"nothing", LINEAR.read_bytes())]
     empty, nothing, made = vela.compile(jobs, variations()[0], 60)
     assert isinstance(empty, Refused | Died)
     assert isinstance(nothing, Refused | Died)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import EDGE, EXPORTED, QUANTIZED, Artifact, Cell, Lowered, Outcome
-from executorch_goldens.diff.side import Side
+from executorch_goldens.diff.side import GraphSide
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.observing import NOBODY
 from executorch_goldens.goldens.outline import outline
@@ -46,7 +46,7 @@ def origins_of(artifact: Artifact) -> dict[str, set[str]]:
     (known,) = artifact.watched.origins
     (payload,) = decode_delegates(artifact.result)
     (graph,) = outline(payload).graphs
-    side = Side(graph)
+    side = GraphSide(graph)
     made = {name: operator.type for at, operator in enumerate(graph.operators) for name in side.outputs(at)}
     found: dict[str, set[str]] = {}
     for name, makers in known:
@@ -102,7 +102,7 @@ def test_operators_of_every_delegate_and_every_branch_have_an_origin(target: str
     for known, payload in zip(artifact.watched.origins, payloads, strict=True):
         for graph in outline(payload).graphs:
             graphs += 1
-            side = Side(graph)
+            side = GraphSide(graph)
             outputs = {name for at, _ in enumerate(graph.operators) for name in side.outputs(at)}
             assert outputs <= dict(known).keys()
     assert graphs > 1

@@ -12,7 +12,7 @@ from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens_plugins.field.format import (
     EXECUTORCH,
     REFERENCE_MODEL,
-    Program,
+    FrozenProgram,
 )
 from executorch_goldens_plugins.field.running import Runtime
 from tests.plugins.field.corpora import FROZEN, TOSA, XNNPACK, program
@@ -32,10 +32,10 @@ def runtime() -> Iterator[Runtime]:
 
 
 @pytest.fixture
-def xnnpack() -> Program:
+def xnnpack() -> FrozenProgram:
     return program(XNNPACK, "program")
 
 
 @pytest.fixture
-def tosa() -> Program:
+def tosa() -> FrozenProgram:
     return program(TOSA, "delegate_0")

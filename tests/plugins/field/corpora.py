@@ -18,7 +18,7 @@ from executorch_goldens_plugins.field.format import (
     MANIFEST,
     OBJECTS,
     SEAL,
-    Program,
+    FrozenProgram,
 )
 from executorch_goldens_plugins.field.reading import Corpus
 from tests import DATA
@@ -31,7 +31,7 @@ CHANNELS_LAST, STATE = Cell("xnnpack-fp32", "conv2d-grouped-dilated"), Cell("xnn
 BFLOAT16 = Cell("tosa-bf16", "linear")
 
 
-def program(cell: Cell, name: str, folder: Path = FROZEN) -> Program:
+def program(cell: Cell, name: str, folder: Path = FROZEN) -> FrozenProgram:
     """Return a program of a corpus."""
     corpus = Corpus.read(folder)
     (entry,) = (
@@ -62,7 +62,7 @@ def first_object(folder: Path) -> Path:
     return folder / OBJECTS / manifest["cells"][0]["programs"][0]["sha256"]
 
 
-def changed(frozen: Program, edit: Callable[[bytearray], object]) -> Program:
+def changed(frozen: FrozenProgram, edit: Callable[[bytearray], object]) -> FrozenProgram:
     """Return a program whose bytes are edited: in a corpus that was made for harm, its digest fits."""
     data = bytearray(frozen.data)
     edit(data)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens_plugins.field.format import OBJECTS, CorpusError, Program
+from executorch_goldens_plugins.field.format import OBJECTS, CorpusError, FrozenProgram
 from executorch_goldens_plugins.field.reading import Corpus
 from executorch_goldens_plugins.field.replay import LISTING
 from executorch_goldens_plugins.field.writing import Writer
@@ -16,7 +16,7 @@ from tests.plugins.field.corpora import XNNPACK, program
 WEIGHTS = b"the weights of a program"
 
 
-def written(folder: Path, name: str = "weights.ptd") -> Program:
+def written(folder: Path, name: str = "weights.ptd") -> FrozenProgram:
     """Write a corpus of one program that needs a data file; return the program."""
     one = dataclasses.replace(program(XNNPACK, "program"), files=((name, WEIGHTS),))
     with Writer(folder) as writer:

@@ -25,7 +25,7 @@ from executorch_goldens_plugins.field.format import (
     SEAL,
     CorpusError,
     FrozenSample,
-    Value,
+    FrozenTensor,
 )
 from executorch_goldens_plugins.field.reading import Corpus
 from executorch_goldens_plugins.field.writing import Writer
@@ -104,7 +104,7 @@ def test_a_corpus_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None
 
 def test_what_a_corpus_cannot_hold_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
     frozen = program(XNNPACK, "program")
-    narrow = (Value("bfloat16", (1,), b"12"),)
+    narrow = (FrozenTensor("bfloat16", (1,), b"12"),)
     odd = dataclasses.replace(
         frozen, data=b"odd", samples=(FrozenSample("example", ((),), narrow, narrow, (0.0,)),)
     )
@@ -127,7 +127,7 @@ def test_what_a_corpus_cannot_hold_is_refused_and_leaves_no_file(tmp_path: Path)
 )
 def test_a_tensor_that_does_not_hold_together_is_none(facts: tuple[Any, ...], what: str) -> None:
     with pytest.raises(ValueError, match=what):
-        Value(*facts)
+        FrozenTensor(*facts)
 
 
 @pytest.mark.parametrize("there", [Path.mkdir, Path.touch, lambda path: path.symlink_to("nowhere")])

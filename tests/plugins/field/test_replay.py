@@ -10,7 +10,7 @@ import pytest
 
 from executorch_goldens import cli
 from executorch_goldens.cli import ERROR
-from executorch_goldens_plugins.field.format import FrozenSample, Program, Value
+from executorch_goldens_plugins.field.format import FrozenProgram, FrozenSample, FrozenTensor
 from executorch_goldens_plugins.field.reading import Corpus
 from executorch_goldens_plugins.field.replay import LISTING
 from executorch_goldens_plugins.field.writing import Writer
@@ -86,13 +86,13 @@ def test_what_a_line_cannot_say_is_refused(tmp_path: Path, changes: dict[str, ob
 
 
 def test_methods_are_as_many_as_steps_and_forward_where_none_is_named(tmp_path: Path) -> None:
-    value = Value("int8", (1,), b"1")
+    value = FrozenTensor("int8", (1,), b"1")
     with pytest.raises(ValueError, match="methods and steps are not as many"):
         FrozenSample("example", ((value,), (value,)), methods=("prefill",))
     assert [method for method, _ in FrozenSample("example", ((value,), ())).calls()] == ["forward", "forward"]
     sequence = FrozenSample("example", ((value,), (value,)), methods=("prefill", "decode"))
     with Writer(tmp_path / "corpus") as writer:
-        writer.add(XNNPACK, ["one", "other"], [Program("program", "device", (), b"pte", (sequence,))])
+        writer.add(XNNPACK, ["one", "other"], [FrozenProgram("program", "device", (), b"pte", (sequence,))])
         writer.finish({}, [])
     lines = (tmp_path / "corpus" / LISTING).read_text().splitlines()
     assert [line for line in lines if line.startswith("step")] == ["step prefill", "step decode"]

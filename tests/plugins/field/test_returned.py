@@ -12,25 +12,25 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens_plugins.field import comparing, returned
-from executorch_goldens_plugins.field.format import FrozenSample, Value
-from executorch_goldens_plugins.field.returned import Judged, judge
+from executorch_goldens_plugins.field.format import FrozenSample, FrozenTensor
+from executorch_goldens_plugins.field.returned import JudgedSample, judge
 from tests.plugins.field.corpora import BFLOAT16, CHANNELS_LAST, REPLAYED, program
 
 CELL = Cell("xnnpack-fp32", "any")
 PLACE = Path("xnnpack-fp32", "any", "program", "example")
 
 
-def sample_of(*outputs: Value, tolerance: float = 0.0) -> FrozenSample:
+def sample_of(*outputs: FrozenTensor, tolerance: float = 0.0) -> FrozenSample:
     """Return a sample that gives `outputs`."""
-    expected = tuple(Value.of(output.tensor()) for output in outputs)
+    expected = tuple(FrozenTensor.of(output.tensor()) for output in outputs)
     return FrozenSample("example", ((),), outputs, expected, (tolerance,) * len(outputs))
 
 
-def array(values: object, dtype: str) -> Value:
-    return Value.of_array(np.array(values, dtype))
+def array(values: object, dtype: str) -> FrozenTensor:
+    return FrozenTensor.of_array(np.array(values, dtype))
 
 
-def judged(sample: FrozenSample, folder: Path) -> Judged:
+def judged(sample: FrozenSample, folder: Path) -> JudgedSample:
     return judge(CELL, "program", sample, folder)
 
 
@@ -182,12 +182,12 @@ def test_bfloat16_comes_back_as_memory_and_is_judged_by_its_numbers(tmp_path: Pa
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_narrow_floats_keep_every_code(dtype: str) -> None:
     bits = 16 if dtype == "bfloat16" else 8
-    codes = Value(dtype, (1 << bits,), np.arange(1 << bits).astype(f"<u{bits // 8}").tobytes())
-    wide = Value.of(codes.tensor())
+    codes = FrozenTensor(dtype, (1 << bits,), np.arange(1 << bits).astype(f"<u{bits // 8}").tobytes())
+    wide = FrozenTensor.of(codes.tensor())
     again = wide.narrowed(dtype)
     is_number = ~np.isnan(wide.tensor().array())
     before, after = (np.frombuffer(each.data, f"<u{bits // 8}") for each in (codes, again))
     assert np.array_equal(before[is_number], after[is_number])
     assert np.isnan(again.tensor().array()[~is_number]).all()
     with pytest.raises(ValueError, match=f"numbers that {dtype} has not"):
-        Value.of_array(np.float32([1.0 + 2.0**-20])).narrowed(dtype)
+        FrozenTensor.of_array(np.float32([1.0 + 2.0**-20])).narrowed(dtype)

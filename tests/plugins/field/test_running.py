@@ -22,20 +22,22 @@ from executorch_goldens_plugins.field import comparing, runner, running
 from executorch_goldens_plugins.field.format import (
     EXECUTORCH,
     REFERENCE_MODEL,
-    Program,
-    Value,
+    FrozenProgram,
+    FrozenTensor,
 )
-from executorch_goldens_plugins.field.running import Limits, Ran, RunningError, Runtime
+from executorch_goldens_plugins.field.running import ProgramLimits, Ran, RunningError, Runtime
 from executorch_goldens_plugins.field.writing import Writer
 from tests.plugins.field.corpora import XNNPACK, changed, halved
 from tests.unit.test_rooms import imported
 
 
-def judged(frozen: Program, runtime: Runtime) -> comparing.Result:
+def judged(frozen: FrozenProgram, runtime: Runtime) -> comparing.Result:
     return comparing.compare(frozen, runtime.run(frozen))
 
 
-def test_what_was_frozen_gives_the_same_again(runtime: Runtime, xnnpack: Program, tosa: Program) -> None:
+def test_what_was_frozen_gives_the_same_again(
+    runtime: Runtime, xnnpack: FrozenProgram, tosa: FrozenProgram
+) -> None:
     assert runtime.versions["executorch"]
     for frozen in (xnnpack, tosa):
         result = judged(frozen, runtime)
@@ -101,7 +103,7 @@ REFUSED: dict[str, tuple[Callable[[bytearray], object], str]] = {
 
 
 def test_programs_that_were_changed_are_refused_each_with_its_reason(
-    tmp_path: Path, xnnpack: Program, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, xnnpack: FrozenProgram, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Writer(tmp_path / "corpus") as writer:
         writer.add(XNNPACK, ["one", "other"], [xnnpack])
@@ -120,7 +122,7 @@ def test_programs_that_were_changed_are_refused_each_with_its_reason(
 
 @pytest.mark.parametrize("at", range(0, 12))
 def test_whatever_byte_of_a_delegate_is_changed_the_next_program_is_run(
-    runtime: Runtime, xnnpack: Program, at: int
+    runtime: Runtime, xnnpack: FrozenProgram, at: int
 ) -> None:
     start = xnnpack.data.index(b"XH00")
 
@@ -149,7 +151,11 @@ def _other_tosa(data: bytearray) -> None:
     ],
 )
 def test_a_tosa_payload_that_was_changed_is_no_result(
-    runtime: Runtime, tosa: Program, edit: Callable[[bytearray], object], words: tuple[str, ...], what: str
+    runtime: Runtime,
+    tosa: FrozenProgram,
+    edit: Callable[[bytearray], object],
+    words: tuple[str, ...],
+    what: str,
 ) -> None:
     result = judged(changed(tosa, edit), runtime)
     assert result.word in words
@@ -157,16 +163,16 @@ def test_a_tosa_payload_that_was_changed_is_no_result(
     assert judged(tosa, runtime).word == comparing.SAME
 
 
-def test_a_program_that_takes_too_long_is_ended(xnnpack: Program) -> None:
-    with Runtime(default_interpreter(), (EXECUTORCH,), Limits(seconds=0.0)) as hurried:
+def test_a_program_that_takes_too_long_is_ended(xnnpack: FrozenProgram) -> None:
+    with Runtime(default_interpreter(), (EXECUTORCH,), ProgramLimits(seconds=0.0)) as hurried:
         result = judged(xnnpack, hurried)
     assert (result.word, result.reason) == (running.TIMED_OUT, "not done within 0 s")
 
 
-def test_a_program_that_takes_too_much_is_no_result(xnnpack: Program) -> None:
-    large = Value("float32", (1 << 22,), bytes(1 << 24))
+def test_a_program_that_takes_too_much_is_no_result(xnnpack: FrozenProgram) -> None:
+    large = FrozenTensor("float32", (1 << 22,), bytes(1 << 24))
     sample = dataclasses.replace(xnnpack.samples[0], steps=((large,) * 8,))
-    with Runtime(default_interpreter(), (EXECUTORCH,), Limits(megabytes=64)) as small:
+    with Runtime(default_interpreter(), (EXECUTORCH,), ProgramLimits(megabytes=64)) as small:
         result = judged(dataclasses.replace(xnnpack, samples=(sample,)), small)
         assert result.word in (running.REFUSED, running.CRASHED)
         assert "Memory" in result.reason or "memory" in result.reason
@@ -202,10 +208,12 @@ def test_an_environment_without_an_engine_is_named(tmp_path: Path, engine: str, 
         assert fact in str(raised.value)
 
 
-def left(tmp_path: Path, frozen: Program, status: int = 0, **files: bytes) -> Ran:
+def left(tmp_path: Path, frozen: FrozenProgram, status: int = 0, **files: bytes) -> Ran:
     for name, data in files.items():
         (tmp_path / name.replace("_", "-").replace("-json", ".json")).write_bytes(data)
-    return running._taken(frozen, tmp_path, {"status": status, "timed_out": False, "seconds": 0.1}, Limits())
+    return running._taken(
+        frozen, tmp_path, {"status": status, "timed_out": False, "seconds": 0.1}, ProgramLimits()
+    )
 
 
 NO_OUTPUTS: dict[str, tuple[dict[str, bytes], str]] = {
@@ -229,7 +237,7 @@ NO_OUTPUTS: dict[str, tuple[dict[str, bytes], str]] = {
 
 
 @pytest.mark.parametrize("kind", NO_OUTPUTS)
-def test_outputs_that_are_none_are_refused(tmp_path: Path, xnnpack: Program, kind: str) -> None:
+def test_outputs_that_are_none_are_refused(tmp_path: Path, xnnpack: FrozenProgram, kind: str) -> None:
     files, what = NO_OUTPUTS[kind]
     ran = left(tmp_path, xnnpack, **{name: data.replace(b",]", b"]") for name, data in files.items()})
     assert (ran.stopped, ran.outputs) == (running.REFUSED, ())
@@ -237,13 +245,13 @@ def test_outputs_that_are_none_are_refused(tmp_path: Path, xnnpack: Program, kin
     assert what in ran.reason
 
 
-def test_a_process_that_ends_without_a_result_has_crashed(tmp_path: Path, xnnpack: Program) -> None:
+def test_a_process_that_ends_without_a_result_has_crashed(tmp_path: Path, xnnpack: FrozenProgram) -> None:
     ran = left(tmp_path, xnnpack)
     assert ran.stopped == running.CRASHED
     assert "without a result for sample example" in ran.reason
 
 
-def test_a_process_that_died_has_crashed_whatever_it_left(tmp_path: Path, xnnpack: Program) -> None:
+def test_a_process_that_died_has_crashed_whatever_it_left(tmp_path: Path, xnnpack: FrozenProgram) -> None:
     log = b"\xff\n[cpuinfo_utils.cpp:9] no error\n"
     log += b"[program.cpp:226] InternalConsistency verification requested but not available\n"
     log += b"[method.cpp:7] first\n[method.cpp:8] second\n"
@@ -263,7 +271,7 @@ def test_the_reason_of_a_refused_payload_is_the_reference_models_error_not_its_w
 
 @pytest.mark.slow
 def test_what_a_program_gave_before_it_was_refused_is_there_with_the_reason(
-    runtime: Runtime, xnnpack: Program
+    runtime: Runtime, xnnpack: FrozenProgram
 ) -> None:
     # The input of the second sample is too large.
     first, *_ = xnnpack.samples

@@ -44,9 +44,9 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo.targets import TARGETS
 from executorch_goldens_plugins.repro import reproduction
 from executorch_goldens_plugins.repro.defect import Defect, NotShownError, find, fragment, signature
-from executorch_goldens_plugins.repro.edited import Edited
+from executorch_goldens_plugins.repro.edited import EditedPackage
 from executorch_goldens_plugins.repro.hints import hint
-from executorch_goldens_plugins.repro.program import LISTED, NoProgramError, Program, literal
+from executorch_goldens_plugins.repro.program import LISTED, GraphProgram, NoProgramError, literal
 from executorch_goldens_plugins.repro.script import quantization, script
 from executorch_goldens_plugins.repro.shrink import shrink
 from tests import DATA
@@ -61,12 +61,12 @@ SCHEMAS = tuple(map(str, Schemas.installed().places))
 Refused = Callable[..., str]
 
 
-def program(module: torch.nn.Module, *inputs: torch.Tensor, dynamic_shapes: Any = None) -> Program:
+def program(module: torch.nn.Module, *inputs: torch.Tensor, dynamic_shapes: Any = None) -> GraphProgram:
     exported = torch.export.export(module.eval(), inputs, dynamic_shapes=dynamic_shapes, strict=True)
-    return Program.of(exported.module(check_guards=False), inputs, dynamic_shapes or ())
+    return GraphProgram.of(exported.module(check_guards=False), inputs, dynamic_shapes or ())
 
 
-def calls(of: Program) -> list[str]:
+def calls(of: GraphProgram) -> list[str]:
     nodes = of.module.graph.nodes
     return [node.target.overloadpacket.__name__ for node in nodes if node.op == "call_function"]
 
@@ -84,7 +84,7 @@ class Chain(torch.nn.Module):
 
 
 @functools.cache
-def chain() -> Program:
+def chain() -> GraphProgram:
     return program(
         Chain(), torch.linspace(-0.3, 0.4, 6).reshape(2, 3), torch.linspace(0.5, 0.9, 4).reshape(2, 2)
     )
@@ -102,7 +102,7 @@ def test_what_is_minimized_keeps_the_calls_that_matter_and_no_other(needed: set[
 
 
 def test_a_call_and_what_it_feeds_are_not_torn_apart_where_that_matters() -> None:
-    def shows(candidate: Program) -> bool:
+    def shows(candidate: GraphProgram) -> bool:
         made = [node for node in candidate.module.graph.nodes if node.op == "call_function"]
         return any("tanh" in str(node.target) and node.args[0] in made for node in made)
 
@@ -145,7 +145,7 @@ class Product(torch.nn.Module):
 
 
 def test_a_cut_off_call_whose_result_nothing_replaces_becomes_an_input() -> None:
-    def shows(candidate: Program) -> bool:
+    def shows(candidate: GraphProgram) -> bool:
         return "tanh" in calls(candidate) and candidate.module(*candidate.inputs)[0].numel() == 6
 
     small = shrink(program(Product(), torch.ones(2, 7)), shows)
@@ -155,7 +155,7 @@ def test_a_cut_off_call_whose_result_nothing_replaces_becomes_an_input() -> None
 def test_only_programs_that_run_are_judged_none_twice_and_all_with_an_input() -> None:
     asked: list[str] = []
 
-    def shows(candidate: Program) -> bool:
+    def shows(candidate: GraphProgram) -> bool:
         asked.append(candidate.source())
         candidate.module(*candidate.inputs)
         assert candidate.inputs
@@ -487,8 +487,8 @@ def test_a_script_of_an_edited_release_carries_the_edit_and_refuses_another_exec
     (own / "scale.py").write_text("scale = 2\nzero = 0\n")
     release = releases.load().release("1.4.1")
     toolchain = Toolchain("any", head / "bin" / "python", own, release)
-    assert Edited.of(toolchain, "") is None
-    edited = Edited.of(toolchain, "/sources at 0123456789ab")
+    assert EditedPackage.of(toolchain, "") is None
+    edited = EditedPackage.of(toolchain, "/sources at 0123456789ab")
     assert edited is not None
     assert list(edited.files) == ["exir/scale.py"]
     settings = quantization("xnnpack-fp32", "symmetric")
@@ -595,7 +595,9 @@ def test_a_script_calls_its_model_with_tensors() -> None:
     assert example.call.is_plain
     assert torch.equal(example.module(*example.tensors), rows().call.run(Rows(), example.tensors))
     module = export_program(example.module, example).module(check_guards=False)
-    program = Program.of(module, example.tensors, example.call.shapes(example.module, example.dynamic_shapes))
+    program = GraphProgram.of(
+        module, example.tensors, example.call.shapes(example.module, example.dynamic_shapes)
+    )
     assert len(program.names()) == 6
     assert len(program.shapes()) == 6
     assert program.shapes()[3:] == ["None", "{0: " + BOUNDS + "}", "(" + BOUNDS + ", None,)"]

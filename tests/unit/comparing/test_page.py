@@ -15,7 +15,7 @@ from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison
 from executorch_goldens.comparing.outcome import SAME, Made, kind_of
-from executorch_goldens.comparing.page import BAD_ON_BOTH, Page
+from executorch_goldens.comparing.page import BAD_ON_BOTH, ComparisonPage
 from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.diff.edits import edits, quantities
 from executorch_goldens.goldens import golden
@@ -23,7 +23,7 @@ from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import MANIFEST
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.reach.code import Statement
-from executorch_goldens.reach.edits import Edit, Edits
+from executorch_goldens.reach.edits import CodeEdit, Edits
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.settings import releases
 from tests import GOLDENS
@@ -69,15 +69,15 @@ class OfOneCause(Comparison):
         return [Group(tuple(members), {})] if members else []
 
 
-def page(cells: Sequence[tuple[Made, Made]]) -> Page:
+def page(cells: Sequence[tuple[Made, Made]]) -> ComparisonPage:
     found = [
         Compared(Cell("tosa-int", f"cell-{at}"), kind_of(base, head), base, head)
         for at, (base, head) in enumerate(cells)
     ]
-    return Page(OfOneCause(cast("Sides", None), (), (), Path(), found=found))
+    return ComparisonPage(OfOneCause(cast("Sides", None), (), (), Path(), found=found))
 
 
-def sections(found: Page) -> list[str]:
+def sections(found: ComparisonPage) -> list[str]:
     """Return the classes as a terminal shows them, without an empty line before the first."""
     lines: list[str] = []
     for heading, items in found.sections():
@@ -98,7 +98,7 @@ def right(sqnr: float, used: float = 0.1, zero_point: int = 49) -> Made:
     return Made(verdict, edited, (), Accuracy(used, 1.0, used, sqnr))
 
 
-def shown(found: Page) -> str:
+def shown(found: ComparisonPage) -> str:
     return screen([found.head(), *sections(found)])
 
 
@@ -172,7 +172,7 @@ def test_an_answer_says_which_edited_lines_it_speaks_for_and_is_red_where_none_r
     ran: list[int], allowed: Sequence[str], head: str, is_red: bool
 ) -> None:
     made = right(44.3)
-    edits = Edits((Edit(PASSES, "Conv.call", (EDITED,), (EDITED,)),), (PASSES,), ())
+    edits = Edits((CodeEdit(PASSES, "Conv.call", (EDITED,), (EDITED,)),), (PASSES,), ())
     found = replace(page([(made, made)]), allowed=allowed, asked=Asked((), Path(), edits))
     found.comparison.reached[PASSES] = set(ran)
     assert found.head() == head

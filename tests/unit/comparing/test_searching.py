@@ -12,10 +12,10 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing import candidates
-from executorch_goldens.comparing.searching import MOST, TRIES, UNCHANGED, Try, Walk
+from executorch_goldens.comparing.searching import MOST, TRIES, UNCHANGED, SearchOrder, Try
 from executorch_goldens.reach.choice import differing, words_of
 from executorch_goldens.reach.code import Statement
-from executorch_goldens.reach.edits import Edit, Edits
+from executorch_goldens.reach.edits import CodeEdit, Edits
 from executorch_goldens.zoo.registry import Case
 from tests.unit.reach.packages import FILE, known, packages
 
@@ -30,7 +30,7 @@ NEAR = [(case("cat"), "tosa-int"), (case("pad"), "tosa-fp")]
 OTHERS = [Try(case(f"sample-{number}"), UNCHANGED, "tosa-int") for number in range(3)]
 
 
-def names(walk: Walk, most: int, reaches: bool = True) -> list[str]:
+def names(walk: SearchOrder, most: int, reaches: bool = True) -> list[str]:
     """Return the models that a walk tries, each told to run lines of its own, or none."""
     found = []
     while len(found) < most and (tried := walk.next()) is not None:
@@ -40,7 +40,7 @@ def names(walk: Walk, most: int, reaches: bool = True) -> list[str]:
 
 
 def test_changes_samples_and_changes_of_what_reached_the_edit_take_turns() -> None:
-    found = names(Walk(NEAR, OTHERS, CHANGES), 6)
+    found = names(SearchOrder(NEAR, OTHERS, CHANGES), 6)
     assert found[:2] == ["tosa-int/cat-x-again", "tosa-int/sample-0-x-as-it-is"]
     assert found[3:5] == ["tosa-fp/pad-x-flags", "tosa-int/sample-1-x-as-it-is"]
     # What reached the edit has something more changed.
@@ -48,23 +48,23 @@ def test_changes_samples_and_changes_of_what_reached_the_edit_take_turns() -> No
 
 
 def test_the_same_seed_and_the_same_results_try_the_same_models() -> None:
-    found = [names(Walk(NEAR, OTHERS, CHANGES, seed), 30) for seed in (0, 0, 1)]
+    found = [names(SearchOrder(NEAR, OTHERS, CHANGES, seed), 30) for seed in (0, 0, 1)]
     assert found[0] == found[1]
     assert found[0] != found[2]
 
 
 def test_no_model_is_tried_twice_or_with_more_changes_than_are_allowed() -> None:
-    found = names(Walk(NEAR, OTHERS, CHANGES), 200)
+    found = names(SearchOrder(NEAR, OTHERS, CHANGES), 200)
     assert len(found) == len(set(found))
     assert max(name.count("-x-") for name in found) == MOST
 
 
 def test_what_reaches_nothing_is_not_changed_further() -> None:
-    assert len(names(Walk(NEAR, OTHERS, CHANGES), 200, reaches=False)) == len(CHANGES) + len(OTHERS)
+    assert len(names(SearchOrder(NEAR, OTHERS, CHANGES), 200, reaches=False)) == len(CHANGES) + len(OTHERS)
 
 
 def test_a_way_through_the_edit_that_is_known_brings_no_further_changes() -> None:
-    walk = Walk(NEAR, (), CHANGES)
+    walk = SearchOrder(NEAR, (), CHANGES)
     for _ in range(2):
         tried = walk.next()
         assert tried is not None
@@ -73,7 +73,7 @@ def test_a_way_through_the_edit_that_is_known_brings_no_further_changes() -> Non
 
 
 def test_a_change_that_does_not_fit_is_tried_on_the_next_cells_and_not_in_pairs() -> None:
-    walk = Walk([(case(name), "tosa-int") for name in ("a", "b", "c", "d", "e")], (), ("again",))
+    walk = SearchOrder([(case(name), "tosa-int") for name in ("a", "b", "c", "d", "e")], (), ("again",))
     found = []
     while (tried := walk.next()) is not None:
         found.append(tried.case.name)
@@ -97,12 +97,12 @@ def statement(text: str) -> Statement:
 
 
 def test_what_differs_of_a_statement_in_which_something_moved_is_that() -> None:
-    edit = Edit(
+    edit = CodeEdit(
         FILE, "Manager.run", (statement("add([Pad(), Slice()])"),), (statement("add([Slice(), Pad()])"),)
     )
     assert set(differing(edit).split()) in ({"Pad"}, {"Slice"})
     assert words_of(edit) & {"pad", "slice"} != {"pad", "slice"}
-    same = Edit(FILE, "f", (statement("x = y"),), (statement("x = y"),))
+    same = CodeEdit(FILE, "f", (statement("x = y"),), (statement("x = y"),))
     assert differing(same) == "x y x y"
 
 
@@ -113,7 +113,7 @@ def test_operators_count_by_where_they_are_named(tmp_path: Path) -> None:
     )
     packages(tmp_path, fold=text)
     old, new = statement("return aten.pad.default or aten._softmax.int"), statement("return aten.cat.default")
-    found = candidates.operators(Edits((Edit(FILE, "fold", (new,), (old,)),), (FILE,), ()), tmp_path)
+    found = candidates.operators(Edits((CodeEdit(FILE, "fold", (new,), (old,)),), (FILE,), ()), tmp_path)
     assert found["slice"] == candidates.FILE
     assert found["pad"] == found["cat"] == found["softmax"] == candidates.DIFFERS
     assert "fo" not in found
@@ -124,7 +124,7 @@ def test_an_operator_of_the_files_name_counts_as_one_of_the_statement(tmp_path: 
     operators = "OPS = {aten.index_select.default, aten.view_copy.default, tosa.SLICE.default}"
     text = f"{operators}\n\n\ndef f(dim):\n    return max(dim, 0)\n"
     packages(tmp_path, fold=text, file=file)
-    edit = Edit(file, "f", (statement("return max(dim, 0)"),), (statement("return dim % 4"),))
+    edit = CodeEdit(file, "f", (statement("return max(dim, 0)"),), (statement("return dim % 4"),))
     found = candidates.operators(Edits((edit,), (file,), ()), tmp_path)
     assert (found["index select"], found["view"], found["slice"], found["max"]) == (
         *(candidates.STATEMENT, candidates.FILE, candidates.FILE, candidates.WORD),

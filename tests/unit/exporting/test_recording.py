@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from executorch_goldens.settings.exports import ROOT
-from executorch_goldens.sweep.facts import Digests, Fact, UnknownError, View, changed_since
+from executorch_goldens.sweep.facts import Digests, Fact, UnknownDependencyError, View, changed_since
 
 #: Runs a module with everything recorded, as an exporting child does, and prints what it leaves in `result`.
 PROGRAM = """
@@ -497,7 +497,7 @@ def test_a_file_that_was_changed_while_a_process_read_it_is_told(house: House) -
     house.write("start.py", "open('a.txt').read(); open('a.txt', 'a').write('more'); result = 1\n")
     house.write("a.txt", "1")
     settle(house.folder)
-    with pytest.raises(UnknownError, match=r"a\.txt"):
+    with pytest.raises(UnknownDependencyError, match=r"a\.txt"):
         house.run()
 
 
@@ -526,7 +526,7 @@ def test_a_file_counts_as_changed_where_more_than_its_time_of_change_moved(
     house.write("a.txt", "1")
     settle(house.folder)
     if not kept:
-        with pytest.raises(UnknownError, match=r"a\.txt"):
+        with pytest.raises(UnknownDependencyError, match=r"a\.txt"):
             house.run()
         return
     house.run()

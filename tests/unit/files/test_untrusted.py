@@ -29,7 +29,7 @@ from executorch_goldens.results.evidence import Evidence, EvidenceError
 from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
-from executorch_goldens.review.summary import Summary
+from executorch_goldens.review.summary import ReviewSummary
 from executorch_goldens.sweep import store as storage
 from executorch_goldens.sweep.store import Store, StoreError
 from tests import DATA, GOLDENS
@@ -321,4 +321,4 @@ def test_the_summary_of_a_job_has_no_markup(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_comment_has_no_markup_of_a_verdict() -> None:
     row = {"verdict": "<b>x</b>", "accepted": False, "target": "t", "case": "c", "reason": ""}
-    assert "<b>" not in "\n".join(Summary([("1.4.1", row)], ()).markdown())
+    assert "<b>" not in "\n".join(ReviewSummary([("1.4.1", row)], ()).markdown())

@@ -24,7 +24,7 @@ from executorch_goldens.goldens.decisions import (
     DecisionError,
     Decisions,
 )
-from executorch_goldens.goldens.quantities import Limits
+from executorch_goldens.goldens.quantities import BudgetLimits
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.zoo.registry import RELEASE
 from executorch_goldens.zoo.targets import TARGETS
@@ -120,7 +120,7 @@ def test_a_known_defect_names_the_whole_cause_or_its_beginning() -> None:
 
 def test_budgets_and_what_is_accepted_unchecked_are_those_of_names_and_patterns() -> None:
     budgets = [
-        Decision(BUDGET, limits=Limits(memory=size), cells=(name,))
+        Decision(BUDGET, limits=BudgetLimits(memory=size), cells=(name,))
         for size, name in enumerate(("*/gate", str(CELL)))
     ]
     accepted = Decision(IMPRECISE, unchecked=("output 0",), why="a mask", cells=(str(CELL),))

@@ -15,7 +15,7 @@ from executorch_goldens.diff.quantities import directions
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.decisions import BUDGET, Decision, Decisions
 from executorch_goldens.goldens.inventory import Inventory
-from executorch_goldens.goldens.quantities import Limits, measured, over
+from executorch_goldens.goldens.quantities import BudgetLimits, measured, over
 from executorch_goldens.goldens.record import MANIFEST, PROGRAM, Record
 from executorch_goldens.judging import verdict
 from tests import REPOSITORY
@@ -192,5 +192,5 @@ def test_a_change_begins_with_them(texts: Record) -> None:
 def test_a_budget_fails_in_one_direction_only(
     texts: Record, pattern: str, most: int, lines: list[str]
 ) -> None:
-    decided = Decisions(stated=(Decision(BUDGET, limits=Limits(memory=most), cells=(pattern,)),))
+    decided = Decisions(stated=(Decision(BUDGET, limits=BudgetLimits(memory=most), cells=(pattern,)),))
     assert list(over(planned(texts, 100), decided.budgets(CELL))) == lines

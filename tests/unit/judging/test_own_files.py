@@ -14,7 +14,7 @@ import executorch_goldens
 from executorch_goldens import extensions
 from executorch_goldens.artifact import Failure
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.own_files import OwnFiles, Place, innermost
+from executorch_goldens.judging.own_files import Frame, OwnFiles, innermost
 from executorch_goldens.zoo import targets
 from tests.support.making import CELL
 
@@ -80,7 +80,7 @@ def test_a_cause_that_was_never_raised_has_no_frame() -> None:
 def test_a_file_of_the_repository_is_its_own_and_an_installed_or_a_checked_out_one_is_not() -> None:
     files = OwnFiles(ROOT, (Path("/elsewhere/zoo"), Path("/elsewhere/more.py")))
     for file in ("/firm/firmware/models/gate.py", "/elsewhere/zoo/a/b.py", "/elsewhere/more.py"):
-        assert files.place(text(file), "tosa-fp") == Place(file, 3, "build")
+        assert files.place(text(file), "tosa-fp") == Frame(file, 3, "build")
     for file in (
         f"{SITE}/torch/fx/graph.py",
         f"{SITE}/firm_backend/lowering.py",
@@ -98,7 +98,7 @@ def test_a_repository_that_is_reached_by_a_link_is_itself(tmp_path: Path) -> Non
     (tmp_path / "firmware").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "firmware")
     file = str(tmp_path / "link" / "gate.py")
-    assert OwnFiles.of(tmp_path / "link").place(text(file), "tosa-fp") == Place(file, 3, "build")
+    assert OwnFiles.of(tmp_path / "link").place(text(file), "tosa-fp") == Frame(file, 3, "build")
 
 
 def test_a_file_of_the_distribution_that_brings_the_target_is_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_file_of_the_distribution_that_brings_the_target_is_own(monkeypatch: p
     monkeypatch.setattr(targets, "available", lambda: {**targets.TARGETS, point.name: brought})
     files = OwnFiles(ROOT)
     lowering = f"{SITE}/example_extension/lowering.py"
-    assert files.place(text(lowering), "example-fp32") == Place(lowering, 3, "build")
+    assert files.place(text(lowering), "example-fp32") == Frame(lowering, 3, "build")
     assert files.place(text(lowering), "tosa-fp") is None
     for file in ("torch/fx/graph.py", "executorch/backends/example.py"):
         assert files.place(text(f"{SITE}/{file}"), "example-fp32") is None
@@ -117,7 +117,7 @@ def test_a_file_of_the_distribution_that_brings_the_target_is_own(monkeypatch: p
 
 def test_the_message_names_the_file_the_line_and_the_error() -> None:
     failure = Failure("lower", "ValueError", "a list", None, None, text("/firm/firmware/gate.py", 41))
-    found = verdict.own_failure(CELL, failure, Place("/firm/firmware/gate.py", 41, "build"))
+    found = verdict.own_failure(CELL, failure, Frame("/firm/firmware/gate.py", 41, "build"))
     assert (found.name, found.recordable, found.accepted) == ("failed", False, False)
     assert found.reason == (
         "the error is raised by a file of your own, /firm/firmware/gate.py, line 41, in build: ValueError: a list"

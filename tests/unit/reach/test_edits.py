@@ -9,7 +9,7 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.reach.answer import Answer, answer
 from executorch_goldens.reach.choice import BEGINNING, choose, choose_pass
-from executorch_goldens.reach.edits import Edit, Edits, between
+from executorch_goldens.reach.edits import CodeEdit, Edits, between
 from tests.unit.reach.packages import (
     FILE,
     FOLD,
@@ -42,7 +42,7 @@ def chosen(found: Edits, base: Path, budget: float = 1000.0) -> list[Cell]:
     return [made.cells[number].cell for number in choose(found, base, made, budget, 1).cells]
 
 
-def one(found: Edits) -> Edit:
+def one(found: Edits) -> CodeEdit:
     (edit,) = found.every
     return edit
 

@@ -9,7 +9,7 @@ import pytest
 from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.diff.edits import Quantities
 from executorch_goldens.diff.operators import Hunk
-from executorch_goldens.report.cell import Page
+from executorch_goldens.report.cell import CellPage
 from executorch_goldens.report.gathering import CellResult
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import Proposal
@@ -31,7 +31,9 @@ def test_a_cell_of_a_cause_that_makes_others_wrong_does_not_offer_to_accept_it(
     row = {"target": "tosa-fp", "case": "changed", "verdict": "changed", "reason": "it differs"}
     found = CellResult("1.5.1", row, Path(), (), None, "changed")
     group = Group(tuple(map(member, verdicts)), {})
-    page = Page(found, group, Evidence(commands=COMMANDS, message=["it differs", "more"]), ("golden", "now"))
+    page = CellPage(
+        found, group, Evidence(commands=COMMANDS, message=["it differs", "more"]), ("golden", "now")
+    )
     assert list(page.commands) == offered
     assert page.message == ["more"]
 
@@ -48,5 +50,5 @@ def test_a_difference_of_delegates_is_told_once(hunks: list[Hunk], left: slice) 
         "graph: - golden, + now",
         "  +x",
     ]
-    page = Page(found, None, Evidence(message=message), ("golden", "now"), hunks=hunks)
+    page = CellPage(found, None, Evidence(message=message), ("golden", "now"), hunks=hunks)
     assert page.message == message[left]

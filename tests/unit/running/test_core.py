@@ -64,10 +64,10 @@ def test_a_cell_that_later_ones_make_needless_goes_again() -> None:
 def source(*situations: int, **others: object) -> Source:
     """Return four cells of 1, 2, 3 and 4 seconds that run a statement each of a function in some situations."""
     cells = tuple(
-        maps.Reached(0, cell.target, cell.case, 1000 * n, "") for n, cell in enumerate((A, B, C, D), 1)
+        maps.MappedCell(0, cell.target, cell.case, 1000 * n, "") for n, cell in enumerate((A, B, C, D), 1)
     )
     lines = tuple(maps.Situation((n,), bytes([of])) for n, of in enumerate(situations, 1))
-    function = maps.Function(0, "f", 1, "x", lines, tuple(range(1, len(lines) + 1)))
+    function = maps.MappedFunction(0, "f", 1, "x", lines, tuple(range(1, len(lines) + 1)))
     known = maps.ReachMap(
         1, "1.4.1", "", "", ("models",), cells, ("executorch/exir/pass_base.py",), (function,)
     )

@@ -13,9 +13,9 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
-from executorch_goldens.artifact import Beginning, Departure, Inside, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Departure, FirstDeparture, Inside, Lowered, Sample, Tensor
 from executorch_goldens.exporting.inside import tosa, xnnpack
-from executorch_goldens.exporting.inside.comparison import Comparison
+from executorch_goldens.exporting.inside.comparison import DelegateComparison
 from executorch_goldens.exporting.inside.evaluation import Look, Opened, Values, exceeds, outputs_of
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
@@ -114,7 +114,7 @@ def beginning(
     sample: Sample,
     steps: numerics.Steps,
     off: Approximations,
-) -> Beginning:
+) -> FirstDeparture:
     """Return where a sample whose outputs depart begins to depart.
 
     The runtime may end the process over a program that no partitioner would have made.
@@ -133,11 +133,11 @@ def beginning(
         outputs = walk.run_steps(steps)
     except Exception as error:
         # Whatever a release raises where it is asked for more than an export, the verdict stays.
-        return Beginning(sample.name, f"cannot be told: {described(error)}")
+        return FirstDeparture(sample.name, f"cannot be told: {described(error)}")
     if walk.found is not None:
-        return Beginning(sample.name, walk.found)
+        return FirstDeparture(sample.name, walk.found)
     places = (BEFORE, AFTER) if lowered.delegates else (BEFORE_EMISSION, EMITTED)
-    return Beginning(sample.name, places[not _departs(lowered, sample, outputs)])
+    return FirstDeparture(sample.name, places[not _departs(lowered, sample, outputs)])
 
 
 def described(error: BaseException) -> str:
@@ -156,7 +156,7 @@ def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> boo
     )
 
 
-class Interpreter(numerics.EdgeInterpreter):
+class DelegateInterpreter(numerics.EdgeInterpreter):
     """Runs each delegate of a method in its own runtime, and every other node eagerly."""
 
     def __init__(self, method: EdgeMethod, observer: Observer = NOBODY) -> None:
@@ -176,7 +176,7 @@ class Interpreter(numerics.EdgeInterpreter):
         return self.method.look(lowered).run(lowered, inputs)
 
 
-class Walk(Interpreter):
+class DelegateWalk(DelegateInterpreter):
     """Runs a method delegate by delegate, and inspects them.
 
     Attributes
@@ -200,16 +200,16 @@ class Walk(Interpreter):
         """Run the method step by step, the last with its delegates inspected; return its outputs."""
         held = dict(self.method.held)
         for inputs in steps[:-1]:
-            numerics.run_edge(Interpreter(self.method), self.method.signature, held, inputs)
+            numerics.run_edge(DelegateInterpreter(self.method), self.method.signature, held, inputs)
         return numerics.run_edge(self, self.method.signature, held, steps[-1])
 
     def compared(
         self, lowered: LoweredBackendModule, inputs: list[torch.Tensor], outputs: list[torch.Tensor]
-    ) -> Comparison:
-        return Comparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
+    ) -> DelegateComparison:
+        return DelegateComparison(self.delegate, lowered, inputs, outputs, self.bound, self.off)
 
 
-class _ToTheFirst(Walk):
+class _ToTheFirst(DelegateWalk):
     """Inspects the first delegate that departs from its graph."""
 
     found: Departure | str | None = None
@@ -252,7 +252,7 @@ def looked_into(
     lowered: Lowered,
     samples: Mapping[str, numerics.Steps],
     off: Approximations,
-) -> tuple[Beginning | None, Inside]:
+) -> tuple[FirstDeparture | None, Inside]:
     """Return the first operator of a program beyond its own rounding, and the checked ones.
 
     Parameters
@@ -275,7 +275,7 @@ def looked_into(
             walk.unseen[walk.delegate or "the program"] = described(error)
             break
         if walk.found is not None:
-            return Beginning(name, walk.found), Inside(
+            return FirstDeparture(name, walk.found), Inside(
                 tuple(samples), walk.values, tuple(walk.unseen.items())
             )
         if outputs != tuple(expected[name]):
@@ -285,7 +285,7 @@ def looked_into(
     return None, Inside(tuple(samples), walk.values, tuple(walk.unseen.items()))
 
 
-class _OverAll(Walk):
+class _OverAll(DelegateWalk):
     """Runs a lowered program and inspects its delegates.
 
     Attributes

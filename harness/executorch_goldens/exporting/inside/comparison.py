@@ -21,8 +21,8 @@ from executorch_goldens.artifact import Departure, Tensor
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.inside.evaluation import (
     Array,
+    DelegateTensor,
     Evaluated,
-    Held,
     Values,
     evaluate,
     exceeds,
@@ -64,7 +64,7 @@ class _Point:
     guessed: bool = False
 
 
-class Comparison:
+class DelegateComparison:
     """A delegate that was run on some inputs, and its graph, run eagerly on the same.
 
     Attributes
@@ -92,7 +92,7 @@ class Comparison:
         self.outputs = list(self.program.graph.output_node().args[0])
         self.points: dict[Node, _Point] = {}
         for node, output in zip(self.outputs, outputs, strict=True):
-            if point := self.point(node, [Held("", output)]):
+            if point := self.point(node, [DelegateTensor("", output)]):
                 self.points[node] = point
 
     def output_departs(self) -> bool:
@@ -226,10 +226,10 @@ class Comparison:
         folded = [point for point in later if computed_by(point.node).target in FOLDED]
         return fused or folded or own
 
-    def shown(self, nodes: Iterable[Node], held: Sequence[Held]) -> list[_Point]:
+    def shown(self, nodes: Iterable[Node], held: Sequence[DelegateTensor]) -> list[_Point]:
         return [point for node in nodes if (point := self.point(node, held)) is not None]
 
-    def point(self, node: Node, held: Sequence[Held]) -> _Point | None:
+    def point(self, node: Node, held: Sequence[DelegateTensor]) -> _Point | None:
         """Return the first of some tensors that is a node's value, or the most like it; None if none can be.
 
         Of those that are not, one with the node's order of dimensions is more like it than one whose order is guessed.

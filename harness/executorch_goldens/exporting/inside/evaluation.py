@@ -23,7 +23,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
-class Held:
+class DelegateTensor:
     """A tensor inside a delegate.
 
     Attributes
@@ -39,7 +39,7 @@ class Held:
 
 
 #: By name of a node: the tensors that its operator, however it was lowered, left in the delegate, in order.
-Values: TypeAlias = Mapping[str, Sequence[Held]]
+Values: TypeAlias = Mapping[str, Sequence[DelegateTensor]]
 
 #: Runs a delegate and observes it: from its inputs to its outputs and inner values.
 Opened: TypeAlias = Callable[[Sequence[torch.Tensor]], tuple[list[torch.Tensor], Values]]

@@ -16,7 +16,7 @@ from torch.fx import GraphModule
 from executorch_goldens.decode import Graph, Operator, Schemas, decode
 from executorch_goldens.decode.flatbuffer import Table
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.inside.evaluation import Held, Opened, Values
+from executorch_goldens.exporting.inside.evaluation import DelegateTensor, Opened, Values
 from executorch_goldens.exporting.numerics import programs as numerics
 
 #: Metadata that every pass copies from a node to its replacements, in all five releases.
@@ -61,12 +61,12 @@ def opened(lowered: LoweredBackendModule) -> Opened:
 
     def run(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
         found = seen(inputs)
-        held: dict[str, list[Held]] = {}
+        held: dict[str, list[DelegateTensor]] = {}
         for operator, tensor, node in places:
             if tensor in found:
                 # Whatever it was made of, an output is what the delegate gives for a node.
                 for name in dict.fromkeys((node, written.get(tensor, node))):
-                    held.setdefault(name, []).append(Held(operator, found[tensor]))
+                    held.setdefault(name, []).append(DelegateTensor(operator, found[tensor]))
         return numerics.run_tosa(lowered, inputs), held
 
     return run

@@ -27,7 +27,7 @@ from torch.fx import Node
 from torch.utils import _pytree as pytree
 
 from executorch_goldens.exporting.dialect import operator_of
-from executorch_goldens.exporting.inside.evaluation import Held, Opened, Values, following_inputs
+from executorch_goldens.exporting.inside.evaluation import DelegateTensor, Opened, Values, following_inputs
 from executorch_goldens.exporting.numerics import programs as numerics
 
 #: Of the one partition.
@@ -102,7 +102,7 @@ def _opened(lowered: LoweredBackendModule, seen: Mapping[str, Node]) -> Opened:
     def run(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
         everything = _run(pte, program, inputs)
         found = _of_nodes(program, dict(zip(seen, everything[own:], strict=True)))
-        return everything[:own], {name: [Held("", value)] for name, value in found.items()}
+        return everything[:own], {name: [DelegateTensor("", value)] for name, value in found.items()}
 
     return run
 

@@ -2,8 +2,8 @@
 
 A delegate without a backend runs in a reference model or a simulator, an operator without a kernel in eager. The
 instructions between these run in ExecuTorch's own runtime: the same program, with its memory plan, its constants and
-what it has of its initial state, whose instructions are cut to a `Part`. So what the program does outside of delegates
-is done by the kernels that a device has, and a state begins as it does there.
+what it has of its initial state, whose instructions are cut to a `Segment`. So the kernels of a device run all of the
+program outside of delegates, and a state begins as it does there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Part:
+class Segment:
     """Instructions that run in one go: those from `start` to before `end`, in the runtime, or one elsewhere.
 
     Attributes
@@ -149,7 +149,7 @@ class Walker:
 
     # Parts
 
-    def _parts(self) -> Iterator[Part]:
+    def _parts(self) -> Iterator[Segment]:
         """Yield the parts in order; what jumps around an instruction that runs elsewhere is none of the runtime's."""
         apart = {at for at, call in enumerate(self.instructions) if self._is_elsewhere(call)}
         jumps = [at for at, call in enumerate(self.instructions) if isinstance(call, schema.JumpFalseCall)]
@@ -166,7 +166,7 @@ class Walker:
         destination = self.instructions[at].destination_instruction
         return range(min(at, destination), max(at, destination))
 
-    def _part(self, start: int, end: int, elsewhere: bool) -> Part:
+    def _part(self, start: int, end: int, elsewhere: bool) -> Segment:
         reads: dict[int, None] = {}
         writes: dict[int, None] = {}
         places: set[Place] = set()
@@ -176,7 +176,7 @@ class Walker:
             for each in flow.writes:
                 writes.pop(each, None)
                 writes[each] = None
-        return Part(start, end, tuple(reads), tuple(writes), elsewhere)
+        return Segment(start, end, tuple(reads), tuple(writes), elsewhere)
 
     def place(self, number: int) -> Place:
         """Return what holds a value."""
@@ -190,7 +190,7 @@ class Walker:
         written = (each for flow in self.flows for each in flow.writes)
         return {*map(self.place, written), *map(self.place, self.plan.inputs)}
 
-    def _inputs(self, part: Part) -> tuple[int, ...]:
+    def _inputs(self, part: Segment) -> tuple[int, ...]:
         """Return the tensors that a part of the runtime's is given."""
         return tuple(
             each
@@ -205,7 +205,7 @@ class Walker:
         needed |= {*self._elements(self.plan.outputs)}
         return needed, {self.place(each) for each in needed}
 
-    def _outputs(self, part: Part) -> tuple[int, ...]:
+    def _outputs(self, part: Segment) -> tuple[int, ...]:
         """Return the values of a part of the runtime's that another, or the next step, needs."""
         needed, places = self._needed
         last = {self.place(each): each for each in part.writes}
@@ -233,7 +233,7 @@ class Walker:
         empty = {each: torch.empty(self.values[each].sizes) for each in tensors if each not in own}
         return {**dict(zip(own, map(self._as_sized, own, found), strict=True)), **empty}
 
-    def get(self, held: Held, number: int) -> Any:
+    def get(self, held: HeldValues, number: int) -> Any:
         """Return a value; a tensor in the order of dimensions that the program declares."""
         value = self.values[number]
         if isinstance(value, schema.TensorList | schema.OptionalTensorList | schema.IntList):
@@ -243,7 +243,7 @@ class Walker:
             return content if owner == number else self._viewed(held, number, owner, content)
         return self.first[number] if isinstance(value, schema.Tensor) else _constant(value)
 
-    def _viewed(self, held: Held, number: int, owner: int, content: torch.Tensor) -> torch.Tensor:
+    def _viewed(self, held: HeldValues, number: int, owner: int, content: torch.Tensor) -> torch.Tensor:
         """Return a value that shares its memory with the one that was written there last.
 
         Of another size it is one that nothing has written: memory that an operator writes to for itself, and that has
@@ -258,7 +258,7 @@ class Walker:
         flat = memory.view(dtype)
         return flat.as_strided(sizes, stride_from_dim_order(list(sizes), value.dim_order))
 
-    def put(self, held: Held, number: int, content: Any) -> None:
+    def put(self, held: HeldValues, number: int, content: Any) -> None:
         """Set a value."""
         if isinstance(self.values[number], schema.TensorList):
             for each, item in zip(self.values[number].items, content, strict=True):
@@ -275,7 +275,7 @@ class Walker:
 
     def run(self, steps: Sequence[Sequence[Any]]) -> list[Any]:
         """Run the method step by step; return the last outputs."""
-        held = Held()
+        held = HeldValues()
         for inputs in steps:
             numerics.require_matching("the program takes", self.plan.inputs, inputs)
             for number, given in zip(self.plan.inputs, inputs, strict=True):
@@ -287,7 +287,7 @@ class Walker:
                 at = self._run_part(held, self.parts[at])
         return [self.get(held, each) for each in self.plan.outputs]
 
-    def _run_part(self, held: Held, part: Part) -> int:
+    def _run_part(self, held: HeldValues, part: Segment) -> int:
         """Run a part; return the number of the instruction that follows."""
         call = self.instructions[part.start]
         if not part.elsewhere:
@@ -306,7 +306,7 @@ class Walker:
             self._in_eager(held, call)
         return part.end
 
-    def _in_runtime(self, held: Held, part: Part) -> None:
+    def _in_runtime(self, held: HeldValues, part: Segment) -> None:
         scalars = [each for each in part.reads if not isinstance(self.values[each], schema.Tensor)]
         baked = {each: held.values[each][1] for each in scalars if each in held.values}
         key = part.start, tuple(baked.items())
@@ -326,7 +326,7 @@ class Walker:
         is_single = isinstance(value, schema.Tensor) and not value.sizes
         return content.reshape(()) if is_single else content
 
-    def _in_eager(self, held: Held, call: Any) -> None:
+    def _in_eager(self, held: HeldValues, call: Any) -> None:
         """Run an operator in eager: the variant that the program calls, or else the one that makes its own outputs."""
         called = operator(*self._operator(call))
         found = eager_variant(called)
@@ -388,7 +388,7 @@ class Walker:
 
 
 @dataclass
-class Held:
+class HeldValues:
     """The values of a run.
 
     Attributes

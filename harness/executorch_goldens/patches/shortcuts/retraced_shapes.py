@@ -51,11 +51,11 @@ PURE = ("aten", "quantized_decomposed", "dim_order_ops")
 MOST = 50_000
 
 
-class UnknownError(Exception):
+class UnknownArgumentError(Exception):
     """An argument by which a result cannot be remembered."""
 
 
-class Results:
+class RememberedResults:
     """What operators gave for fake tensors.
 
     Attributes
@@ -104,7 +104,7 @@ def is_static(value: Any, fake: Any) -> bool:
 
 
 def key_of(value: Any, fake: type, plain: frozenset[type], tensor: Callable[[Any], Hashable]) -> Hashable:
-    """Return the key of an argument; raise `UnknownError`.
+    """Return the key of an argument; raise `UnknownArgumentError`.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def key_of(value: Any, fake: type, plain: frozenset[type], tensor: Callable[[Any
         return kind, tensor(value)
     if isinstance(value, list | tuple):
         return tuple, tuple([key_of(each, fake, plain, tensor) for each in value])
-    raise UnknownError
+    raise UnknownArgumentError
 
 
 def _install() -> None:
@@ -138,7 +138,7 @@ def _install() -> None:
     plain: frozenset[type] = frozenset(
         (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
     )
-    results, properties = Results(), Properties()
+    results, properties = RememberedResults(), Properties()
     # Of each interpretation that is going on, how often each call was made.
     running: list[Counter[Hashable]] = []
 
@@ -185,7 +185,7 @@ def _install() -> None:
             # A tensor that is made of none belongs to the mode that is active.
             mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
             if mode is None or not is_functional(target):
-                raise UnknownError
+                raise UnknownArgumentError
             given = [args, *chain.from_iterable(sorted(kwargs.items()))]
             tensor = properties.of if is_pure(target) and is_numbered(mode) else id
             key = (
@@ -195,7 +195,7 @@ def _install() -> None:
                 tensor is id,
                 key_of(given, FakeTensor, plain, tensor),
             )
-        except UnknownError:
+        except UnknownArgumentError:
             return call_function(self, target, args, kwargs)
         place = running[-1][key]
         running[-1][key] += 1

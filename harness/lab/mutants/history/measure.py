@@ -23,7 +23,7 @@ from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import NONE
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.judging.comparison import Judged, compare, undecodable
+from executorch_goldens.judging.comparison import JudgedCell, compare, undecodable
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import find
@@ -309,7 +309,7 @@ class Search:
         self.enough = enough
         self.exports = 0
         self.core_seconds: dict[str, float] = {}
-        self.recorded: dict[Cell, Judged] = {}
+        self.recorded: dict[Cell, JudgedCell] = {}
         self.says: Callable[[str], None] = says
 
     def cells(self) -> list[Cell]:
@@ -424,7 +424,7 @@ class Search:
 
     def _compare(
         self, cell: Cell, fixes: Sequence[Fix], reviewed: Record | None
-    ) -> tuple[Judged, Sequence[Outcome]]:
+    ) -> tuple[JudgedCell, Sequence[Outcome]]:
         """Export `cell` with `fixes` taken back, and compare it with a golden; return the exports as well."""
         mutated = Mutated(cell.target, cell.case, " ".join(fix.name for fix in fixes) or "nothing")
         self.installed[mutated] = tuple(fix.name for fix in fixes)
@@ -444,6 +444,6 @@ class Search:
             else:
                 made = compare(cell, outcomes, reviewed, release, self.planned.decided)
         except DecodeError as error:
-            made = Judged(undecodable(cell, error, NONE if self.unedited else self.planned.decided))
+            made = JudgedCell(undecodable(cell, error, NONE if self.unedited else self.planned.decided))
         self.says(f"  {made.verdict.name}: {mutated}")
         return made, outcomes

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.reach.map import Function, ReachMap
+from executorch_goldens.reach.map import MappedFunction, ReachMap
 from lab.mutants.mechanical.sites import Site
 
 #: The package that names of files are relative to, below site-packages.
@@ -31,7 +31,7 @@ class Reach:
         found = self.known.cells_at(function, range(site.first, site.last + 1))
         return [self.known.cells[number].cell for number in self._unlike(found, function)]
 
-    def _unlike(self, cells: Collection[int], function: Function) -> list[int]:
+    def _unlike(self, cells: Collection[int], function: MappedFunction) -> list[int]:
         groups: dict[Hashable, dict[Hashable, list[int]]] = {}
         for number in sorted(cells, key=lambda each: (self.known.cells[each].seconds, each)):
             cell = self.known.cells[number]

@@ -263,10 +263,10 @@ def test_cells_that_run_the_statement_reach_a_site_and_unlike_ones_take_turns(tm
     runs = {f"executorch/{at.file}": (at.first,)}
     third = Cell("tosa-fp", "mul")
     records = [
-        maps.Record("models", NEVER, 1.0, "", {"executorch/exir/other.py": (at.first,)}),
-        maps.Record("models", ONE, 2.0, "", runs),
-        maps.Record("models", third, 1.0, "", runs),
-        maps.Record("models", TWO, 9.0, "", runs),
+        maps.ReachRecord("models", NEVER, 1.0, "", {"executorch/exir/other.py": (at.first,)}),
+        maps.ReachRecord("models", ONE, 2.0, "", runs),
+        maps.ReachRecord("models", third, 1.0, "", runs),
+        maps.ReachRecord("models", TWO, 9.0, "", runs),
     ]
     assert Reach(maps.build("1.5.1", "", "2026-01-01", records, tmp_path)).of(at) == [third, TWO, ONE]
 
@@ -352,7 +352,7 @@ def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
     settings = toolchain.settings(("models", command.INSTALLED), 1, execute=False)
     (outcome,) = exported([CELL], replace(settings, reach=PACKAGES), math.inf)
     assert isinstance(outcome.result, Artifact)
-    record = maps.Record("models", CELL, 1.0, "", outcome.result.reach)
+    record = maps.ReachRecord("models", CELL, 1.0, "", outcome.result.reach)
     reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], package.parent))
     reached = [
         each for each in every if each.function == "Conv1dUnsqueezePass.call_operator" and reach.of(each)

@@ -13,7 +13,7 @@ from typing import Any
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.record import GRAPH, Record
-from executorch_goldens.judging.comparison import Judged
+from executorch_goldens.judging.comparison import JudgedCell
 from executorch_goldens.judging.verdict import Verdict
 from lab import findings
 from lab.compact import goldens
@@ -291,17 +291,17 @@ class Compared(Search):
 
     def _compare(
         self, cell: Cell, fixes: Sequence[Fix], reviewed: Record | None
-    ) -> tuple[Judged, Sequence[Outcome]]:
+    ) -> tuple[JudgedCell, Sequence[Outcome]]:
         self.exports += 1
         failure = Failure("lower", "ValueError", "no rank of 'aten_sum_default'", "SomePass", None, "")
         outcomes = [Outcome(cell, "seed0-heap0", Artifact(failure, (), 0.0), 0.0, 0.0)]
         if reviewed is None:
             right = self.first == "new"
-            made = Judged(Verdict(cell, self.first, ""), {"graph": "a graph"} if right else None)
+            made = JudgedCell(Verdict(cell, self.first, ""), {"graph": "a graph"} if right else None)
             return made, outcomes
         assert reviewed == {"graph": "a graph"}
         seen = any(fix.number in self.sees for fix in fixes)
-        return Judged(Verdict(cell, "changed" if seen else STABLE, "")), outcomes
+        return JudgedCell(Verdict(cell, "changed" if seen else STABLE, "")), outcomes
 
 
 def test_without_a_golden_an_export_without_any_edit_is_what_others_are_compared_with(tmp_path: Path) -> None:
