@@ -65,7 +65,7 @@ class Tensor:
             raise ValueError(f"{self.dtype}{list(self.shape)} takes {expected} bytes, not {len(self.data)}")
 
     @classmethod
-    def of(cls, array: NDArray[np.generic], kind: str = "") -> Tensor:
+    def from_array(cls, array: NDArray[np.generic], kind: str = "") -> Tensor:
         return cls(str(array.dtype), tuple(array.shape), np.ascontiguousarray(array).tobytes(), kind)
 
     @property

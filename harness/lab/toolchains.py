@@ -13,9 +13,9 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 def all_of(words: Sequence[str]) -> dict[str, Toolchain]:
     """Return toolchains by release, the oldest first; without `words` those of every release.
 
-    Raises as `Toolchain.of`.
+    Raises as `Toolchain.from_name`.
     """
-    found = [Toolchain.of(word, config.load()) for word in words or releases.load().releases]
+    found = [Toolchain.from_name(word, config.load()) for word in words or releases.load().releases]
     return {
         each.release.version: each for each in sorted(found, key=lambda each: Version(each.release.version))
     }

@@ -184,7 +184,7 @@ def are_compared(words: Sequence[str], request: pytest.FixtureRequest) -> None:
         assert option != "--cell" or fnmatch.filter(recorded, pattern), pattern
     for word in words[:2]:
         # A page names a checkout that its reader has.
-        Name.read(re.sub(r"\.\./executorch(@[\w^]+)?$", str(REPOSITORY), word))
+        Name.parse(re.sub(r"\.\./executorch(@[\w^]+)?$", str(REPOSITORY), word))
 
 
 def is_pytest(words: Sequence[str], request: pytest.FixtureRequest) -> None:

@@ -626,16 +626,16 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
     time.sleep(2.1)  # An archive has the time to two seconds.
     Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
     assert (tmp_path / "evidence.npz").read_bytes() == first
-    read = Evidence.read(tmp_path)
+    read = Evidence.load(tmp_path)
     assert (read.message, read.agreeing) == (["a"], [["seed0-heap0"]])
     (tensor,) = read.tensors
     assert tensor.expected is not None
     assert (tensor.actual == np.eye(2)).all()
     assert (tensor.expected == 1).all()
-    assert Evidence.read(tmp_path / "nowhere") == Evidence()
+    assert Evidence.load(tmp_path / "nowhere") == Evidence()
     (tmp_path / "evidence.json").write_text("{")
     with pytest.raises(EvidenceError, match="run its cell again"):
-        Evidence.read(tmp_path)
+        Evidence.load(tmp_path)
 
 
 def test_a_large_tensor_is_a_histogram_on_the_scale_of_its_pair() -> None:
@@ -665,14 +665,14 @@ def test_only_what_is_beyond_its_tolerance_counts_as_different() -> None:
 
 
 def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst() -> None:
-    right = Tensor.of(np.zeros(4, np.float32))
+    right = Tensor.from_array(np.zeros(4, np.float32))
     outputs = {
         "example": np.zeros(4, np.float32),
         "extremes": np.array([1, 0, 0, 0], np.float32),
         "dense": np.array([3, 3, 3, 0], np.float32),
         "zeros": np.array([2, 2, 0, 0], np.float32),
     }
-    samples = tuple(Sample(name, (right,), (Tensor.of(made),)) for name, made in outputs.items())
+    samples = tuple(Sample(name, (right,), (Tensor.from_array(made),)) for name, made in outputs.items())
     program = lowered(samples=samples, bound=1e-6)
     kept = list(tensors([[outcome(program)]]))
     # The verdict names the first.
@@ -720,5 +720,5 @@ def test_a_run_keeps_evidence_for_its_report(runner: Runner, artifacts: dict[str
     words = ("--variations", "0,4", "--models", "zoo_two", "--cell", "xnnpack-fp32/*")
     finished = runner(*words, "--explain", "off")
     assert finished.verdicts() == {"xnnpack-fp32/alpha": "corrupt", "xnnpack-fp32/beta": "order-only"}
-    kept = Evidence.read(runner.sweeps / "xnnpack-fp32" / "alpha")
+    kept = Evidence.load(runner.sweeps / "xnnpack-fp32" / "alpha")
     assert [tensor.kind for tensor in kept.tensors][:1] == ["output"]

@@ -44,7 +44,9 @@ def judged(
 ) -> JudgedCell:
     """Judge two equal exports, asked to record them."""
     decided = Decisions(root, release, stated)
-    judge = Judge(root / release, decided, OwnFiles.of(REPOSITORY), Updating(new=True, changed=True))
+    judge = Judge(
+        root / release, decided, OwnFiles.in_repository(REPOSITORY), Updating(new=True, changed=True)
+    )
     return judge.judge(CELL, outcomes(made, made, cell=CELL), releases.load().release(release), snapshot)
 
 

@@ -87,7 +87,7 @@ OUTSIDE = Target(name="outside", description="", backend="outside", runs=EAGER, 
 
 
 def lowered_for(target: Target) -> Lowered:
-    *_, reached = stages(Request(Case("model", "tests", "nothing", model), Lowering.of(target)))
+    *_, reached = stages(Request(Case("model", "tests", "nothing", model), Lowering.for_target(target)))
     assert reached.result is not None
     return reached.result
 
@@ -101,7 +101,7 @@ def test_a_partitioner_that_is_none_is_named_with_its_function() -> None:
     with pytest.raises(
         TargetError, match=f"partitioner: {__name__}:seven returns an int, and no Partitioner"
     ):
-        Lowering.of(target)
+        Lowering.for_target(target)
 
 
 def lower(program: torch.export.ExportedProgram) -> EdgeProgramManager:
@@ -112,7 +112,7 @@ def twice(lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[tor
     """Run a delegate wrongly."""
     from executorch_goldens.exporting.inside import xnnpack
 
-    return [2.0 * output for output in xnnpack.run(lowered, inputs)]
+    return [2.0 * output for output in xnnpack.run_delegate(lowered, inputs)]
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_a_delegate_that_nothing_runs_leaves_the_program_unrun() -> None:
 
 @pytest.mark.slow
 def test_a_delegate_is_run_by_the_simulator_of_its_target() -> None:
-    simulator = "executorch_goldens.exporting.inside.xnnpack:run"
+    simulator = "executorch_goldens.exporting.inside.xnnpack:run_delegate"
     made = lowered_for(dataclasses.replace(OUTSIDE, simulator=simulator))
     assert made.not_run == ""
     assert all(sample.outputs == sample.expected for sample in made.samples)

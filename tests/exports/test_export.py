@@ -174,7 +174,7 @@ def test_outputs_that_are_no_tensors_are_compared_as_what_they_are(target: str) 
     (example, *others) = made.samples
     for number, kind, wrong in ((2, "", 3), (2, "int", 4), (3, "int", 1), (1, "int", 0)):
         outputs = list(example.outputs)
-        outputs[number] = Tensor.of(np.array(wrong), kind)
+        outputs[number] = Tensor.from_array(np.array(wrong), kind)
         altered = replace(made, samples=(replace(example, outputs=tuple(outputs)), *others))
         judged = objection(Artifact(altered, (), 0.0))
         assert judged is not None

@@ -109,14 +109,14 @@ DEPARTURE = Departure(
     unseen=(),
     agrees=True,
     alone=True,
-    expected=Tensor.of(np.float32([1.0, 2.0])),
-    actual=Tensor.of(np.float32([1.0, 2.5])),
-    tolerance=Tensor.of(np.array(0.25)),
+    expected=Tensor.from_array(np.float32([1.0, 2.0])),
+    actual=Tensor.from_array(np.float32([1.0, 2.5])),
+    tolerance=Tensor.from_array(np.array(0.25)),
 )
 
 
 def said(where: Departure | str) -> list[str]:
-    one, other = Tensor.of(np.float32([1.0])), Tensor.of(np.float32([2.0]))
+    one, other = Tensor.from_array(np.float32([1.0])), Tensor.from_array(np.float32([2.0]))
     samples = (Sample("extremes", (one,), (other,)),)
     begins = FirstDeparture("extremes", where)
     wrong = Lowered("", (), b"", samples, 0.0, (), begins=begins)
@@ -175,7 +175,7 @@ class Ended:
     reached: ExportProgress
 
     @classmethod
-    def of(cls, case: Case, target: str) -> Ended:
+    def export(cls, case: Case, target: str) -> Ended:
         request = Request(case, Lowering.named(target))
         *_, reached = recipe.stages(request)
         return cls(request, reached)
@@ -191,7 +191,7 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def linear(own_flatc: None) -> tuple[Ended, Lowered]:
-    attempt = Ended.of(ZOO["linear"], "xnnpack-fp32")
+    attempt = Ended.export(ZOO["linear"], "xnnpack-fp32")
     return attempt, attempt.made
 
 
@@ -202,7 +202,7 @@ def found(attempt: Ended, lowered: Lowered) -> FirstDeparture:
 
 
 def moved(tensor: Tensor) -> Tensor:
-    return Tensor.of(tensor.array() + np.float32(1))
+    return Tensor.from_array(tensor.array() + np.float32(1))
 
 
 def imprecise(made: Lowered) -> Lowered:
@@ -210,7 +210,9 @@ def imprecise(made: Lowered) -> Lowered:
     samples = tuple(
         replace(
             sample,
-            spreads=tuple(Tensor.of(np.full(each.shape, 1e9, np.float32)) for each in sample.expected),
+            spreads=tuple(
+                Tensor.from_array(np.full(each.shape, 1e9, np.float32)) for each in sample.expected
+            ),
         )
         for sample in made.samples
     )
@@ -226,7 +228,7 @@ def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Ended, Lowered])
     module = program.edge.methods["forward"].module
     (delegate,) = (each for each in module.children() if isinstance(each, LoweredBackendModule))
     (x,), *_ = attempt.reached.references[0].samples["example"]
-    (again,) = xnnpack.run(delegate, [torch.nn.Parameter(x)])
+    (again,) = xnnpack.run_delegate(delegate, [torch.nn.Parameter(x)])
     np.testing.assert_array_equal(again.numpy(), made.samples[0].outputs[0].array())
 
 
@@ -253,7 +255,7 @@ def test_operators_are_not_looked_at_where_their_outputs_can_be_off_by_little(
 
 @pytest.mark.slow
 def test_an_imprecise_program_whose_operators_are_right_is_judged_by_these(own_flatc: None) -> None:
-    attempt = Ended.of(ZOO["linear"], "xnnpack-int8")
+    attempt = Ended.export(ZOO["linear"], "xnnpack-int8")
     judged = attempt.with_beginning(imprecise(attempt.made))
     assert judged.imprecision(judged.samples[0], 0) > judged.limit
     assert judged_otherwise(judged)
@@ -261,7 +263,7 @@ def test_an_imprecise_program_whose_operators_are_right_is_judged_by_these(own_f
 
 
 def test_scales_that_a_delegate_computes_are_no_values_of_it(own_flatc: None) -> None:
-    attempt = Ended.of(ZOO["linear"], "xnnpack-dynamic")
+    attempt = Ended.export(ZOO["linear"], "xnnpack-dynamic")
     assert judged_otherwise(attempt.with_beginning(imprecise(attempt.made)))
 
 
@@ -299,7 +301,7 @@ def sums(last: Sequence[float], given: Sequence[float]) -> tuple[Ended, Lowered]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(program, "samples_of", more)
-        attempt = Ended.of(Case("sums", "tests", "something", build, run_on=("example",)), "tosa-int")
+        attempt = Ended.export(Case("sums", "tests", "something", build, run_on=("example",)), "tosa-int")
     return attempt, attempt.made
 
 
@@ -340,7 +342,7 @@ def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
         return off
 
     monkeypatch.setattr(departure, "LOOKS", {"XnnpackBackend": replace(look, opened=opened)})
-    attempt = Ended.of(ZOO["self-attention"], "xnnpack-fp32")
+    attempt = Ended.export(ZOO["self-attention"], "xnnpack-fp32")
     judged = attempt.with_beginning(imprecise(attempt.made))
     assert judged.begins is None
     assert judged.inside is not None
@@ -348,7 +350,7 @@ def test_a_value_that_is_wrong_only_where_it_is_seen_is_no_departure(
 
 @pytest.mark.slow
 def test_a_delegate_is_given_its_inputs_as_they_lie_in_memory(own_flatc: None) -> None:
-    attempt = Ended.of(ZOO["conv2d-grouped-dilated"], "xnnpack-int8")
+    attempt = Ended.export(ZOO["conv2d-grouped-dilated"], "xnnpack-int8")
     judged = attempt.with_beginning(imprecise(attempt.made))
     assert judged.begins is None
     assert judged.inside is not None
@@ -376,12 +378,12 @@ def test_scores_that_are_inverted_beside_boxes_are_wrong(axis: int, own_flatc: N
         return Example(Head(axis), tuple(data.tensor(str(shape), *shape) for shape in shapes))
 
     case = Case(f"head-{abs(axis)}", "tests", "scores beside boxes are judged", build)
-    made = Ended.of(case, "tosa-bf16").made
+    made = Ended.export(case, "tosa-bf16").made
     assert not list(rightness.wrongs(made))
     first, *others = made.samples
     outputs = np.moveaxis(first.outputs[0].array().copy(), axis, 0)
     outputs[4:] = 1.0 - outputs[4:]
-    inverted = replace(first, outputs=(Tensor.of(np.moveaxis(outputs, 0, axis)),))
+    inverted = replace(first, outputs=(Tensor.from_array(np.moveaxis(outputs, 0, axis)),))
     (line, *_) = rightness.wrongs(replace(made, samples=(inverted, *others)))
     assert line.startswith("output 0 float32[1, ")
 
@@ -465,7 +467,7 @@ def test_outputs_in_another_order_are_no_departure_of_an_operator(
     look = departure.LOOKS["TOSABackend"]
     swapped = replace(look, run=lambda *given: look.run(*given)[::-1])
     monkeypatch.setattr(departure, "LOOKS", {"TOSABackend": swapped})
-    attempt = Ended.of(ZOO["output-order"], "tosa-fp")
+    attempt = Ended.export(ZOO["output-order"], "tosa-fp")
     made = attempt.made
     samples = tuple(replace(sample, outputs=sample.outputs[::-1]) for sample in made.samples)
     assert found(attempt, replace(made, samples=samples)).where == (
@@ -600,7 +602,7 @@ def test_the_operator_that_begins_a_departure_is_named(injected: Injected, own_f
 @pytest.mark.slow
 def test_the_operator_is_named_where_rounding_hides_what_it_does(injected: Injected, own_flatc: None) -> None:
     target, case = injected.cell.split("/")
-    attempt = Ended.of(ZOO[case], target)
+    attempt = Ended.export(ZOO[case], target)
     made = imprecise(attempt.made)
     assert departure.first_departing(made) is None
     judged = attempt.with_beginning(made)

@@ -372,13 +372,13 @@ def test_a_golden_has_the_metric_and_compares_it_within_a_tolerance() -> None:
     (line,) = [line for line in texts.texts()[MANIFEST].splitlines() if line.startswith("accuracy ")]
     assert line.startswith("accuracy right_answers: metric ")
 
-    def of(value: float) -> Record:
+    def measured_as(value: float) -> Record:
         measured = replace(made, metric=Metric("right_answers", value, 0.95, 0.5))
         return rendering.render(Artifact(measured, (), 1.0), ORIGIN)
 
-    assert equality.equal(of(0.9), of(0.9001))
-    assert not equality.equal(of(0.9), of(0.8))
-    assert accuracy.is_worse(*(of(value).facts["accuracy right_answers"] for value in (0.9, 0.8)))
+    assert equality.equal(measured_as(0.9), measured_as(0.9001))
+    assert not equality.equal(measured_as(0.9), measured_as(0.8))
+    assert accuracy.is_worse(*(measured_as(value).facts["accuracy right_answers"] for value in (0.9, 0.8)))
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_a_program_that_forgets_its_state_is_corrupt() -> None:
     assert third.name == "third step"
     (extremes,) = (sample for sample in made.samples if sample.name == "extremes")
     # What it gives where that is its first step.
-    forgotten = replace(third, outputs=tuple(Tensor.of(x.array()) for x in extremes.outputs))
+    forgotten = replace(third, outputs=tuple(Tensor.from_array(x.array()) for x in extremes.outputs))
     artifact = replace(artifact, result=replace(made, samples=(*before, forgotten)))
     cell = Cell("xnnpack-fp32", "running-state")
     found = verdict.objection(cell, [outcome(artifact, cell)])

@@ -118,7 +118,7 @@ def test_what_torch_calls_a_symbolic_size_is_not_told() -> None:
 
 
 def fingerprint(module: torch.fx.GraphModule) -> str:
-    return Fingerprints().of(module)
+    return Fingerprints().digest(module)
 
 
 def test_a_fingerprint_does_not_see_names() -> None:
@@ -142,11 +142,11 @@ def test_a_fingerprint_does_not_see_names() -> None:
 def test_a_fingerprint_sees_all_that_later_passes_act_on(change: object) -> None:
     module = traced()
     fingerprints = Fingerprints()
-    before = fingerprints.of(module)
-    assert fingerprints.of(module) == before
+    before = fingerprints.digest(module)
+    assert fingerprints.digest(module) == before
     add = next(node for node in module.graph.nodes if node.target is torch.add)
     change(add)  # type: ignore[operator]
-    assert fingerprints.of(module) == fingerprint(module) != before
+    assert fingerprints.digest(module) == fingerprint(module) != before
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_fingerprint_sees_what_changes_where_no_argument_is_replaced(change: s
     first.meta["input_qparams"] = {0: "scale=0.5", 1: ("scales", [0.5, 0.5])}
     first.meta["val"] = [torch.ones(2)]
     fingerprints = Fingerprints()
-    before = fingerprints.of(module)
+    before = fingerprints.digest(module)
     if change == "moved to another node":
         second.meta["input_qparams"] = first.meta.pop("input_qparams")
     elif change == "written in place":
@@ -168,7 +168,7 @@ def test_a_fingerprint_sees_what_changes_where_no_argument_is_replaced(change: s
         first.meta["input_qparams"][1][1][0] = 0.25
     else:
         first.meta["val"][0] = torch.ones(3)
-    assert fingerprints.of(module) == fingerprint(module) != before
+    assert fingerprints.digest(module) == fingerprint(module) != before
 
 
 def test_a_graph_that_stays_is_not_rendered_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_a_graph_that_stays_is_not_rendered_again(monkeypatch: pytest.MonkeyPatc
     text = Fingerprints._text
     monkeypatch.setattr(Fingerprints, "_text", lambda *args: rendered.append(args) or text(*args))  # type: ignore[func-returns-value]
     fingerprints, module = Fingerprints(), traced()
-    assert fingerprints.of(module) == fingerprints.of(module)
+    assert fingerprints.digest(module) == fingerprints.digest(module)
     assert len(rendered) == 1
 
 
@@ -228,15 +228,15 @@ def test_a_visitor_that_inherits_its_method_is_recorded_as_well() -> None:
 def test_a_fingerprint_sees_the_values_of_constants(write: str) -> None:
     program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
     fingerprints = Fingerprints()
-    before = fingerprints.of(program.graph_module, program)
-    assert fingerprints.of(program.graph_module, program) == before
+    before = fingerprints.digest(program.graph_module, program)
+    assert fingerprints.digest(program.graph_module, program) == before
     weight = program.state_dict["weight"]
     if write == "in place":
         with torch.no_grad():
             weight[0, 0] += 1
     else:
         program.state_dict["weight"] = torch.nn.Parameter(weight + 1)
-    assert fingerprints.of(program.graph_module, program) != before
+    assert fingerprints.digest(program.graph_module, program) != before
 
 
 def test_a_fingerprint_takes_a_constant_of_one_element_with_any_stride() -> None:
@@ -252,7 +252,7 @@ def test_a_fingerprint_takes_a_constant_of_one_element_with_any_stride() -> None
     program = torch.export.export(scaled, (torch.ones(3),))
     (held,) = program.constants.values()
     assert held.stride() == (5,)
-    assert Fingerprints().of(program.graph_module, program)
+    assert Fingerprints().digest(program.graph_module, program)
 
 
 def test_the_stages_are_recorded_from_export_to_program() -> None:

@@ -165,7 +165,7 @@ def test_an_input_that_a_model_changes_is_an_output_ahead_of_the_others(target: 
     made = lowered_by(artifact)
     (changed, _), (given, _) = made.samples[0].expected, made.samples[0].outputs
     assert np.array_equal(changed.array(), 3.0 * DRAWN.tensor("y", 2, 9).numpy())
-    off = Tensor.of(given.array() + 1.0)
+    off = Tensor.from_array(given.array() + 1.0)
     first, *others = made.samples
     wrong = replace(first, outputs=(off, *first.outputs[1:]))
     found = objection(replace(artifact, result=replace(made, samples=(wrong, *others))))
@@ -233,5 +233,5 @@ def test_a_program_is_run_on_inputs_of_float8(dtype: torch.dtype) -> None:
 def test_a_sample_has_no_meaning_where_it_is_not_finite_and_the_example_is(
     outputs: dict[str, list[float]], expected: tuple[str, ...]
 ) -> None:
-    given = {name: (Tensor.of(np.float32(values)),) for name, values in outputs.items()}
+    given = {name: (Tensor.from_array(np.float32(values)),) for name, values in outputs.items()}
     assert without_meaning(given) == expected

@@ -116,7 +116,7 @@ def two_sides(head: Path, reach: tuple[str, ...] = ()) -> tuple[Side, Side]:
     repository = config.load(REPOSITORY)
     how = Settings(Path(sys.executable), repository.zoos(None), (), 2, RUN_LIMIT, reach=reach)
     base, other = (
-        Side(word, Toolchain.of(str(python), repository), replace(how, interpreter=python))
+        Side(word, Toolchain.from_name(str(python), repository), replace(how, interpreter=python))
         for word, python in (("base", Path(sys.executable)), ("head", head))
     )
     return base, other
@@ -167,7 +167,7 @@ def test_both_sides_export_every_variation_at_the_same_time(page: ComparisonPage
 def mapped(tmp_path_factory: pytest.TempPathFactory) -> Config:
     """Return the repository with a root of goldens in which the installed release has a map, of two cells."""
     repository = replace(config.load(REPOSITORY), goldens=tmp_path_factory.mktemp("goldens"))
-    toolchain = Toolchain.of(sys.executable, repository)
+    toolchain = Toolchain.from_name(sys.executable, repository)
     settings = Settings(
         Path(sys.executable), ("models",), (), 2, RUN_LIMIT, execute=False, reach=("executorch/backends",)
     )
@@ -192,8 +192,8 @@ def asked(repository: Config, head: Path, *words: str) -> Asked:
     parser = argparse.ArgumentParser()
     command.add_to(parser.add_subparsers())
     arguments = parser.parse_args(["compare", sys.executable, str(head), *words])
-    base, other = (Toolchain.of(str(python), repository) for python in (sys.executable, head))
-    return Asked.of(base, other, arguments, repository)
+    base, other = (Toolchain.from_name(str(python), repository) for python in (sys.executable, head))
+    return Asked.parse(base, other, arguments, repository)
 
 
 def test_two_names_choose_the_cells_that_reach_the_edit(mapped: Config, swapped: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_release_without_a_map_has_its_core_compared(mapped: Config, swapped: 
 
 def test_an_edit_is_a_statement_that_the_base_has_not(swapped: Path) -> None:
     both = [
-        Toolchain.of(str(python), config.load(REPOSITORY)).site_packages
+        Toolchain.from_name(str(python), config.load(REPOSITORY)).site_packages
         for python in (sys.executable, swapped)
     ]
     edits = between(*both)
@@ -347,8 +347,8 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
         environments = Environments(place, lambda line: None)
         python = python_of(laid_over(environments, Path(sys.prefix), Sources(checkout)))
         repository = config.load(REPOSITORY)
-        both = Sides.of(
-            *(Toolchain.of(str(each), repository) for each in (sys.executable, python)),
+        both = Sides.between(
+            *(Toolchain.from_name(str(each), repository) for each in (sys.executable, python)),
             Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=tuple(SHORTCUTS)[:1]),
             (),
             "auto",

@@ -132,7 +132,7 @@ def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner) -> None
     assert f"\ncause 1: {follows} (tosa-fp/alpha)\n" in finished.output
     # The verdict was printed before, and the cell's page has it all.
     assert finished.output.index("order-only: tosa-fp/alpha") < finished.output.index("cause 1: ")
-    kept = Evidence.read(runner.sweeps / "tosa-fp" / "alpha")
+    kept = Evidence.load(runner.sweeps / "tosa-fp" / "alpha")
     assert (kept.follows, kept.message[1]) == (follows, follows)
     row = finished.rows["tosa-fp/alpha"]
     assert (row["verdict"], row["factor"]) == ("order-only", "hash seed")

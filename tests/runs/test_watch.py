@@ -204,7 +204,7 @@ def environment_in(cache: Path, repository: Path, release: str) -> Path:
     """Let the environment of these tests be what a release's name gives there."""
     matrix = releases.load()
     python = ".".join(map(str, sys.version_info[:2]))
-    content = environments._content(Name.read(release), Layer((), repository), matrix, (), python)
+    content = environments._content(Name.parse(release), Layer((), repository), matrix, (), python)
     place = cache / "executorch-goldens" / environments.FOLDER / f"{release}-{environments._digest(content)}"
     place.parent.mkdir(parents=True)
     # No link to it: what a link leads to is a fact of exports.

@@ -144,7 +144,7 @@ def wrong(artifact: Artifact, where: str = "") -> Artifact:
     made = lowered_by(artifact)
     example, *others = made.samples
     (expected,) = example.expected
-    off = replace(example, outputs=(Tensor.of(expected.array() + 1),))
+    off = replace(example, outputs=(Tensor.from_array(expected.array() + 1),))
     begins = FirstDeparture(example.name, where) if where else None
     return replace(artifact, result=replace(made, samples=(off, *others), begins=begins))
 

@@ -26,7 +26,7 @@ from executorch_goldens.judging.rightness import excess
     ids=["float32", "scalar", "empty", "bool", "transposed"],
 )
 def test_a_tensor_gives_back_the_array_it_was_made_of_bit_for_bit(array: np.ndarray) -> None:
-    tensor = Tensor.of(array)
+    tensor = Tensor.from_array(array)
     back = tensor.array()
     assert (back.dtype, back.shape) == (array.dtype, array.shape)
     assert back.tobytes() == array.tobytes()
@@ -39,16 +39,18 @@ def test_a_tensor_with_too_few_bytes_is_refused() -> None:
 
 
 def test_zeros_of_either_sign_are_different_tensors() -> None:
-    assert Tensor.of(np.float32([0.0])) != Tensor.of(np.float32([-0.0]))
+    assert Tensor.from_array(np.float32([0.0])) != Tensor.from_array(np.float32([-0.0]))
 
 
 def test_equal_values_of_another_dtype_are_a_different_tensor() -> None:
-    assert Tensor.of(np.int8([1])) != Tensor.of(np.uint8([1]))
+    assert Tensor.from_array(np.int8([1])) != Tensor.from_array(np.uint8([1]))
 
 
 def tolerances(bound: float, *samples: list[float], scale: float = 0.0) -> list[float]:
     """Return the tolerance of the one output of each sample, the example first."""
-    run = tuple(Sample(str(n), (Tensor.of(np.float32(values)),), ()) for n, values in enumerate(samples))
+    run = tuple(
+        Sample(str(n), (Tensor.from_array(np.float32(values)),), ()) for n, values in enumerate(samples)
+    )
     lowered = Lowered(graph="", delegates=(), pte=b"", samples=run, bound=bound, schemas=(), scales=(scale,))
     found = [lowered.tolerance(sample, 0) for sample in run]
     assert all((each == each.max(initial=0.0)).all() for each in found)
@@ -78,8 +80,8 @@ def test_what_is_not_finite_does_not_make_every_difference_tolerable() -> None:
 
 def moved(spread: list[float], bound: float = 0.0, scale: float = 0.0) -> list[float]:
     """Return the tolerance of each element of an output that rounding moves by `spread`; its largest value is 8."""
-    values = Tensor.of(np.float32([8.0] * len(spread)))
-    sample = Sample("example", (values,), (), (Tensor.of(np.float32(spread)),))
+    values = Tensor.from_array(np.float32([8.0] * len(spread)))
+    sample = Sample("example", (values,), (), (Tensor.from_array(np.float32(spread)),))
     lowered = Lowered(
         graph="", delegates=(), pte=b"", samples=(sample,), bound=bound, schemas=(), scales=(scale,)
     )
@@ -108,9 +110,9 @@ def test_a_quantized_output_may_be_off_by_whole_codes() -> None:
 
 
 def test_what_elements_move_on_another_sample_counts() -> None:
-    values = Tensor.of(np.float32([8.0]))
+    values = Tensor.from_array(np.float32([8.0]))
     samples = tuple(
-        Sample(name, (values,), (), (Tensor.of(np.float32([spread])),))
+        Sample(name, (values,), (), (Tensor.from_array(np.float32([spread])),))
         for name, spread in (("example", 1.0), ("zeros", 7.0))
     )
     lowered = Lowered(graph="", delegates=(), pte=b"", samples=samples, bound=0.0, schemas=(), scales=(1.0,))
@@ -143,8 +145,10 @@ def joined(*parts: tuple[float, float, int], axis: int, samples: int = 2, bound:
     for number in range(samples):
         values = np.concatenate([drawn(size / 2, size, slices) for size, _, slices in parts], axis)
         spreads = np.concatenate([drawn(spread / 2, spread, slices) for _, spread, slices in parts], axis)
-        expected = Tensor.of(values.astype(np.float32))
-        run.append(Sample(str(number), (expected,), (expected,), (Tensor.of(spreads.astype(np.float32)),)))
+        expected = Tensor.from_array(values.astype(np.float32))
+        run.append(
+            Sample(str(number), (expected,), (expected,), (Tensor.from_array(spreads.astype(np.float32)),))
+        )
     return Lowered(graph="", delegates=(), pte=b"", samples=tuple(run), bound=bound, schemas=())
 
 
@@ -180,7 +184,12 @@ def test_sizes_may_be_apart_along_two_axes() -> None:
         for one, other in zip(wide.samples, narrow.samples, strict=True)
     ]
     samples = tuple(
-        Sample(str(number), (Tensor.of(values),), (Tensor.of(values),), (Tensor.of(spreads),))
+        Sample(
+            str(number),
+            (Tensor.from_array(values),),
+            (Tensor.from_array(values),),
+            (Tensor.from_array(spreads),),
+        )
         for number, (values, spreads) in enumerate(parts)
     )
     found = replace(wide, samples=samples).tolerance(samples[0], 0)
@@ -211,7 +220,7 @@ def test_small_numbers_of_which_rounding_leaves_nothing_are_no_size_of_their_own
 def test_scores_that_move_far_are_imprecise_however_large_the_boxes_are() -> None:
     lowered = joined((640.0, 2.0, 4), (1.0, 0.2, 3), axis=1)
     assert lowered.imprecision(lowered.samples[0], 0) > 0.3
-    assert Accuracy.of(lowered).tolerance > 0.3
+    assert Accuracy.measure(lowered).tolerance > 0.3
 
 
 def test_an_error_of_a_small_number_is_measured_by_its_size() -> None:
@@ -219,8 +228,8 @@ def test_an_error_of_a_small_number_is_measured_by_its_size() -> None:
     first, *others = lowered.samples
     wrong = first.expected[0].array().copy()
     wrong[:, 4:] += np.float32(0.5)
-    lowered = replace(lowered, samples=(replace(first, outputs=(Tensor.of(wrong),)), *others))
-    assert 0.5 <= Accuracy.of(lowered).error < 0.6
+    lowered = replace(lowered, samples=(replace(first, outputs=(Tensor.from_array(wrong),)), *others))
+    assert 0.5 <= Accuracy.measure(lowered).error < 0.6
     found = excess(lowered)
     assert found is not None
     assert 0.5 <= found.bound <= 0.6

@@ -61,6 +61,13 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def defined(path: Path) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield the classes, functions and methods that a module defines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
 def room(name: str, within: str = PACKAGE) -> str | None:
     """Return the room that a dotted name is in: a folder of `within`, or a module beside them; None for others.
 
@@ -182,10 +189,20 @@ def test_few_modules_stand_in_no_room() -> None:
 def test_a_public_class_has_one_name_in_the_core_and_the_plugins() -> None:
     found: dict[str, list[str]] = {}
     for name, path in (modules() | modules(PLUGINS)).items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in defined(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(name)
     assert not {name: where for name, where in found.items() if len(where) > 1}
+
+
+@pytest.mark.parametrize("package", [PACKAGE, PLUGINS, "lab"])
+def test_a_function_says_what_it_returns_or_takes(package: str) -> None:
+    assert not [
+        f"{name}:{node.lineno}"
+        for name, path in modules(package).items()
+        for node in defined(path)
+        if node.name == "of"
+    ]
 
 
 @pytest.mark.parametrize("package", [PACKAGE, PLUGINS])

@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
             "--variations: one variation cannot show that exports repeat; pass --variations quick"
         )
     repository = config.load()
-    base, head = (Toolchain.of(word, repository) for word in (arguments.base, arguments.head))
+    base, head = (Toolchain.from_name(word, repository) for word in (arguments.base, arguments.head))
     zoos = repository.zoos(arguments.models)
     # Zoos import torch, and those of a release's wheels are sure to have what the harness needs.
     driver = next((each for each in (base, head) if each.is_declared), base)
@@ -139,7 +139,7 @@ def compare(
 
     repository = config.load()
     with saying("reading what was edited"):
-        asked = Asked.of(base, head, arguments, repository)
+        asked = Asked.parse(base, head, arguments, repository)
     how = Settings(
         interpreter=base.python,
         models=asked.zoos,
@@ -150,7 +150,7 @@ def compare(
         reach=asked.files,
     )
     with saying("reading the zoo with both toolchains"):
-        sides = Sides.of(base, head, how, repository.targets, arguments.patches or repository.patches)
+        sides = Sides.between(base, head, how, repository.targets, arguments.patches or repository.patches)
     folder = arguments.sweeps or FOLDER / slug(arguments.base, arguments.head)
     comparison = Comparison(
         sides,

@@ -11,7 +11,7 @@ from typing import Any
 
 from executorch_goldens import plugins
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read
+from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read_payload
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.diff import equality
 from executorch_goldens.diff.payloads import compare
@@ -202,7 +202,7 @@ def _facts(ours: Record, theirs: Record, explained: bool) -> Iterator[str]:
 
 def _load(name: str, schemas: str | None) -> Record | Outline | str:
     """Return a golden, a payload, or the text of another file."""
-    data = read(name)
+    data = read_payload(name)
     if record.version(data.decode(errors="replace")) is not None and name != STANDARD:
         found = golden.read(Path(name))
         assert found is not None

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(f"goldens env {arguments.action}: name a toolchain, e.g. 1.5.1")
     if arguments.action == "make":
         for word in arguments.names:
-            print(Toolchain.of(word, config.load()).python)
+            print(Toolchain.from_name(word, config.load()).python)
         return SAME
     there = of_person().there()
     if unknown := [name for name in arguments.names if name not in there]:

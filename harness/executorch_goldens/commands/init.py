@@ -125,7 +125,7 @@ def beginning_of(folder: Path, arguments: argparse.Namespace, toolchain: Toolcha
         has_own_weights=has_own_weights,
         targets=chosen,
         # An environment that is here has no name on other machines.
-        toolchain=toolchain.release.version if Name.read(toolchain.name).python else toolchain.name,
+        toolchain=toolchain.release.version if Name.parse(toolchain.name).python else toolchain.name,
         harness=harness,
         python=interpreters.own(),
     )

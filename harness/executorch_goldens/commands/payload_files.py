@@ -37,7 +37,7 @@ def is_cell(word: str) -> bool:
     return not Path(target).is_dir()
 
 
-def read(name: str) -> bytes:
+def read_payload(name: str) -> bytes:
     """Return the bytes of a file or of standard input."""
     try:
         return sys.stdin.buffer.read() if name == STANDARD else Path(name).read_bytes()
@@ -54,12 +54,12 @@ def schemas_of(toolchain: str | None) -> str | None:
 
 def _decoded(payload: bytes, schemas: str | None) -> Decoded:
     try:
-        return decode(payload, schemas=Schemas.of(schemas) if schemas else None)
+        return decode(payload, schemas=Schemas.under(schemas) if schemas else None)
     except SchemaError:
         # An environment is made only for what is a payload.
         if schemas or (place := schemas_of(None)) is None:
             raise
-        return decode(payload, schemas=Schemas.of(place))
+        return decode(payload, schemas=Schemas.under(place))
 
 
 def decode_named(payload: bytes, name: str, schemas: str | None) -> Decoded:

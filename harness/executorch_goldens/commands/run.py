@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         from executorch_goldens.running.watching import Watching
 
         words.remove("--watch")
-        return Watching.of(options.read(arguments, words), [*PYTEST, *words]).run()
+        return Watching.from_options(options.read(arguments, words), [*PYTEST, *words]).run()
     import pytest
 
     quiet = () if any(VERBOSITY.fullmatch(word) for word in words) else ("-q",)

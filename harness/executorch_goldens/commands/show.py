@@ -13,7 +13,13 @@ import numpy as np
 
 from executorch_goldens import plugins
 from executorch_goldens.cli import SAME
-from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, is_cell, read
+from executorch_goldens.commands.payload_files import (
+    STANDARD,
+    add_schemas,
+    decode_named,
+    is_cell,
+    read_payload,
+)
 from executorch_goldens.decode import Decoded
 from executorch_goldens.diff.brief import brief
 from executorch_goldens.errors import CommandError
@@ -87,7 +93,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 def load(name: str, schemas: str | None) -> Decoded:
     """Read and decode a file; raise `CommandError` if that is not possible."""
-    return decode_named(read(name), name, schemas)
+    return decode_named(read_payload(name), name, schemas)
 
 
 def run(arguments: argparse.Namespace) -> int:

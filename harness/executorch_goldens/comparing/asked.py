@@ -60,7 +60,9 @@ class Asked:
     of_pass: str = ""
 
     @classmethod
-    def of(cls, base: Toolchain, head: Toolchain, arguments: argparse.Namespace, repository: Config) -> Asked:
+    def parse(
+        cls, base: Toolchain, head: Toolchain, arguments: argparse.Namespace, repository: Config
+    ) -> Asked:
         """Return what was asked for; raise UsageError for a pass that no cell reaches, and `MapError`."""
         edits = between(base.site_packages, head.site_packages) if is_edit(base, head) else None
         by_hand = arguments.cell or arguments.tier or arguments.models

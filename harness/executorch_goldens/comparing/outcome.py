@@ -97,7 +97,7 @@ class Made:
             found.verdict,
             found.record,
             every,
-            Accuracy.of(made) if isinstance(made, Lowered) else None,
+            Accuracy.measure(made) if isinstance(made, Lowered) else None,
             made.not_run if isinstance(made, Lowered) else "",
         )
 

@@ -57,7 +57,9 @@ class Sides:
     left_out: tuple[str, ...]
 
     @classmethod
-    def of(cls, base: Toolchain, head: Toolchain, how: Settings, targets: Sequence[str], asked: str) -> Sides:
+    def between(
+        cls, base: Toolchain, head: Toolchain, how: Settings, targets: Sequence[str], asked: str
+    ) -> Sides:
         """Return both sides.
 
         Parameters
@@ -72,7 +74,7 @@ class Sides:
             require_flatc(toolchain.python)
         wanted = {word: patches.select(asked, each.release.patches) for word, each in both.items()}
         fits = {
-            word: Fit.of(each, tuple(dict.fromkeys((*wanted["base"], *wanted["head"]))), how.shortcuts)
+            word: Fit.verify(each, tuple(dict.fromkeys((*wanted["base"], *wanted["head"]))), how.shortcuts)
             for word, each in both.items()
         }
         left_out: list[str] = []

@@ -66,5 +66,5 @@ def decode(
     if schemas is None:
         schemas = Schemas.default()
     elif not isinstance(schemas, Schemas):
-        schemas = Schemas.of(schemas)
+        schemas = Schemas.under(schemas)
     return decode_any(memoryview(payload).cast("B").toreadonly(), schemas, named_data or {})

@@ -83,7 +83,7 @@ class Buffer:
     unread: tuple[Unread, ...]
 
 
-def read(
+def read_flatbuffer(
     schema: Schema,
     payload: memoryview,
     start: int = 0,
@@ -295,7 +295,7 @@ class _Reader:
 
     def default(self, field: Field) -> Node:
         if isinstance(field.type, Scalar) and isinstance(field.default, float):
-            return Float32.of(field.default) if field.type.code == "f" else Double(field.default)
+            return Float32.nearest(field.default) if field.type.code == "f" else Double(field.default)
         return field.default
 
     def reader(self, type_: Type) -> _Read:

@@ -19,7 +19,7 @@ _I32 = struct.Struct("<i")
 
 
 def layout(schema: Schema, payload: memoryview) -> bytes:
-    """Return a digest of the bytes of a FlatBuffer that `executorch_goldens.decode.flatbuffer.read` takes.
+    """Return a digest of the bytes of a FlatBuffer that `executorch_goldens.decode.flatbuffer.read_flatbuffer` takes.
 
     It covers the place of every table and vtable, which fields are present and where in their table, and every value.
     Of the vectors and strings of a union's member it covers the contents and the bytes that they take together, and

@@ -30,7 +30,7 @@ class Float32(float):
         return self
 
     @classmethod
-    def of(cls, value: float) -> Float32:
+    def nearest(cls, value: float) -> Float32:
         """Return the float32 nearest to `value`."""
         return cls(_U32.unpack(_F32.pack(value))[0])
 

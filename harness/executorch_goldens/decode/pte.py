@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from executorch_goldens.decode.constant import CODECS, Codec, Constant, make_constant, opaque
 from executorch_goldens.decode.decoded import Attribute, Decoded, Delegated, Graph, Operator, Value
 from executorch_goldens.decode.errors import DecodeError
-from executorch_goldens.decode.flatbuffer import Unread, read, unread_between
+from executorch_goldens.decode.flatbuffer import Unread, read_flatbuffer, unread_between
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -124,7 +124,7 @@ def decode_pte(payload: memoryview, schema: Schema, decode_delegate: DecodeDeleg
         If the bytes are not a program of this schema, or a delegate's payload is not what it says it is.
     """
     facts, apart, size, base, segments_size = _header(payload)
-    buffer = read(schema.extended("ScalarType", NOT_IN_SCHEMA), payload, 0, size, apart)
+    buffer = read_flatbuffer(schema.extended("ScalarType", NOT_IN_SCHEMA), payload, 0, size, apart)
     program = _Program(payload, (0, size))
     root = Fields(buffer.root, buffer.root.type)
     facts |= {"version": root.number("version")}

@@ -47,7 +47,7 @@ class Schemas:
     places: tuple[Path, ...]
 
     @classmethod
-    def of(cls, *places: Path | str) -> Schemas:
+    def under(cls, *places: Path | str) -> Schemas:
         """Return the schemas under the given directories, and nowhere else."""
         return cls(tuple(Path(place) for place in places))
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from executorch_goldens.decode.constant import CODECS, Codec, Constant, make_constant
 from executorch_goldens.decode.decoded import Attribute, Decoded, Graph, Operator, Value
-from executorch_goldens.decode.flatbuffer import read
+from executorch_goldens.decode.flatbuffer import read_flatbuffer
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -50,7 +50,7 @@ def decode_tosa(payload: memoryview, schema: Schema) -> Decoded:
     DecodeError
         If the bytes are not a TOSA FlatBuffer of this schema, or name a data type that `DTYPES` lacks.
     """
-    buffer = read(schema, payload)
+    buffer = read_flatbuffer(schema, payload)
     fields = Fields(buffer.root, buffer.root.type)
     facts: dict[str, Attribute] = {}
     for name in ("version", "software_version"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from executorch_goldens.decode.constant import CODECS, Codec, Constant, make_constant, opaque
 from executorch_goldens.decode.decoded import Attribute, Decoded, Graph, Operator, Value
 from executorch_goldens.decode.errors import DecodeError
-from executorch_goldens.decode.flatbuffer import Unread, read, unread_between
+from executorch_goldens.decode.flatbuffer import Unread, read_flatbuffer, unread_between
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -77,7 +77,7 @@ def decode_xnnpack(
     """
     header = _header(payload)
     start, stop = header.flatbuffer
-    buffer = read(schema, payload, start, stop)
+    buffer = read_flatbuffer(schema, payload, start, stop)
     root = Fields(buffer.root, buffer.root.type)
     facts: dict[str, Attribute] = {
         "flatbuffer_offset": start,

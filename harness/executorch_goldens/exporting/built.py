@@ -42,7 +42,7 @@ from executorch_goldens.exporting.program import (
     spread,
 )
 from executorch_goldens.exporting.recipe import unexecuted
-from executorch_goldens.exporting.running import run
+from executorch_goldens.exporting.running import run_program
 from executorch_goldens.exporting.trace import is_plain
 from executorch_goldens.files import logged
 from executorch_goldens.files.wording import type_of
@@ -85,7 +85,7 @@ def stages(request: Request) -> Iterator[ExportProgress]:
     reached = ExportProgress("run", references, made=lowered, log=logged.end())
     yield reached
     program = dataclasses.replace(program, not_run=not_run(own, program))
-    references, result = run(request, program, references, lowered)
+    references, result = run_program(request, program, references, lowered)
     result = dataclasses.replace(result, recipe=recipe(own), model=tuple(model(build)))
     if not result.samples and not result.not_run:
         why = "the case names no module and no recorded run: build.method(...)"
@@ -110,7 +110,7 @@ def emissions() -> Iterator[list[Emission]]:
 
     @functools.wraps(method)
     def noting(manager: EdgeProgramManager, *args: Any, **kwargs: Any) -> ExecutorchProgramManager:
-        edge = Edge.of(manager)
+        edge = Edge.from_manager(manager)
         modules = {name: manager.exported_program(name).graph_module for name in edge.methods}
         program: ExecutorchProgramManager = method(manager, *args, **kwargs)
         made.append(Emission(program, edge.emitted(program), modules))
@@ -288,7 +288,7 @@ def references_of(request: Request, own: Own, off: Approximations) -> Iterator[R
             reference = spreading(reference, exported(module, example))
         else:
             inputs, _ = next(iter(runs.values()))
-            reference = Reference((name,), (CallStructure.of(inputs, {}),))
+            reference = Reference((name,), (CallStructure.from_arguments(inputs, {}),))
         yield dataclasses.replace(
             reference,
             samples={**reference.samples, **{sample: (inputs,) for sample, (inputs, _) in runs.items()}},

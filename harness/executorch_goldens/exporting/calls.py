@@ -51,7 +51,7 @@ class CallStructure:
     leaves: tuple[Any, ...]
 
     @classmethod
-    def of(cls, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallStructure:
+    def from_arguments(cls, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallStructure:
         leaves, spec = pytree.tree_flatten((args, dict(kwargs)))
         return cls(spec, tuple(TENSOR if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves))
 

@@ -387,7 +387,7 @@ class Example:
     @functools.cached_property
     def call(self) -> CallStructure:
         """Return the arguments of a call of the module."""
-        return CallStructure.of(self.inputs, self.kwargs)
+        return CallStructure.from_arguments(self.inputs, self.kwargs)
 
     @functools.cached_property
     def tensors(self) -> tuple[torch.Tensor, ...]:

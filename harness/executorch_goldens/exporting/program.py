@@ -251,7 +251,7 @@ class Edge:
     delegates: tuple[Delegate, ...]
 
     @classmethod
-    def of(cls, manager: EdgeProgramManager, lowering: Lowering | None = None) -> Edge:
+    def from_manager(cls, manager: EdgeProgramManager, lowering: Lowering | None = None) -> Edge:
         names = sorted(manager.methods)
         programs = {name: manager.exported_program(name) for name in names}
         texts, found = [], []
@@ -264,7 +264,7 @@ class Edge:
                 for each in delegates(program.graph_module)
             ]
         simulator = lowering.simulator if lowering is not None else None
-        methods = {name: EdgeMethod.of(program, simulator) for name, program in programs.items()}
+        methods = {name: EdgeMethod.from_program(program, simulator) for name, program in programs.items()}
         return cls(methods, "".join(texts), tuple(found))
 
     def emitted(self, program: ExecutorchProgramManager) -> Edge:

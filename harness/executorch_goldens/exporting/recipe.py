@@ -43,7 +43,7 @@ from executorch_goldens.exporting.program import (
     sampled,
     spread,
 )
-from executorch_goldens.exporting.running import run
+from executorch_goldens.exporting.running import run_program
 from executorch_goldens.exporting.trace import Given
 from executorch_goldens.files import logged
 from executorch_goldens.zoo.targets import REFERENCE_MODEL, RUNTIME
@@ -90,7 +90,7 @@ def stages(request: Request) -> Iterator[ExportProgress]:
         reference = spread(request, reference, narrowed, off, kernels)
     del narrowed
     yield ExportProgress("lower", (reference,), edge=manager)
-    edge = Edge.of(manager, lowering)
+    edge = Edge.from_manager(manager, lowering)
     made = unexecuted(request, edge.graph, edge.delegates, module)
     elsewhere = numerics.Elsewhere(module, target.runs, request.observer, lowering.simulator)
     not_run = beyond(request, edge.delegates)
@@ -110,7 +110,7 @@ def stages(request: Request) -> Iterator[ExportProgress]:
     backends = tuple({each.id: None for plan in source.execution_plan for each in plan.delegates})
     called = tuple(numerics.operators_of(source))
     program = Program(pte, edge, called, backends, elsewhere, off, not_run)
-    (reference,), result = run(request, program, (reference,), made)
+    (reference,), result = run_program(request, program, (reference,), made)
     outputs = {sample.name: sample.outputs for sample in result.samples}
     result = dataclasses.replace(
         result,

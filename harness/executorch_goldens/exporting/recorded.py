@@ -125,7 +125,7 @@ class Inputs:
         args, kwargs = given if self.call.has_keywords else (given, {})
         if not isinstance(args, tuple) or not isinstance(kwargs, Mapping):
             raise ZooError(f"{self.what}: {what} is no tuple of inputs: write [(input,), (input,)]")
-        call = CallStructure.of(args, kwargs)
+        call = CallStructure.from_arguments(args, kwargs)
         if (call.spec, call.leaves) != (self.call.spec, self.call.leaves):
             raise ZooError(f"{self.what}: {what} is not nested as the inputs of the example are")
         flat = tensors_in((args, kwargs))

@@ -133,7 +133,7 @@ def _replaced(graph: Graph, change: Callable[[Node, str, Any], Any]) -> None:
 def _dims(graph: Graph, change: Callable[[int, int], int]) -> None:
     """Replace the dimensions that operators are given; `change` takes one and the rank."""
 
-    def of(node: Node, name: str, value: Any) -> Any:
+    def replaced(node: Node, name: str, value: Any) -> Any:
         given = node.all_input_nodes[0].meta.get("val") if node.all_input_nodes else None
         if name not in ("dim", "dims") or not isinstance(given, torch.Tensor) or not given.dim():
             return value
@@ -142,7 +142,7 @@ def _dims(graph: Graph, change: Callable[[int, int], int]) -> None:
             return [change(each, rank) for each in value]
         return change(value, rank) if isinstance(value, int) else value
 
-    _replaced(graph, of)
+    _replaced(graph, replaced)
 
 
 def from_the_end(graph: Graph) -> None:
@@ -163,17 +163,17 @@ def flags(graph: Graph) -> None:
 def uneven(graph: Graph) -> None:
     """Of two equal numbers for two dimensions, as of a stride or a padding, the second is one more."""
 
-    def of(node: Node, name: str, value: Any) -> Any:
+    def replaced(node: Node, name: str, value: Any) -> Any:
         pair = isinstance(value, list | tuple) and len(value) == 2 and value[0] == value[1]
         return [value[0], value[1] + 1] if pair and isinstance(value[0], int) and name != "dim" else value
 
-    _replaced(graph, of)
+    _replaced(graph, replaced)
 
 
 def ends(graph: Graph) -> None:
     """Ends, starts and indices in a dimension are counted from the end."""
 
-    def of(node: Node, name: str, value: Any) -> Any:
+    def replaced(node: Node, name: str, value: Any) -> Any:
         named = {name: value for each, _, name, value in _arguments(graph) if each is node}
         dim, given = (
             named.get("dim", 0),
@@ -185,7 +185,7 @@ def ends(graph: Graph) -> None:
         size = given.shape[dim]
         return value - size if (name == "index" or value) and 0 <= value < size else value
 
-    _replaced(graph, of)
+    _replaced(graph, replaced)
 
 
 def many(graph: Graph) -> None:
@@ -199,12 +199,12 @@ def many(graph: Graph) -> None:
 def longer_steps(graph: Graph) -> None:
     """Steps of slices are two, of operators with strides one more."""
 
-    def of(node: Node, name: str, value: Any) -> Any:
+    def replaced(node: Node, name: str, value: Any) -> Any:
         if name == "stride" and isinstance(value, list | tuple):
             return [each + 1 for each in value]
         return value
 
-    _replaced(graph, of)
+    _replaced(graph, replaced)
     for node in graph.nodes:
         if node.target is aten.slice.Tensor:
             node.args = (*node.args, *(0, 0, 2**63 - 1, 2)[len(node.args) - 1 :])[:5]

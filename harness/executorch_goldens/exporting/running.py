@@ -34,7 +34,7 @@ T = TypeVar("T")
 LOOKING = 60.0
 
 
-def run(
+def run_program(
     request: Request, program: Program, references: Sequence[Reference], made: Lowered
 ) -> tuple[tuple[Reference, ...], Lowered]:
     """Run a program: in ExecuTorch's runtime, and what this lacks elsewhere.

@@ -53,10 +53,10 @@ class Lowering:
     @classmethod
     def named(cls, name: str) -> Lowering:
         """Return that of the target called `name`; raise `targets.UnknownTargetError` or `TargetError`."""
-        return cls.of(targets.find(name))
+        return cls.for_target(targets.find(name))
 
     @classmethod
-    def of(cls, target: Target) -> Lowering:
+    def for_target(cls, target: Target) -> Lowering:
         """Return that of `target`; raise `TargetError` for a function that the environment does not have."""
         compat.load_backends(target)
         simulator = _function(target, "simulator", target.simulator) if target.simulator else None

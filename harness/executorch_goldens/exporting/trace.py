@@ -82,7 +82,9 @@ class Fingerprints:
         # What the last graph consisted of, with its digest.
         self._last: tuple[Content, str] | None = None
 
-    def of(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None = None) -> str:
+    def digest(
+        self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None = None
+    ) -> str:
         """Return the digest of a graph and the graphs nested in it.
 
         Parameters
@@ -91,7 +93,7 @@ class Fingerprints:
             Holds the values of placeholders for parameters, buffers and constants.
         """
         placeholders = constants(program) if program is not None else {}
-        content = Content.of(module, placeholders)
+        content = Content.from_graph(module, placeholders)
         # Most passes find nothing to do. A symbolic size may get another name without its tensor being replaced.
         if self._last is not None and not self._symbolic and self._last[0].is_still(content):
             return self._last[1]
@@ -210,7 +212,7 @@ class Content:
     texts: list[Any]
 
     @classmethod
-    def of(cls, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Content:
+    def from_graph(cls, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Content:
         content = cls([*placeholders.values()], [*placeholders])
         content._add(module)
         content.texts.extend([each._version for each in content.objects if type(each) in CONSTANTS])
@@ -347,7 +349,7 @@ def is_plain(state: torch.Tensor) -> bool:
 
 
 def _copy(state: torch.Tensor) -> Tensor:
-    return Tensor.of(array_of(state))
+    return Tensor.from_array(array_of(state))
 
 
 class Watch:
@@ -439,7 +441,7 @@ class Watch:
                 self._marks.delegate(made)
         else:
             self._note(made.graph_module, name)
-            digest = self._fingerprints.of(made.graph_module, made)
+            digest = self._fingerprints.digest(made.graph_module, made)
             run = PassRun(STAGE, name, digest, True, names(made.graph_module))
             self._keep(made.graph_module, made)
         self.passes.append(run)
@@ -531,7 +533,7 @@ class Watch:
         program = getattr(instance, "exported_program", None)
         if isinstance(program, torch.export.ExportedProgram):
             self._program = program
-        return self._fingerprints.of(module, self._program)
+        return self._fingerprints.digest(module, self._program)
 
     def _in_partitioner(self, method: Callable[..., Any], instance: Any, program: Any) -> PartitionResult:
         """Note the tags in the order in which backend lowering will follow them: no graph shows it."""

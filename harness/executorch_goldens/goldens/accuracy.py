@@ -68,7 +68,7 @@ class Accuracy:
     unseen: str | None = None
 
     @classmethod
-    def of(cls, lowered: Lowered) -> Accuracy | None:
+    def measure(cls, lowered: Lowered) -> Accuracy | None:
         """Measure a program; an output of another shape than is expected is left out. None if it was not run."""
         if not lowered.samples:
             return None
@@ -108,7 +108,7 @@ class Nearness:
     sqnr: float | None = None
 
     @classmethod
-    def of(cls, lowered: Lowered, index: int) -> Nearness:
+    def measure(cls, lowered: Lowered, index: int) -> Nearness:
         """Measure output number `index`."""
         pairs = [(sample.floats[index], sample.outputs[index]) for sample in lowered.samples]
         over_all = cls.of_pairs(pairs)
@@ -169,7 +169,7 @@ def nearnesses(lowered: Lowered) -> Iterator[Nearness]:
         counts = {len(each) for sample in method.samples for each in (sample.floats, sample.outputs)}
         # Another number of outputs is wrong, and what corresponds to what is not known.
         if len(counts) == 1:
-            yield from (Nearness.of(method, index) for index in range(counts.pop()))
+            yield from (Nearness.measure(method, index) for index in range(counts.pop()))
 
 
 def worst(floats: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[int, float] | None:

@@ -61,7 +61,7 @@ def _measured(lowered: Lowered) -> Iterator[tuple[str, str]]:
         yield f"{accuracy.FIELD}{at}", near.text
     if lowered.metric is not None:
         yield f"{accuracy.FIELD}{lowered.metric.name}", accuracy.measure(lowered.metric)
-    if (measured := accuracy.Accuracy.of(lowered)) is not None:
+    if (measured := accuracy.Accuracy.measure(lowered)) is not None:
         yield accuracy.ERROR, accuracy.error(measured.used)
     if lowered.validation is not None:
         yield "validated", lowered.validation.summary()
@@ -80,7 +80,7 @@ def _of_bytes(lowered: Lowered, digits: int) -> Iterator[tuple[str, str]]:
         digest = hashlib.sha256(content).hexdigest()[:digits]
         yield f"{DATA}{name}", f"{len(content)} bytes sha256 {digest}"
     payloads = [delegate.payload for delegate in lowered.delegates]
-    yield LAYOUT, f"sha256 {layout(lowered.pte, payloads, Schemas.of(*lowered.schemas))[:digits]}"
+    yield LAYOUT, f"sha256 {layout(lowered.pte, payloads, Schemas.under(*lowered.schemas))[:digits]}"
 
 
 def _render_failure(failure: Failure) -> dict[str, str]:
@@ -96,7 +96,7 @@ def _render_lowered(lowered: Lowered, digits: int) -> dict[str, str]:
     texts = {GRAPH: lowered.graph}
     for index, payload in enumerate(decode_delegates(lowered)):
         texts[f"{DELEGATE}{index}.{payload.kind}"] = payload.text(digits=digits)
-    program = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas))
+    program = decode(lowered.pte, schemas=Schemas.under(*lowered.schemas))
     texts[PROGRAM] = program.text(delegates=False, digits=digits)
     if lowered.model:
         texts[MODEL] = model_of(lowered)
@@ -122,7 +122,7 @@ def data_file(name: str) -> str:
 
 def decode_data(content: bytes, lowered: Lowered) -> Decoded:
     """Decode a data file of a program; raises as `decode_delegates`."""
-    return decode(content, schemas=Schemas.of(*lowered.schemas))
+    return decode(content, schemas=Schemas.under(*lowered.schemas))
 
 
 def layout(pte: bytes, payloads: Iterable[bytes | memoryview], schemas: Schemas) -> str:
@@ -177,7 +177,7 @@ def decode_delegates(lowered: Lowered) -> list[Decoded]:
     DecodeError, SchemaError
         If a payload is not what the schema of its release says, or if that is not found.
     """
-    schemas = Schemas.of(*lowered.schemas)
+    schemas = Schemas.under(*lowered.schemas)
     return [
         decode(delegate.payload, schemas=schemas, named_data=dict(delegate.named_data))
         for delegate in lowered.delegates

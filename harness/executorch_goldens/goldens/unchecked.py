@@ -62,8 +62,8 @@ def _by_output(method: Lowered) -> Iterator[tuple[str, list[Tensor]]]:
 def _shows_nothing(values: Sequence[Tensor]) -> str:
     """Return what an output is in all samples; empty where its values differ.
 
-    >>> _shows_nothing([Tensor.of(np.array([np.nan, np.nan]))]), _shows_nothing([Tensor.of(np.array([1, 1]))])
-    ('NaN in every element', '1 in every element')
+    >>> [_shows_nothing([Tensor.from_array(np.array([each, each]))]) for each in (np.nan, 1)]
+    ['NaN in every element', '1 in every element']
     """
     numbers = np.concatenate([each.array().ravel() for each in values])
     if not numbers.size:

@@ -140,7 +140,7 @@ class Judge:
                 return JudgedCell(dataclasses.replace(judged, refusal=refusal), made, reviewed)
             if self.holding:
                 return JudgedCell(dataclasses.replace(judged, recorded=True), made, reviewed, held=True)
-        extension = GoldenExtension.of(path, reviewed)
+        extension = GoldenExtension.for_golden(path, reviewed)
         with self.alone():
             recorded = snapshot.use_extension(extension) == made
             if extension.failed is not None:

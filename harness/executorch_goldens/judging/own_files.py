@@ -54,7 +54,7 @@ class OwnFiles:
     zoos: tuple[Path, ...] = ()
 
     @classmethod
-    def of(cls, root: Path, zoos: Iterable[str] = ()) -> OwnFiles:
+    def in_repository(cls, root: Path, zoos: Iterable[str] = ()) -> OwnFiles:
         """Return those of a repository in `root`, with what belongs to the files of its zoos' own modules."""
         return cls(root.resolve(), tuple(_whole(Path(file).resolve()) for file in zoos))
 

@@ -336,7 +336,7 @@ def _arrangements(constant: Constant, expected: Tensor) -> Iterator[Tensor]:
     array = constant.array()
     for axes in itertools.permutations(range(array.ndim)):
         if tuple(array.shape[axis] for axis in axes) == expected.shape:
-            yield Tensor.of(array.transpose(axes).astype(expected.dtype))
+            yield Tensor.from_array(array.transpose(axes).astype(expected.dtype))
 
 
 # Outputs that rounding moves far

@@ -40,7 +40,7 @@ class GoldenExtension(AbstractSyrupyExtension):
     write_immediately = True
 
     @classmethod
-    def of(cls, path: Path, reviewed: Record | None) -> type[GoldenExtension]:
+    def for_golden(cls, path: Path, reviewed: Record | None) -> type[GoldenExtension]:
         """Return an extension class for the golden in file `path`, which holds `reviewed`."""
         return type(cls.__name__, (cls,), {"path": path, "reviewed": reviewed})
 

@@ -547,7 +547,7 @@ def _contents(found: Inventory) -> str:
 
 def _sqnr(lowered: Lowered) -> str:
     """Return how far the outputs of a quantized program are above the noise of quantization; empty for a float one."""
-    found = Accuracy.of(lowered)
+    found = Accuracy.measure(lowered)
     return f", SQNR {found.sqnr:.1f} dB" if found is not None and found.sqnr is not None else ""
 
 

@@ -61,7 +61,7 @@ class CellResult:
 
     def evidence(self) -> Evidence:
         """Return the run's evidence for the page; raise `executorch_goldens.results.evidence.EvidenceError`."""
-        return Evidence.read(self.folder)
+        return Evidence.load(self.folder)
 
     def labels(self, evidence: Evidence) -> tuple[str, str]:
         """Return the names of the two compared artifacts."""

@@ -143,7 +143,9 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
     """Yield each output, or other `kind` of tensor, against its tolerance."""
     for kept in evidence.tensors:
         if kept.kind == kind and kept.expected is not None and kept.tolerance is not None:
-            deviation = Deviation("", Tensor.of(kept.expected), Tensor.of(kept.actual), kept.tolerance)
+            deviation = Deviation(
+                "", Tensor.from_array(kept.expected), Tensor.from_array(kept.actual), kept.tolerance
+            )
             difference = deviation.differences()
             yield Error(
                 *(kept.name, kept.where, kept.variation),
@@ -324,4 +326,4 @@ def _range(numbers: Array) -> tuple[float, float]:
 
 
 def _distance(actual: Array, expected: Array) -> Array:
-    return Deviation("", Tensor.of(expected), Tensor.of(actual)).differences()
+    return Deviation("", Tensor.from_array(expected), Tensor.from_array(actual)).differences()

@@ -123,7 +123,7 @@ class Evidence:
         durable.replace(folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
 
     @classmethod
-    def read(cls, folder: Path) -> Evidence:
+    def load(cls, folder: Path) -> Evidence:
         """Return the evidence in the folder of a cell; empty if there is none; raise EvidenceError."""
         path = folder / FILE
         try:

@@ -49,9 +49,9 @@ class PartialResults:
     parts: int = 1
 
     @classmethod
-    def read(cls, folder: Path) -> PartialResults:
+    def load(cls, folder: Path) -> PartialResults:
         """Read a folder of results; raise UsageError."""
-        return cls(folder, Provenance.read(folder), results.read(folder / results.FILE))
+        return cls(folder, Provenance.load(folder), results.read(folder / results.FILE))
 
     def wrong(self) -> list[Mapping[str, Any]]:
         """Return the lines of the cells that are not as they should be."""
@@ -99,7 +99,7 @@ def find(folders: Sequence[Path]) -> dict[str, list[PartialResults]]:
         if not files:
             raise MergeError(f"{folder} has no {provenance.FILE}: name folders with results of `goldens run`")
         for file in files:
-            part = PartialResults.read(file.parent)
+            part = PartialResults.load(file.parent)
             found.setdefault(part.provenance.release, []).append(part)
     return dict(sorted(found.items()))
 

@@ -114,7 +114,7 @@ class Proposal:
         return proven
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def load(cls, path: Path) -> Self:
         """Return the proposal in a file; raise ProposalError."""
         try:
             fields = untrusted.json_of(untrusted.text(path))
@@ -178,7 +178,7 @@ def discard(folder: Path) -> None:
 def find(sweeps: Path, but: Collection[Path] = ()) -> Iterator[Proposal]:
     """Yield the proposals of every release under `sweeps`, sorted by name; raise ProposalError."""
     for path in sorted(path for path in sweeps.glob(f"*/*/*/{FILE}") if path.parent not in but):
-        proposal = Proposal.read(path)
+        proposal = Proposal.load(path)
         if proposal.release != path.parts[-4]:
             raise _refusal(path, f"is of ExecuTorch {proposal.release}, in the folder of another release")
         yield proposal

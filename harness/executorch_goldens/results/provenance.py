@@ -68,7 +68,7 @@ class Provenance:
     machines: tuple[str, ...]
 
     @classmethod
-    def read(cls, folder: Path) -> Self:
+    def load(cls, folder: Path) -> Self:
         """Return the content of the file in `folder`; raise UsageError."""
         path = folder / FILE
         try:

@@ -62,7 +62,7 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
 def _reviewed(member: Member, standing: Standing) -> Record:
     """Return the golden-to-be of a cell, if it is the reviewed one and may be recorded; raise UsageError."""
     try:
-        now = Proposal.read(member.proposal.folder / proposals.FILE)
+        now = Proposal.load(member.proposal.folder / proposals.FILE)
         proposed = now.proposed()
     except ProposalError as error:
         raise UsageError(str(error)) from error

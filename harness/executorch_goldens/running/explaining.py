@@ -134,7 +134,7 @@ class Explainer:
 
     # At once
 
-    def of(self, judged: Verdict, outcomes: Sequence[Outcome], folder: Path) -> Verdict:
+    def explain(self, judged: Verdict, outcomes: Sequence[Outcome], folder: Path) -> Verdict:
         """Return a verdict with where it begins; write the evidence to `folder`.
 
         Raises
@@ -234,7 +234,9 @@ class Explainer:
         The proof of one that is only different says less.
         """
         suspects = [self.suspects[cell] for cell in cells if cell in self.suspects]
-        return sorted(suspects, key=lambda each: (each.judged.name in DECIDED, self.seconds.of(each.cell)))
+        return sorted(
+            suspects, key=lambda each: (each.judged.name in DECIDED, self.seconds.expected(each.cell))
+        )
 
     def _shown(self, step: Investigation, started: float, watch: Callable[[float], None]) -> FurtherEvidence:
         """Return what a step shows; nothing where it fails, or where the time is over."""

@@ -27,6 +27,6 @@ def golden_export(request: pytest.FixtureRequest) -> Callable[..., None]:
 
     stash = request.config.stash
     if SUITE not in stash:
-        stash[SUITE] = suite.Suite.of(request.config.option)
+        stash[SUITE] = suite.Suite.from_options(request.config.option)
         request.config.add_cleanup(stash[SUITE].stop)
     return suite.Exports(stash[SUITE], request.node.nodeid, request.getfixturevalue("snapshot"))

@@ -142,7 +142,7 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     if options.shard is not None:
         # Seconds remembered on this machine would give other shards than elsewhere.
         in_order = [cell for cell in zoo if cell in asked]
-        selected = options.shard.of(in_order, seconds.committed(root))
+        selected = options.shard.select(in_order, seconds.committed(root))
     return Plan(
         options=options,
         release=release,
@@ -176,7 +176,7 @@ def _settings(
         raise UsageError(str(error)) from error
     # Goldens are recorded with the toolchain as it is.
     wanted = () if options.no_shortcuts or options.updating else tuple(SHORTCUTS)
-    fit = Fit.of(toolchain, chosen, wanted)
+    fit = Fit.verify(toolchain, chosen, wanted)
     if options.patches == "auto":
         chosen = fit.those("patch", fit.patches)
     return cells, Settings(

@@ -73,7 +73,9 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
         alone: Collection[Cell] = (),
     ) -> None:
-        self.left = {cell: seconds.of(cell) * (1 if cell in alone else exports) / jobs for cell in cells}
+        self.left = {
+            cell: seconds.expected(cell) * (1 if cell in alone else exports) / jobs for cell in cells
+        }
         self.count = len(self.left)
         self.remembered = sum(self.left.values())
         self.wrong = 0

@@ -101,7 +101,7 @@ class Run:
         self.judge = Judge(
             plan.root,
             plan.decided,
-            OwnFiles.of(config.load().root, plan.listed.files),
+            OwnFiles.in_repository(config.load().root, plan.listed.files),
             plan.options.update,
             holding=True,
             allow=plan.options.allow,
@@ -268,7 +268,7 @@ class Run:
             self.results.clear(judged.cell)
         else:
             made = self.results.keep(judged.cell, outcomes)
-            judged = self.explainer.of(judged, outcomes, folder)
+            judged = self.explainer.explain(judged, outcomes, folder)
             if not found.held:
                 self.explainer.suspect(judged, outcomes)
         for addition in self.plan.options.additions:
@@ -286,7 +286,7 @@ class Run:
         recordable = judged.recordable and len(self.plan.variations) >= FEWEST_TO_RECORD
         proposed = found.record if recordable else None
         program = outcome.result.result if isinstance(outcome.result, Artifact) else None
-        accuracy = Accuracy.of(program) if isinstance(program, Lowered) else None
+        accuracy = Accuracy.measure(program) if isinstance(program, Lowered) else None
         begins = place(program) if isinstance(program, Lowered) else ""
         proposal = self.results.propose(judged, proposed, found.reviewed, self.provenance, accuracy, begins)
         self._members[judged.cell] = member(proposal, found.reviewed, proposed, made)
@@ -305,7 +305,7 @@ class Run:
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
         if found.record is None or not isinstance(made, Lowered):
             return
-        if accuracy := Accuracy.of(made):
+        if accuracy := Accuracy.measure(made):
             self.accuracies[cell] = accuracy
         else:
             self.not_judged[cell] = made.not_run
@@ -342,7 +342,7 @@ class Run:
         folder = self.results.folder(cell)
 
         def leave() -> None:
-            kept = Evidence.read(folder)
+            kept = Evidence.load(folder)
             after, factor = shown.after or kept.after, judged.attribution
             follows = factor.line if factor is not None else kept.follows
             dataclasses.replace(kept, message=judged.detail, follows=follows, after=after).write(folder)

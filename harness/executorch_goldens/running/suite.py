@@ -78,18 +78,18 @@ class Suite:
     owners: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, option: argparse.Namespace) -> Suite:
+    def from_options(cls, option: argparse.Namespace) -> Suite:
         """Return the suite of a session; fail the test where it cannot export as asked."""
         refused = ""
         try:
-            return cls._of(option)
+            return cls._from_options(option)
         except HarnessError as error:
             refused = str(error)
         # Outside of the handler: one line, without the error that it comes from.
         pytest.fail(refused, pytrace=False)
 
     @classmethod
-    def _of(cls, option: argparse.Namespace) -> Suite:
+    def _from_options(cls, option: argparse.Namespace) -> Suite:
         new_only = bool(option.update_new_snapshots_only)
         updating = Updating(bool(option.update_snapshots) or new_only, bool(option.update_snapshots))
         require_a_person(updating.any)
@@ -184,7 +184,7 @@ class Suite:
         return Judge(
             self.root,
             Decisions.of_root(self.root.parent, self.release.version, of_zoo=False),
-            OwnFiles.of(self.repository.root),
+            OwnFiles.in_repository(self.repository.root),
             self.updating,
             allow=self.repository.allow,
             alone=self.writing,

@@ -156,7 +156,7 @@ class Watching:
     keys: dict[Cell, tuple[str | None, ...]] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Options, words: Sequence[str]) -> Watching:
+    def from_options(cls, options: Options, words: Sequence[str]) -> Watching:
         """Return a watch as `options` ask for it, without diagnosis unless asked for; raises as `plan`."""
         require(options)
         # Children that list the zoo again have it then.
@@ -244,7 +244,7 @@ class Watching:
         """Return whether all that templates have depended on is still so."""
         view = self._reuse().view(self.plan.settings)
         try:
-            return not any(view.differing(view.of(record)[0]) for record in self.standby.records())
+            return not any(view.differing(view.facts(record)[0]) for record in self.standby.records())
         except UnknownDependencyError:
             return False
 
@@ -276,7 +276,7 @@ class Watching:
 
     def _sources(self) -> list[Path]:
         """Return the folders of a checkout whose files are laid over the environment."""
-        sources = Name.read(self.options.toolchain).sources if self.options.toolchain else None
+        sources = Name.parse(self.options.toolchain).sources if self.options.toolchain else None
         if sources is None or sources.revision is not None:
             return []
         top = sources.checkout

@@ -33,7 +33,7 @@ class Listed(msgspec.Struct, frozen=True):
     is_build: bool = False
 
     @classmethod
-    def of(cls, case: Case) -> Listed:
+    def from_case(cls, case: Case) -> Listed:
         return cls(**{name: getattr(case, name) for name in cls.__struct_fields__})
 
 
@@ -92,7 +92,7 @@ def _look_here_first() -> None:
 
 
 def _listed(models: Sequence[str]) -> Zoo:
-    cases = {name: Listed.of(case) for name, case in registry.load(models).items()}
+    cases = {name: Listed.from_case(case) for name, case in registry.load(models).items()}
     files = (getattr(sys.modules[name], "__file__", None) for name in models)
     return Zoo(cases, tuple(filter(None, files)), tuple(patches.PATCHES))
 

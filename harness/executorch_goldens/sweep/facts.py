@@ -56,7 +56,7 @@ class Digests:
         with contextlib.suppress(OSError, ValueError):
             self.known = msgspec.msgpack.decode(memory.read_bytes(), type=dict[str, tuple[State, str]])
 
-    def of(self, file: str) -> str:
+    def digest(self, file: str) -> str:
         """Return the digest of a file, `NOTHING` where there is none to read: a directory, a pipe."""
         state = state_of(file)
         if state is None:
@@ -121,7 +121,7 @@ class View:
         name, _, rest = named[1:].partition(">")
         return f"{self.roots.get(name, '/dev/null')}{rest}" if named.startswith("<") else named
 
-    def of(self, record: Path) -> tuple[tuple[Fact, ...], Path | None]:
+    def facts(self, record: Path) -> tuple[tuple[Fact, ...], Path | None]:
         """Return the facts of a record, and where its template left its own; raise `UnknownDependencyError`."""
         try:
             (began, before), *found, end = map(json.loads, record.read_bytes().splitlines())
@@ -132,7 +132,7 @@ class View:
         files = [place for kind, place, _ in found if kind == FILE]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             # Hashing lets go of the interpreter's lock.
-            digests = dict(zip(files, pool.map(self.digests.of, files), strict=True))
+            digests = dict(zip(files, pool.map(self.digests.digest, files), strict=True))
         for kind, place, was in found:
             if kind == FILE and (
                 was != state_when_read(place)
@@ -154,7 +154,7 @@ class View:
 
     def _now(self, fact: Fact) -> str:
         path = self.path(fact.place)
-        return self.digests.of(path) if fact.kind == FILE else self._linked(look(path, self.variables))
+        return self.digests.digest(path) if fact.kind == FILE else self._linked(look(path, self.variables))
 
     def _linked(self, value: str) -> str:
         """Return a value of a `LOOK` with the place named that a link leads to."""

@@ -110,11 +110,11 @@ class Reuse:
             return
         view = self.view(settings)
         try:
-            facts, before = view.of(record)
+            facts, before = view.facts(record)
             lists = [self.store.put_facts(facts)]
             if before is not None:
                 if before not in self._templates:
-                    self._templates[before] = self.store.put_facts(view.of(before)[0])
+                    self._templates[before] = self.store.put_facts(view.facts(before)[0])
                 lists.insert(0, self._templates[before])
             named = _with_schemas(outcome, lambda place: view.named(place) or place)
             self.store.put(digest(request(settings, wanted)), lists, named)

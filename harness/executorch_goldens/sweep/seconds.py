@@ -43,7 +43,7 @@ class Seconds:
 
     measured: Mapping[Cell, float]
 
-    def of(self, cell: Cell) -> float:
+    def expected(self, cell: Cell) -> float:
         """Return those of `cell`, or else the median of its target's, or of all."""
         if cell in self.measured:
             return self.measured[cell]
@@ -53,13 +53,13 @@ class Seconds:
     def longest_first(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return `cells` so that no core is idle at the end; those that take the same keep their order."""
         cells = list(cells)
-        seconds = {cell: self.of(cell) for cell in cells}
+        seconds = {cell: self.expected(cell) for cell in cells}
         return sorted(cells, key=lambda cell: -seconds[cell])
 
     def in_order(self, cells: Iterable[Cell]) -> list[Cell]:
         """Return `cells` in the order of a run: the quickest, whose verdict comes soon, then the longest first."""
         ordered = self.longest_first(cells)
-        if not ordered or self.of(ordered[0]) == self.of(ordered[-1]):
+        if not ordered or self.expected(ordered[0]) == self.expected(ordered[-1]):
             return ordered
         return [ordered[-1], *ordered[:-1]]
 

@@ -42,7 +42,7 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
-    def of(self, cells: Sequence[Cell], seconds: Seconds) -> frozenset[Cell]:
+    def select(self, cells: Sequence[Cell], seconds: Seconds) -> frozenset[Cell]:
         """Return this shard's part of `cells`."""
         return frozenset(split(cells, seconds, self.count)[self.number - 1])
 

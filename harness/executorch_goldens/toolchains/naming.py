@@ -74,10 +74,10 @@ class Name:
     sources: Sources | None = None
 
     @classmethod
-    def read(cls, word: str) -> Name:
+    def parse(cls, word: str) -> Name:
         """Read a name; raise `ToolchainError` if it is none, or a path that leads nowhere.
 
-        >>> name = Name.read("1.5.1 + torch==2.15.0")
+        >>> name = Name.parse("1.5.1 + torch==2.15.0")
         >>> name.version, name.requirements
         ('1.5.1', ('torch==2.15.0',))
         """

@@ -81,7 +81,7 @@ class Toolchain:
         return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
 
     @classmethod
-    def of(cls, word: str, repository: Config, says: Says = say) -> Toolchain:
+    def from_name(cls, word: str, repository: Config, says: Says = say) -> Toolchain:
         """Return the toolchain of a name, whose environment is made where there is none.
 
         Raises
@@ -91,7 +91,7 @@ class Toolchain:
         UsageError
             For a Python that cannot be run, or has no ExecuTorch.
         """
-        name = Name.read(word)
+        name = Name.parse(word)
         if name.python is not None:
             if name.sources is not None:
                 raise ToolchainError(
@@ -141,15 +141,15 @@ def here(wanted: str | None = None) -> Toolchain:
 def chosen(word: str | None) -> Toolchain:
     """Return the toolchain that a command takes: that of a name, else this Python's, else the repository's first.
 
-    Raises as `Toolchain.of` and `find_release`.
+    Raises as `Toolchain.from_name` and `find_release`.
     """
     repository = config.load()
     if word is None and importlib.util.find_spec("executorch") is not None:
         return here()
     if word is not None or not repository.toolchains:
-        return Toolchain.of(word or releases.load().default, repository)
+        return Toolchain.from_name(word or releases.load().default, repository)
     try:
-        return Toolchain.of(repository.toolchains[0], repository)
+        return Toolchain.from_name(repository.toolchains[0], repository)
     except ToolchainError as error:
         raise ToolchainError(f"[tool.goldens] toolchains: {error}") from error
 
@@ -205,7 +205,7 @@ class Fit:
         return tuple(name for name, why in unfit.items() if not why)
 
     @classmethod
-    def of(cls, toolchain: Toolchain, named: Sequence[str], shortcuts: Sequence[str]) -> Fit:
+    def verify(cls, toolchain: Toolchain, named: Sequence[str], shortcuts: Sequence[str]) -> Fit:
         """Verify patches and shortcuts in a toolchain; those of a release's own wheels are known to fit."""
         if toolchain.is_declared:
             return cls(dict.fromkeys(named, ""), dict.fromkeys(shortcuts, ""))

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.toolchain:
         raise CommandError("nothing is offered: name a toolchain, e.g. --toolchain 1.4.1")
     store = arguments.cache_dir.absolute()
-    offered = [Toolchain.of(word, config.load()) for word in arguments.toolchain]
+    offered = [Toolchain.from_name(word, config.load()) for word in arguments.toolchain]
     interpreters = {each.release.version: absolute(each.python) for each in offered}
     offer = {
         "interpreters": {version: str(path) for version, path in interpreters.items()},

@@ -46,7 +46,7 @@ class Origins:
     variations: Sequence[str]
     delegates: Sequence[Mapping[str, Makers]]
 
-    def of(self, delegate: int, value: str) -> str:
+    def text(self, delegate: int, value: str) -> str:
         """Return the origin of a value's operator or constant, as text; empty if unknown."""
         known = self.delegates[delegate] if delegate < len(self.delegates) else {}
         return written(known.get(value, ()))

@@ -93,7 +93,7 @@ class FrozenTensor:
         _require_strides(self.shape, self.strides)
 
     @classmethod
-    def of(cls, tensor: Tensor) -> FrozenTensor:
+    def from_tensor(cls, tensor: Tensor) -> FrozenTensor:
         return cls(tensor.dtype, tensor.shape, tensor.data)
 
     @classmethod
@@ -144,7 +144,7 @@ class FrozenTensor:
     def narrowed(self, dtype: str) -> FrozenTensor:
         """Return the numbers of a float32 tensor in a dtype of `NOT_IN_NUMPY`; raise ValueError where it lacks some.
 
-        >>> FrozenTensor.of(Tensor.of(np.float32([1.0, -2.0]))).narrowed("bfloat16").data.hex()
+        >>> FrozenTensor.from_tensor(Tensor.from_array(np.float32([1.0, -2.0]))).narrowed("bfloat16").data.hex()
         '803f00c0'
         """
         codec = NOT_IN_NUMPY[dtype]

@@ -77,7 +77,7 @@ def exported(
             with Sweep(cells, others, settings, reuse=reuse) as repeated:
                 for cell in cells:
                     outcomes = (*recorded.outcomes(cell), *repeated.outcomes(cell))
-                    yield cell, Exported(outcomes, RecordedInputs.read(folder, cell))
+                    yield cell, Exported(outcomes, RecordedInputs.take(folder, cell))
 
 
 @contextlib.contextmanager
@@ -145,8 +145,8 @@ def _whole(cell: Cell, lowered: Lowered, record: RecordedInputs) -> FrozenProgra
         FrozenSample(
             sample.name,
             record.samples[sample.name],
-            tuple(_in_memory(plans[last[sample.name]], list(map(FrozenTensor.of, sample.outputs)))),
-            tuple(map(FrozenTensor.of, sample.expected)),
+            tuple(_in_memory(plans[last[sample.name]], list(map(FrozenTensor.from_tensor, sample.outputs)))),
+            tuple(map(FrozenTensor.from_tensor, sample.expected)),
             tuple(_tolerance(lowered.tolerance(sample, index)) for index in range(len(sample.expected))),
             methods[sample.name],
         )
@@ -186,7 +186,7 @@ def _tolerance(tolerance: npt.NDArray[np.float64]) -> float | FrozenTensor:
 
 def _plan(lowered: Lowered, method: str) -> Graph:
     """Return a program's description of a method; raise RefusedError."""
-    decoded = decode(lowered.pte, schemas=Schemas.of(*lowered.schemas))
+    decoded = decode(lowered.pte, schemas=Schemas.under(*lowered.schemas))
     for graph in decoded.graphs:
         if graph.name == method:
             return graph

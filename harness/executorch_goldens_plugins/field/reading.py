@@ -49,7 +49,7 @@ class Corpus:
     manifest: Manifest
 
     @classmethod
-    def read(cls, folder: Path) -> Corpus:
+    def load(cls, folder: Path) -> Corpus:
         """Read the manifest of the corpus in `folder`; raise `CorpusError`."""
         path = folder / MANIFEST
         if not folder.is_dir() or not path.exists():

@@ -84,7 +84,7 @@ class RecordedInputs:
         durable.replace(_file(folder, cell), msgspec.msgpack.encode(self), synced=False)
 
     @classmethod
-    def read(cls, folder: Path, cell: Cell) -> RecordedInputs | None:
+    def take(cls, folder: Path, cell: Cell) -> RecordedInputs | None:
         """Return the record of a cell, and delete it; None where its export made no program."""
         file = _file(folder, cell)
         if not file.exists():

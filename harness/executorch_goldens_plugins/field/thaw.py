@@ -72,7 +72,7 @@ def form_of(arguments: argparse.Namespace) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check the corpus, run the chosen programs or take a device's results, print."""
-    corpus = Corpus.read(arguments.folder)
+    corpus = Corpus.load(arguments.folder)
     corpus.check()
     chosen = programs(corpus, arguments.cell)
     if form_of(arguments) == OUTPUTS:

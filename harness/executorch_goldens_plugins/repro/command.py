@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.export_timeout,
     )
     with tempfile.TemporaryDirectory(prefix="goldens-repro-") as folder:
-        edited = EditedPackage.of(toolchain, os.environ.get(SOURCE, toolchain.source))
+        edited = EditedPackage.from_toolchain(toolchain, os.environ.get(SOURCE, toolchain.source))
         script = Repro(cell, release, interpreter, asked, Path(folder), edited).script(arguments.minimize)
         seen = confirm(script.text, interpreter)
     say(f"the script by itself: {seen}")
@@ -104,7 +104,7 @@ def _toolchain(wanted: str, named: str | None) -> Toolchain:
     """Return the toolchain named, else this Python's if it has the release, else the release's; raise UsageError."""
     if named is None and Installed.probe(default_interpreter()).versions.get("executorch") == wanted:
         return here(wanted)
-    toolchain = Toolchain.of(named or wanted, config.load())
+    toolchain = Toolchain.from_name(named or wanted, config.load())
     if toolchain.release.version != wanted:
         raise UsageError(f"--toolchain {named!r} is ExecuTorch {toolchain.release.version}, and not {wanted}")
     return toolchain

@@ -36,7 +36,7 @@ class EditedPackage:
     diff: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, toolchain: Toolchain, source: str) -> EditedPackage | None:
+    def from_toolchain(cls, toolchain: Toolchain, source: str) -> EditedPackage | None:
         """Return the edit of a toolchain; None where its ExecuTorch is a release's.
 
         Parameters

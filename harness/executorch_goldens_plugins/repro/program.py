@@ -56,7 +56,7 @@ class GraphProgram:
     dynamic: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_module(
         cls, exported: GraphModule, inputs: tuple[torch.Tensor, ...], dynamic_shapes: Sequence[Any] = ()
     ) -> GraphProgram:
         """Return the program of the result of ``ExportedProgram.module()``; raise `NoProgramError`.

@@ -182,7 +182,9 @@ def program_of(case: Case, target: str, sample: str) -> GraphProgram:
     module = compat.graph_module(export_program(example.module, example))
     # A script runs one step: the last, if it is wrong without those before.
     inputs = samples_of(case, example, remembers=True)[sample][-1]
-    return GraphProgram.of(module, inputs, example.call.shapes(example.module, example.dynamic_shapes))
+    return GraphProgram.from_module(
+        module, inputs, example.call.shapes(example.module, example.dynamic_shapes)
+    )
 
 
 def confirm(text: str, interpreter: Path) -> str:

@@ -8,7 +8,7 @@ import sys
 from executorch_goldens import patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, SAME
-from executorch_goldens.commands.payload_files import STANDARD, decode_named, read, schemas_of
+from executorch_goldens.commands.payload_files import STANDARD, decode_named, read_payload, schemas_of
 from executorch_goldens.decode import Decoded, Schemas
 from executorch_goldens.errors import CommandError
 from executorch_goldens.running.selection import load_cells, require_flatc, select
@@ -30,8 +30,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     root = arguments.goldens or config.load().goldens
     found = checking.find(Cell.named(arguments.after), root, arguments.release)
-    pte = read(name)
-    selected = None if arguments.kernels is None else kernels.read(read(arguments.kernels), arguments.kernels)
+    pte = read_payload(name)
+    selected = (
+        None
+        if arguments.kernels is None
+        else kernels.read(read_payload(arguments.kernels), arguments.kernels)
+    )
     identical = found.has_bytes(pte)
     if arguments.rebuild and not identical:
         handing.over_if_needed(arguments, ["diff", *arguments.forwarded])
@@ -63,7 +67,7 @@ def _program(pte: bytes, name: str, schemas: str | None) -> Decoded:
 def _differences(found: Found, pte: bytes, decoded: Decoded, arguments: argparse.Namespace) -> bool:
     """Print how a program with other bytes differs from a golden; return whether its content is the same."""
     name = arguments.before
-    schemas = Schemas.of(arguments.schemas) if arguments.schemas else Schemas.default()
+    schemas = Schemas.under(arguments.schemas) if arguments.schemas else Schemas.default()
     if found.has_layout(pte, decoded, schemas):
         print(f"{name} has the content of {found.name}, in a byte layout that the serializer leaves open")
         return True

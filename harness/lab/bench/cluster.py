@@ -30,7 +30,7 @@ MODERATE = 1.2
 
 def drawn(cells: Sequence[Cell], table: Seconds) -> list[Cell]:
     """Return `CELLS` moderate cells drawn at random, equally many of each target that has so many."""
-    moderate = [cell for cell in cells if table.of(cell) <= MODERATE]
+    moderate = [cell for cell in cells if table.expected(cell) <= MODERATE]
     draws = (draw(moderate, per_target, seed=0) for per_target in range(1, len(moderate) + 1))
     return next(found for found in draws if len(found) >= CELLS)[:CELLS]
 
@@ -44,7 +44,7 @@ def run(workers: int) -> float:
     table = committed(REPOSITORY / "goldens" / release.version)
     zoo = load_cells(("models",), release)
     cells = drawn(zoo, table)
-    other = min((cell for cell in zoo if cell not in cells), key=table.of)
+    other = min((cell for cell in zoo if cell not in cells), key=table.expected)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         export([other], workers, folder)

@@ -88,7 +88,7 @@ class Run:
     def __post_init__(self) -> None:
         self.version = self.planned.release.version
         self.judged: dict[str, Verdict] = {}
-        self.own = OwnFiles.of(config.load().root, self.planned.listed.files)
+        self.own = OwnFiles.in_repository(config.load().root, self.planned.listed.files)
         self.changed: dict[Cell, Record | None] = {}
 
     def cells(self, tier: str) -> list[Cell]:

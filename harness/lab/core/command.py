@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         if not (goldens / version / maps.FILE).is_file():
             print(f"{version}: no map of reach, so that the core stays as it is; make one by: {maps.UPDATE}")
             continue
-        same = settle(Source.of(goldens, version), options.update) and same
+        same = settle(Source.from_root(goldens, version), options.update) and same
     if not same:
         print(f"accept: {core.UPDATE}")
     if options.update and options.goldens is None:

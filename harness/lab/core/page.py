@@ -25,7 +25,7 @@ def parts() -> Iterator[Part]:
 def lines() -> Iterator[str]:
     """Yield the lines of the page."""
     sources = [
-        Source.of(GOLDENS, release)
+        Source.from_root(GOLDENS, release)
         for release in releases.load().releases
         if (GOLDENS / release / maps.FILE).is_file()
     ]

@@ -63,7 +63,7 @@ class Source:
     always: Mapping[int, str]
 
     @classmethod
-    def of(cls, goldens: Path, release: str) -> Source:
+    def from_root(cls, goldens: Path, release: str) -> Source:
         """Read it; raise MapError without a usable map, and as `core.read`."""
         folder = goldens / release
         reached = maps.read(folder / maps.FILE)

@@ -117,7 +117,10 @@ class Recorder(Observer):
             yield FrozenSample(
                 sample.name,
                 tuple(tuple(map(of_tensor, step)) for step in reference.samples[sample.name]),
-                tuple(map(FrozenTensor.of, self.outputs.get(sample.name, ()))),
-                tuple(map(FrozenTensor.of, sample.expected)),
-                tuple(FrozenTensor.of(Tensor.of(np.asarray(each, np.float64))) for each in tolerances),
+                tuple(map(FrozenTensor.from_tensor, self.outputs.get(sample.name, ()))),
+                tuple(map(FrozenTensor.from_tensor, sample.expected)),
+                tuple(
+                    FrozenTensor.from_tensor(Tensor.from_array(np.asarray(each, np.float64)))
+                    for each in tolerances
+                ),
             )

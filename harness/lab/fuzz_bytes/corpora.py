@@ -57,7 +57,7 @@ def manifests() -> list[bytes]:
 
 def use_corpus(folder: Path) -> None:
     """Do the steps of thaw before it runs a program."""
-    corpus = Corpus.read(folder)
+    corpus = Corpus.load(folder)
     corpus.check()
     for entry in corpus.manifest.cells:
         str(cell_of(entry))
@@ -73,13 +73,13 @@ def corpus_files() -> list[bytes]:
 
 def first_object(folder: Path) -> Path:
     """Return the file of the first program."""
-    corpus = Corpus.read(CORPUS)
+    corpus = Corpus.load(CORPUS)
     return folder / OBJECTS / corpus.manifest.cells[0].programs[0].sha256
 
 
 def read_outputs(data: bytes, folder: Path) -> None:
     """Read a program's list of outputs: a malicious one may list anything."""
-    corpus = Corpus.read(CORPUS)
+    corpus = Corpus.load(CORPUS)
     frozen = corpus.program(corpus.manifest.cells[0].programs[0])
     written(folder / "out-0.json", data)
     written(folder / "out-0-0", frozen.samples[0].outputs[0].data)
@@ -89,7 +89,7 @@ def read_outputs(data: bytes, folder: Path) -> None:
 
 
 def output_lists() -> list[bytes]:
-    corpus = Corpus.read(CORPUS)
+    corpus = Corpus.load(CORPUS)
     outputs = corpus.manifest.cells[0].programs[0].samples[0].outputs
     return [json.dumps([{"dtype": output.dtype, "shape": list(output.shape)} for output in outputs]).encode()]
 

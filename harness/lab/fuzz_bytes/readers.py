@@ -225,7 +225,7 @@ def read_results(data: bytes, folder: Path) -> None:
 def read_provenance(data: bytes, folder: Path) -> None:
     (folder / "results").mkdir(exist_ok=True)
     written(folder / "results" / "run.json", data)
-    came = Provenance.read(folder / "results")
+    came = Provenance.load(folder / "results")
     came.selection()
     came.write(folder / "results")
 
@@ -242,7 +242,7 @@ def read_proposal(data: bytes, folder: Path) -> None:
     place = folder / PROPOSED
     if not place.is_dir():
         shutil.copytree(RESULTS / "stock" / "1.2.0" / PROPOSED, place)
-    proposal = Proposal.read(written(place / "proposal.json", data))
+    proposal = Proposal.load(written(place / "proposal.json", data))
     if proposal.content is not None:
         proposal.proposed()
     proposal.made()
@@ -254,7 +254,7 @@ def read_evidence(data: bytes, folder: Path) -> None:
     for each, path in evidence_files().items():
         (folder / "evidence" / each).write_bytes(path)
     written(folder / "evidence" / ("evidence.npz" if b"npz" in name else "evidence.json"), content)
-    found = Evidence.read(folder / "evidence")
+    found = Evidence.load(folder / "evidence")
     for tensor in found.tensors:
         (tensor.actual.sum(), tensor.name + tensor.where)
     " ".join([*found.message, *itertools.chain(*found.agreeing), *found.commands.values(), *found.after])
@@ -274,7 +274,7 @@ def read_origins(data: bytes, folder: Path) -> None:
     written(folder / origins.FILE, data)
     found = origins.read(folder)
     if found is not None:
-        " ".join(found.of(number, value) for number, each in enumerate(found.delegates) for value in each)
+        " ".join(found.text(number, value) for number, each in enumerate(found.delegates) for value in each)
 
 
 def origin_files() -> list[bytes]:

@@ -93,7 +93,7 @@ def _installed(zoo: GuestZoo, update: bool) -> Listing:
         sheets.samples.cache_clear()
         return Listing(tuple(sheets.whole(zoo.name, (release.version,))))
     if not update:
-        return listing.read(zoo.name).of(release.version)
+        return listing.read(zoo.name).for_release(release.version)
     from lab.guests.settling import settled
 
     return settled(zoo, release, GOLDENS)

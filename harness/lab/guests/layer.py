@@ -33,4 +33,4 @@ def python_of(version: str) -> Path | None:
     name = lock_of(version)
     if not (locking.FOLDER / f"{name}.txt").is_file():
         return None
-    return environments.python_of(toolchain.of_person().made(Name.read(version), Layer(locks=(name,))))
+    return environments.python_of(toolchain.of_person().made(Name.parse(version), Layer(locks=(name,))))

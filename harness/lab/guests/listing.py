@@ -120,7 +120,7 @@ class Listing:
             tuple(each for each in entries if each.releases), tuple(each for each in omitted if each.releases)
         )
 
-    def of(self, release: str) -> Listing:
+    def for_release(self, release: str) -> Listing:
         """Return the entries of one release."""
         return Listing(
             tuple(replace(each, releases=(release,)) for each in self.entries if release in each.releases),

@@ -48,7 +48,7 @@ def samples() -> tuple[ModuleSample, ...]:
     found = []
     for line in FILE.read_text(encoding="utf-8").splitlines():
         name, made, call, tensors = line.split("  ")
-        found.append(ModuleSample(name, made, call, tuple(map(Tensor.of, tensors.split("; ")))))
+        found.append(ModuleSample(name, made, call, tuple(map(Tensor.from_text, tensors.split("; ")))))
     return tuple(found)
 
 

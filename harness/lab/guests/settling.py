@@ -48,7 +48,7 @@ def settled(zoo: GuestZoo, release: Release, root: Path) -> Listing:
     Sheets of the core that have no golden under `root`, or are wrong by it, are split; others stay as they are. Each
     target has a process of its own, as many at a time as there are cores.
     """
-    listed = listing.read(zoo.name).of(release.version)
+    listed = listing.read(zoo.name).for_release(release.version)
     entries = listed.entries or tuple(sheets.whole(zoo.name, (release.version,)))
     right = right_in(root / zoo.folder / release.version, release.version)
     done: list[Entry] = []

@@ -82,10 +82,10 @@ class Tensor:
         return f"{self.dtype} {shape} {self.low:g} {self.high:g} {self.kind}"
 
     @classmethod
-    def of(cls, text: str) -> Tensor:
+    def from_text(cls, text: str) -> Tensor:
         """Return the sheet that `text` wrote.
 
-        >>> Tensor.of("float32 2,3 -9 9 held").shape
+        >>> Tensor.from_text("float32 2,3 -9 9 held").shape
         (2, 3)
         """
         dtype, shape, low, high, kind = text.split(" ")
@@ -133,7 +133,7 @@ def samples(zoo: str) -> tuple[Sample, ...]:
     found = []
     for line in path_of(zoo).read_text(encoding="utf-8").splitlines():
         name, call, tensors = line.split("  ")
-        found.append(Sample(name, call, tuple(map(Tensor.of, tensors.split("; ")))))
+        found.append(Sample(name, call, tuple(map(Tensor.from_text, tensors.split("; ")))))
     return tuple(found)
 
 

@@ -179,4 +179,4 @@ def verdicts(planned: Plan, mutants: Sequence[Mutant]) -> Iterator[Judged | Verd
             if control.name != "stable":
                 yield control
         for mutant in mutants:
-            yield Judged.of(mutant, judge(planned, cells[mutant], sweep.outcomes(mutated[mutant])))
+            yield Judged.from_verdict(mutant, judge(planned, cells[mutant], sweep.outcomes(mutated[mutant])))

@@ -161,7 +161,7 @@ def git(folder: Path, *words: str, given: str | None = None) -> str:
 
 def lay(options: argparse.Namespace, folder: Path) -> list[tuple[str, str, str]]:
     """Put the sources of a release and the commits that fit under git; return each with its own commit, in order."""
-    packages = Toolchain.of(options.release, load()).site_packages / "executorch"
+    packages = Toolchain.from_name(options.release, load()).site_packages / "executorch"
     shutil.rmtree(folder, ignore_errors=True)
     for name in ("backends", "exir"):
         shutil.copytree(packages / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))

@@ -144,7 +144,9 @@ def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Fou
                 for tried, cell in enumerate(likeliest_first(mutant, committed, texts), 1):
                     mutated = Mutated(cell.target, cell.case, mutant.name)
                     installed[mutated] = (mutant.name,)
-                    judged = Judged.of(mutant, judge(planned, cell, sweep.again(mutated, planned.variations)))
+                    judged = Judged.from_verdict(
+                        mutant, judge(planned, cell, sweep.again(mutated, planned.variations))
+                    )
                     if not judged.detected:
                         continue
                     if cell not in stable:

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"no fix of {options.release} is named {' or '.join(names)}")
     KEPT.mkdir(parents=True, exist_ok=True)
     kept = KEPT / f"{options.release}.jsonl"
-    packages = Toolchain.of(options.release, load()).site_packages
+    packages = Toolchain.from_name(options.release, load()).site_packages
     for fix in unfinished(wanted, lambda each: each.name, kept, options):
         folder = (KEPT / options.release / fix.name).absolute()
         lay(fix.edits, packages, folder)

@@ -46,7 +46,7 @@ class Judged:
     reason: str = ""
 
     @classmethod
-    def of(cls, mutant: Mutant, verdict: Verdict) -> Judged:
+    def from_verdict(cls, mutant: Mutant, verdict: Verdict) -> Judged:
         found = verdict.divergence
         lines = (verdict.reason, *(() if found is None else (found.line,)), *verdict.detail[:2])
         return cls(mutant, verdict.name, named(verdict, mutant.shows), "\n  ".join(lines))

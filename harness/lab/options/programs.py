@@ -95,7 +95,7 @@ def program(row: Row, build: Build) -> Any:
         quantized = _quantized(row, example, exported)
         exported = export_program(quantized, example)
     edge = _lowered(row, exported)
-    at_ends = Ends.of(edge)
+    at_ends = Ends.from_edge(edge)
     shaped = {"dynamic_shapes": shapes} if shapes is not None else {}
     build.method(at_ends.around(module), at_ends.given(inputs), **shaped)
     if quantized is not None:
@@ -447,7 +447,7 @@ class Ends:
     made: Scale | None
 
     @classmethod
-    def of(cls, edge: Any) -> Ends:
+    def from_edge(cls, edge: Any) -> Ends:
         told = edge._config_methods or {}
         dtypes = {compat_enum(dtype): dtype for dtype in RANGES}
 

@@ -107,7 +107,7 @@ def fitting_shortcuts(toolchain: Toolchain) -> tuple[str, ...]:
     """
     release = toolchain.release
     wanted = patches.select("auto", release.patches)
-    fit = Fit.of(replace(toolchain, is_declared=False), wanted, tuple(SHORTCUTS))
+    fit = Fit.verify(replace(toolchain, is_declared=False), wanted, tuple(SHORTCUTS))
     # An export verifies the rest of what a correction is written for.
     missing = {
         name: f"not written for ExecuTorch {release.version}"

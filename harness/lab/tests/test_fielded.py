@@ -187,7 +187,7 @@ def test_a_tensor_that_claims_more_than_its_bytes_is_refused(tmp_path: Path) -> 
 
 
 def tensor(*values: float) -> FrozenTensor:
-    return FrozenTensor.of(Tensor.of(np.array(values, np.float32)))
+    return FrozenTensor.from_tensor(Tensor.from_array(np.array(values, np.float32)))
 
 
 SAMPLE = FrozenSample("example", ((),), (tensor(1.0),), (tensor(1.0),), (0.5,))

@@ -115,7 +115,7 @@ def test_samples_are_read_as_they_were_written() -> None:
 def test_each_sample_is_in_one_sheet_of_each_target_or_left_out_by_name() -> None:
     there = sheets.samples(ZOO)
     for release in ("1.3.1", "1.5.1"):
-        listed = listing.read(ZOO).of(release)
+        listed = listing.read(ZOO).for_release(release)
         found = Counter(
             (entry.kinds[0], int(number)) for entry in listed.entries for number in entry.node.split(",")
         )

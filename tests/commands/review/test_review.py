@@ -82,7 +82,7 @@ def test_a_cell_that_is_stable_again_proposes_nothing(proposed: Runner, artifact
 def test_one_variation_proposes_nothing_that_could_be_recorded(proposed: Runner) -> None:
     finished = proposed(*RUN, "--variations", "4,", "--cell", "tosa-fp/alpha")
     assert finished.verdicts() == {"tosa-fp/alpha": "changed"}
-    assert Proposal.read(path_of(proposed, "tosa-fp/alpha")).content is None
+    assert Proposal.load(path_of(proposed, "tosa-fp/alpha")).content is None
 
 
 def test_proposals_of_shards_are_merged_with_their_results(
@@ -399,7 +399,7 @@ def test_a_proposal_made_otherwise_is_refused(
 
 
 def test_a_proposal_has_to_have_the_patches_that_the_repository_sets(proposed: Runner) -> None:
-    patched = Proposal.read(path_of(proposed, "tosa-fp/alpha"))
+    patched = Proposal.load(path_of(proposed, "tosa-fp/alpha"))
     plain = replace(patched, settings={**patched.settings, "patches": []})
     assert patched.settings["patches"]
 
@@ -652,7 +652,7 @@ def test_goldens_may_be_committed_between_two_reviews_and_nothing_else(
     (clone.folder / "models.py").write_text("one\n")
     clone.git("init", "--quiet")
     commit = clone.commit()
-    made = replace(Proposal.read(path_of(proposed, "tosa-fp/alpha")), commit=commit, changes="")
+    made = replace(Proposal.load(path_of(proposed, "tosa-fp/alpha")), commit=commit, changes="")
     assert clone.objection(made) == ""
     shutil.copytree(clone.folder / "goldens" / proposed.release, clone.folder / "goldens" / "1.0.0")
     later = clone.commit()

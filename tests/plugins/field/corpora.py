@@ -33,7 +33,7 @@ BFLOAT16 = Cell("tosa-bf16", "linear")
 
 def program(cell: Cell, name: str, folder: Path = FROZEN) -> FrozenProgram:
     """Return a program of a corpus."""
-    corpus = Corpus.read(folder)
+    corpus = Corpus.load(folder)
     (entry,) = (
         program
         for each in corpus.manifest.cells

@@ -27,7 +27,7 @@ def written(folder: Path, name: str = "weights.ptd") -> FrozenProgram:
 
 def test_data_files_come_back_and_are_listed_for_a_device(tmp_path: Path) -> None:
     one = written(tmp_path / "corpus")
-    corpus = Corpus.read(tmp_path / "corpus")
+    corpus = Corpus.load(tmp_path / "corpus")
     corpus.check()
     ((entry,),) = (cell.programs for cell in corpus.manifest.cells)
     assert corpus.program(entry).files == one.files
@@ -37,7 +37,7 @@ def test_data_files_come_back_and_are_listed_for_a_device(tmp_path: Path) -> Non
 
 def test_a_data_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     written(tmp_path / "corpus")
-    corpus = Corpus.read(tmp_path / "corpus")
+    corpus = Corpus.load(tmp_path / "corpus")
     digest = corpus.manifest.cells[0].programs[0].files[0].sha256
     (tmp_path / "corpus" / OBJECTS / digest).write_bytes(WEIGHTS[::-1])
     with pytest.raises(CorpusError, match="was changed: its SHA-256 is not its name"):

@@ -35,14 +35,14 @@ from tests.plugins.field.corpora import FROZEN, REPLAYED, XNNPACK, edited, first
 
 def rewritten(frozen: Path, folder: Path) -> Corpus:
     """Return a corpus whose `folder` has another one's content."""
-    corpus = Corpus.read(frozen)
+    corpus = Corpus.load(frozen)
     corpus.check()
     with Writer(folder) as writer:
         for entry in corpus.manifest.cells:
             programs = [corpus.program(each) for each in entry.programs]
             writer.add(Cell.named(entry.cell), entry.variations, programs)
         writer.finish(corpus.manifest.made_with, corpus.manifest.patches)
-    return Corpus.read(folder)
+    return Corpus.load(folder)
 
 
 def test_a_corpus_that_was_read_is_written_with_the_same_bytes(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_corpus_that_was_read_is_written_with_the_same_bytes(tmp_path: Path) -
 
 
 def test_a_corpus_of_format_1_has_the_same_programs_in_format_2(tmp_path: Path) -> None:
-    before, after = Corpus.read(FROZEN), rewritten(FROZEN, tmp_path / "again")
+    before, after = Corpus.load(FROZEN), rewritten(FROZEN, tmp_path / "again")
     assert (before.manifest.format, after.manifest.format) == (1, 2)
     for one, other in zip(before.manifest.cells, after.manifest.cells, strict=True):
         for old, new in zip(one.programs, other.programs, strict=True):
@@ -67,12 +67,12 @@ def test_a_corpus_of_format_1_has_the_same_programs_in_format_2(tmp_path: Path) 
 
 
 def test_tensors_of_format_1_are_in_c_order_whatever_their_strides_are(folder: Path) -> None:
-    corpus = Corpus.read(folder)
+    corpus = Corpus.load(folder)
     (given,) = corpus.manifest.cells[0].programs[0].samples[0].steps[0]
     strides = [192, 1, 24, 3]
     edited(folder, lambda manifest: _tensor(manifest).update(strides=strides))
     found = (
-        Corpus.read(folder).program(Corpus.read(folder).manifest.cells[0].programs[0]).samples[0].steps[0][0]
+        Corpus.load(folder).program(Corpus.load(folder).manifest.cells[0].programs[0]).samples[0].steps[0][0]
     )
     assert found.strides == tuple(strides)
     assert found.data == (folder / OBJECTS / given.sha256).read_bytes()
@@ -113,7 +113,7 @@ def test_what_a_corpus_cannot_hold_is_refused_and_leaves_no_file(tmp_path: Path)
             writer.add(XNNPACK, ["one", "other"], [odd])
         writer.add(XNNPACK, ["one", "other"], [frozen])
         writer.finish({}, [])
-    Corpus.read(tmp_path / "new").check()
+    Corpus.load(tmp_path / "new").check()
     assert not (tmp_path / "new" / OBJECTS / hashlib.sha256(b"odd").hexdigest()).exists()
 
 
@@ -249,7 +249,7 @@ def test_a_manifest_that_does_not_hold_together_is_one_error(
 def test_a_manifest_that_is_none_is_refused(folder: Path, data: bytes) -> None:
     sealed(folder, data)
     with pytest.raises(CorpusError, match="is no manifest of a corpus") as raised:
-        Corpus.read(folder)
+        Corpus.load(folder)
     assert raised.value.path == folder / MANIFEST
 
 
@@ -258,7 +258,7 @@ def test_reading_imports_neither_torch_nor_a_zoo() -> None:
         "import sys; from pathlib import Path\n"
         "from executorch_goldens_plugins.field import thaw\n"
         "from executorch_goldens_plugins.field.reading import Corpus\n"
-        f"Corpus.read(Path({str(FROZEN)!r})).check()\n"
+        f"Corpus.load(Path({str(FROZEN)!r})).check()\n"
         "print([name for name in ('torch', 'executorch', 'models', 'tosa_reference_model') if name in sys.modules])"
     )
     said = subprocess.run(

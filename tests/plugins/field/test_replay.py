@@ -19,21 +19,21 @@ from tests.plugins.field.corpora import CHANNELS_LAST, REPLAYED, STATE, XNNPACK,
 LINES = (REPLAYED / LISTING).read_text().splitlines()
 
 
-def of(word: str) -> list[list[str]]:
+def fields_of(word: str) -> list[list[str]]:
     return [line.split(" ")[1:] for line in LINES if line.split(" ")[0] == word]
 
 
 def test_every_program_of_executorch_is_listed_and_no_delegate_by_itself() -> None:
     assert LINES[0] == "goldens-replay 1"
-    assert [(name, backends) for name, _, backends in of("program")] == [
+    assert [(name, backends) for name, _, backends in fields_of("program")] == [
         ("tosa-bf16/linear/program", "TOSABackend"),
         ("xnnpack-fp32/conv2d-grouped-dilated/program", "XnnpackBackend"),
         ("xnnpack-fp32/running-state/program", "XnnpackBackend"),
     ]
-    assert {fields[0] for fields in of("step")} == {"forward"}
-    assert ["xnnpack-fp32/running-state/program/third-step"] in of("sample")
+    assert {fields[0] for fields in fields_of("step")} == {"forward"}
+    assert ["xnnpack-fp32/running-state/program/third-step"] in fields_of("sample")
     steps = [len(sample.steps) for sample in program(STATE, "program", REPLAYED).samples]
-    assert len(of("step")) == sum(steps) + 8
+    assert len(fields_of("step")) == sum(steps) + 8
 
 
 def test_files_have_the_bytes_of_tensors_as_they_are_in_memory() -> None:
@@ -96,6 +96,6 @@ def test_methods_are_as_many_as_steps_and_forward_where_none_is_named(tmp_path: 
         writer.finish({}, [])
     lines = (tmp_path / "corpus" / LISTING).read_text().splitlines()
     assert [line for line in lines if line.startswith("step")] == ["step prefill", "step decode"]
-    corpus = Corpus.read(tmp_path / "corpus")
+    corpus = Corpus.load(tmp_path / "corpus")
     corpus.check()
     assert corpus.program(corpus.manifest.cells[0].programs[0]).samples == (sequence,)

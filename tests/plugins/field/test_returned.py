@@ -22,7 +22,7 @@ PLACE = Path("xnnpack-fp32", "any", "program", "example")
 
 def sample_of(*outputs: FrozenTensor, tolerance: float = 0.0) -> FrozenSample:
     """Return a sample that gives `outputs`."""
-    expected = tuple(FrozenTensor.of(output.tensor()) for output in outputs)
+    expected = tuple(FrozenTensor.from_tensor(output.tensor()) for output in outputs)
     return FrozenSample("example", ((),), outputs, expected, (tolerance,) * len(outputs))
 
 
@@ -183,7 +183,7 @@ def test_bfloat16_comes_back_as_memory_and_is_judged_by_its_numbers(tmp_path: Pa
 def test_narrow_floats_keep_every_code(dtype: str) -> None:
     bits = 16 if dtype == "bfloat16" else 8
     codes = FrozenTensor(dtype, (1 << bits,), np.arange(1 << bits).astype(f"<u{bits // 8}").tobytes())
-    wide = FrozenTensor.of(codes.tensor())
+    wide = FrozenTensor.from_tensor(codes.tensor())
     again = wide.narrowed(dtype)
     is_number = ~np.isnan(wide.tensor().array())
     before, after = (np.frombuffer(each.data, f"<u{bits // 8}") for each in (codes, again))

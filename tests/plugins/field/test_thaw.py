@@ -54,7 +54,7 @@ def test_thaw_says_what_became_of_each_program_and_of_all(folder: Path) -> None:
     assert f"kept: {TOSA} program: needs a runtime with TOSABackend\n" in right.stdout
     assert f"same: {TOSA} delegate_0\n" in right.stdout
     # Every digest fits, and one program is no program.
-    corpus = Corpus.read(folder)
+    corpus = Corpus.load(folder)
     with Writer(folder.parent / "spoilt") as writer:
         for entry in corpus.manifest.cells:
             programs = [corpus.program(each) for each in entry.programs]
@@ -161,7 +161,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Of the releases, 1.5.1 is the first whose wheel has what a program is linked with.
     """
-    environment = of_person().made(Name.read("1.5.1"))
+    environment = of_person().made(Name.parse("1.5.1"))
     (library,) = environment.glob("lib/python*/site-packages/executorch/lib/libexecutorch.so")
     page = (REPOSITORY / "docs" / "plugins" / "field.md").read_text(encoding="utf-8")
     (script,) = re.findall(r"```sh\n(E=.*?)```", page, re.DOTALL)
@@ -235,7 +235,7 @@ def test_freeze_takes_what_is_right_and_refuses_the_rest_by_name(tmp_path: Path)
     assert "refused: xnnpack-fp32/wrong: corrupt: " in done.stdout
     assert "refused: xnnpack-fp32/set-of-strings: order-only: " in done.stdout
     assert "2 cells frozen, 2 refused" in done.stdout
-    corpus = Corpus.read(tmp_path / "corpus")
+    corpus = Corpus.load(tmp_path / "corpus")
     corpus.check()
     assert {entry.cell for entry in corpus.manifest.cells} == {"xnnpack-fp32/steady", "tosa-fp/steady"}
     again = harness("freeze", str(tmp_path / "corpus"), *words, *chosen)

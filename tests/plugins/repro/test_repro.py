@@ -63,7 +63,7 @@ Refused = Callable[..., str]
 
 def program(module: torch.nn.Module, *inputs: torch.Tensor, dynamic_shapes: Any = None) -> GraphProgram:
     exported = torch.export.export(module.eval(), inputs, dynamic_shapes=dynamic_shapes, strict=True)
-    return GraphProgram.of(exported.module(check_guards=False), inputs, dynamic_shapes or ())
+    return GraphProgram.from_module(exported.module(check_guards=False), inputs, dynamic_shapes or ())
 
 
 def calls(of: GraphProgram) -> list[str]:
@@ -312,7 +312,7 @@ def test_settings_that_name_a_part_of_the_model_are_refused() -> None:
 
 
 def giving(got: float = 1.0, *delegates: Delegate) -> Lowered:
-    expected, actual = (Tensor.of(np.array([0.5, number], np.float32)) for number in (1.0, got))
+    expected, actual = (Tensor.from_array(np.array([0.5, number], np.float32)) for number in (1.0, got))
     samples = (Sample("example", (expected,), (expected,)), Sample("zeros", (expected,), (actual,)))
     return lowered("graph", *delegates, pte=b"", samples=samples, bound=1e-5)
 
@@ -363,7 +363,7 @@ def test_doubled_outputs_of_a_delegate_and_signals_are_found() -> None:
 
 
 def test_what_lowering_changed_of_the_model_is_found() -> None:
-    before, after = (Tensor.of(np.float32([number])) for number in (-np.inf, -255.0))
+    before, after = (Tensor.from_array(np.float32([number])) for number in (-np.inf, -255.0))
     changed = replace(lowered(), altered=(Altered("mask", before, after, "SomePass"),))
     found = find(CELL, [outcome(changed, CELL)])
     assert (found.kind, found.verdict) == ("alters", "corrupt")
@@ -487,8 +487,8 @@ def test_a_script_of_an_edited_release_carries_the_edit_and_refuses_another_exec
     (own / "scale.py").write_text("scale = 2\nzero = 0\n")
     release = releases.load().release("1.4.1")
     toolchain = Toolchain("any", head / "bin" / "python", own, release)
-    assert EditedPackage.of(toolchain, "") is None
-    edited = EditedPackage.of(toolchain, "/sources at 0123456789ab")
+    assert EditedPackage.from_toolchain(toolchain, "") is None
+    edited = EditedPackage.from_toolchain(toolchain, "/sources at 0123456789ab")
     assert edited is not None
     assert list(edited.files) == ["exir/scale.py"]
     settings = quantization("xnnpack-fp32", "symmetric")
@@ -595,7 +595,7 @@ def test_a_script_calls_its_model_with_tensors() -> None:
     assert example.call.is_plain
     assert torch.equal(example.module(*example.tensors), rows().call.run(Rows(), example.tensors))
     module = export_program(example.module, example).module(check_guards=False)
-    program = GraphProgram.of(
+    program = GraphProgram.from_module(
         module, example.tensors, example.call.shapes(example.module, example.dynamic_shapes)
     )
     assert len(program.names()) == 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from executorch_goldens.decode.flatbuffer import Table, read
+from executorch_goldens.decode.flatbuffer import Table, read_flatbuffer
 from executorch_goldens.decode.schema import Scalar, Schema, String, Type, Vector
 
 #: Place of an offset, and the part that it refers to, alignment included.
@@ -15,7 +15,7 @@ Part = tuple[int, int, int]
 def other_order(schema: Schema, payload: bytes, of: str = "") -> bytes:
     """Return `payload` with the vectors and strings of every attribute, or of every table `of`, the other way round."""
     made = bytearray(payload)
-    for table in _tables(schema, read(schema, memoryview(payload)).root):
+    for table in _tables(schema, read_flatbuffer(schema, memoryview(payload)).root):
         if not (table.type == of if of else table.type.endswith("Attribute")):
             continue
         found = sorted(parts(schema, payload, table), key=lambda part: part[1])

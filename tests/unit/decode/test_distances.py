@@ -20,7 +20,7 @@ OTHER = np.arange(8, dtype=np.int64) + (2**53 + 2)
 
 
 def test_eight_integers_that_differ_by_one_beyond_float64_are_eight() -> None:
-    deviation = Deviation("output 0", Tensor.of(ONE), Tensor.of(OTHER))
+    deviation = Deviation("output 0", Tensor.from_array(ONE), Tensor.from_array(OTHER))
     assert deviation.exceeds_tolerance()
     assert next(deviation.lines()) == "output 0 int64[8]: 8 of 8 values differ, max 1, mean 1"
 
@@ -48,4 +48,4 @@ def test_every_place_that_measures_a_distance_sees_neighbours_beyond_float64() -
     assert _gaps(ONE, OTHER).tolist() == [1.0] * 8
     assert distance(ONE, OTHER).tolist() == [1.0] * 8
     assert exceeds(ONE, OTHER, np.zeros(8))
-    assert Nearness.of_pairs([(Tensor.of(ONE), Tensor.of(OTHER))]).text == "0 of 8 equal"
+    assert Nearness.of_pairs([(Tensor.from_array(ONE), Tensor.from_array(OTHER))]).text == "0 of 8 equal"

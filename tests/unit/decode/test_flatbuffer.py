@@ -10,7 +10,7 @@ import flatbuffers
 import pytest
 
 from executorch_goldens.decode import DecodeError
-from executorch_goldens.decode.flatbuffer import Table, Unread, read
+from executorch_goldens.decode.flatbuffer import Table, Unread, read_flatbuffer
 from executorch_goldens.decode.numbers import Double
 from executorch_goldens.decode.schema import Schema, load
 from executorch_goldens.decode.tables import Fields
@@ -73,7 +73,7 @@ def built(
 
 def test_fields_unions_vectors_and_defaults(schema: Schema) -> None:
     payload = built()
-    buffer = read(schema, memoryview(payload))
+    buffer = read_flatbuffer(schema, memoryview(payload))
     fields = buffer.root.fields
     assert list(fields) == ["name", "any_type", "any", "leaves", "data", "last", "words"]
     assert (fields["name"], fields["any_type"], fields["words"]) == ("root", "Other", ("word",))
@@ -86,7 +86,7 @@ def test_fields_unions_vectors_and_defaults(schema: Schema) -> None:
 
 def test_absent_fields_hold_their_defaults(schema: Schema) -> None:
     payload = built(any_type=0, colour=5, flag=0)
-    fields = read(schema, memoryview(payload)).root.fields
+    fields = read_flatbuffer(schema, memoryview(payload)).root.fields
     assert (fields["any_type"], fields["any"]) == (None, None)
     assert isinstance(fields["leaves"], tuple)
     assert isinstance(fields["leaves"][0], Table)
@@ -95,8 +95,8 @@ def test_absent_fields_hold_their_defaults(schema: Schema) -> None:
 
 def test_bytes_that_nothing_refers_to_are_reported(schema: Schema) -> None:
     payload = built()
-    assert read(schema, memoryview(payload + b"\0\0")).unread == ()
-    assert read(schema, memoryview(payload + b"\0\7\0\x08\0")).unread == (
+    assert read_flatbuffer(schema, memoryview(payload + b"\0\0")).unread == ()
+    assert read_flatbuffer(schema, memoryview(payload + b"\0\7\0\x08\0")).unread == (
         Unread(len(payload) + 1, b"\7\0\x08"),
     )
 
@@ -104,7 +104,7 @@ def test_bytes_that_nothing_refers_to_are_reported(schema: Schema) -> None:
 def test_offsets_count_from_the_start_of_the_payload(schema: Schema) -> None:
     payload = b"\0" * 16 + built(colour=9)
     with pytest.raises(DecodeError) as caught:
-        read(schema, memoryview(payload), 16)
+        read_flatbuffer(schema, memoryview(payload), 16)
     assert caught.value.path == "Root.leaves[0].colour"
     assert struct.unpack_from("<H", payload, caught.value.offset) == (9,)
     assert str(caught.value).startswith(f"Root.leaves[0].colour: byte {caught.value.offset} (0x")
@@ -129,7 +129,7 @@ def test_bad_bytes_are_told_by_path_and_expectation(
     payload: bytes, path: str, what: str, schema: Schema
 ) -> None:
     with pytest.raises(DecodeError) as caught:
-        read(schema, memoryview(payload))
+        read_flatbuffer(schema, memoryview(payload))
     assert what in caught.value.what
     assert not path or caught.value.path == path
 
@@ -140,7 +140,7 @@ def test_a_union_without_its_value_is_an_error(schema: Schema) -> None:
     vtable = root - struct.unpack_from("<i", payload, root)[0]
     payload[vtable + 4 + 2 * ANY : vtable + 6 + 2 * ANY] = b"\0\0"
     with pytest.raises(DecodeError, match="one is missing") as caught:
-        read(schema, memoryview(payload))
+        read_flatbuffer(schema, memoryview(payload))
     assert caught.value.path == "Root.any"
 
 
@@ -149,7 +149,7 @@ def test_an_offset_into_the_middle_of_a_word_is_an_error(schema: Schema) -> None
     root = struct.unpack_from("<I", payload)[0]
     payload[0:4] = struct.pack("<I", root + 1)
     with pytest.raises(DecodeError, match="multiple of 4"):
-        read(schema, memoryview(payload))
+        read_flatbuffer(schema, memoryview(payload))
 
 
 #: Values of a table where a decoder expects another type.
@@ -196,9 +196,9 @@ def test_a_field_of_another_type_than_is_taken_is_an_error_that_names_it_and_nev
 def test_an_enum_gets_names_for_the_values_that_its_schema_has_none_for(schema: Schema) -> None:
     extended = schema.extended("Colour", {1: "SCARLET", 3: "BLUE"})
     assert extended.enums["Colour"].names == {1: "RED", 3: "BLUE", 5: "GREEN"}
-    root = read(extended, memoryview(built(colour=3))).root
+    root = read_flatbuffer(extended, memoryview(built(colour=3))).root
     assert isinstance(leaves := root.fields["leaves"], tuple)
     assert isinstance(leaves[0], Table)
     assert leaves[0].fields["colour"] == "BLUE"
     with pytest.raises(DecodeError, match="Colour has no value 3"):
-        read(schema, memoryview(built(colour=3)))
+        read_flatbuffer(schema, memoryview(built(colour=3)))

@@ -78,7 +78,7 @@ def test_a_missing_schema_says_where_it_was_looked_for_and_the_way_out(tmp_path:
 
 def test_the_environment_names_another_release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path))
-    assert Schemas.default() == Schemas.of(tmp_path, *Schemas.installed().places)
+    assert Schemas.default() == Schemas.under(tmp_path, *Schemas.installed().places)
     assert Schemas.default().load("tosa") is SCHEMAS.load("tosa")
 
 

@@ -145,7 +145,7 @@ def test_constants_are_paired_by_their_place_in_the_graph(
     assert record is not None
     name, places = "delegate_0.tosa", ("_1", "_4", "_9")
 
-    def of(values: tuple[int, ...]) -> str:
+    def zero_points(values: tuple[int, ...]) -> str:
         text = record.sections[name]
         for place, value in zip(places, values, strict=True):
             held = rf"(value tosa_rescale_default{place}_output_zp: INT8\[1\]\n    sha256 )\w+(\n    values )-?\d+"
@@ -156,14 +156,14 @@ def test_constants_are_paired_by_their_place_in_the_graph(
     def hash_of(value: int) -> str:
         return hashlib.sha256(value.to_bytes(1, signed=True)).hexdigest()
 
-    changed = of(after)
+    changed = zero_points(after)
     if rename:
         changed = re.sub(
             r"tosa_rescale_default_(\d)_",
             lambda found: f"tosa_rescale_default_{90 - int(found[1])}_",
             changed,
         )
-    old, new = (with_texts(record, {name: text}).inventory for text in (of(before), changed))
+    old, new = (with_texts(record, {name: text}).inventory for text in (zero_points(before), changed))
     assert list(differences(old, new)) == [("constants", "RESCALE input 4 INT8", f"INT8[1] {shown}")]
 
 
@@ -172,7 +172,7 @@ def test_attributes_are_paired_by_the_place_of_their_operator() -> None:
     assert record is not None
     name, perms = "delegate_0.tosa", ("[0, 2, 3, 1]", "[0, 3, 1, 2]")
 
-    def of(*others: str) -> Inventory:
+    def permuted(*others: str) -> Inventory:
         text = record.sections[name]
         for had, has in zip(perms, others, strict=True):
             assert text.count(f"perms = {had}") == 1
@@ -180,7 +180,7 @@ def test_attributes_are_paired_by_the_place_of_their_operator() -> None:
         return with_texts(record, {name: text.replace("] \n", "]\n")}).inventory
 
     # Sorted, the values before and after would be paired crosswise.
-    (found,) = differences(of("[0, 1, 2, 3]", "[0, 3, 1, 2]"), of("[3, 2, 1, 0]", "[0, 1, 3, 2]"))
+    (found,) = differences(permuted("[0, 1, 2, 3]", "[0, 3, 1, 2]"), permuted("[3, 2, 1, 0]", "[0, 1, 3, 2]"))
     shown = "[0, 1, 2, 3] -> [3, 2, 1, 0], [0, 3, 1, 2] -> [0, 1, 3, 2]"
     assert found == ("attributes", f"TRANSPOSE.perms: {shown}", "")
 

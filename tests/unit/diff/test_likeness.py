@@ -24,7 +24,7 @@ DIGEST = re.compile(r"sha256 ([0-9a-f]{16})")
 VARIATIONS = DATA / "report_results/stock/1.2.0/tosa-fp/two-delegates"
 
 
-def of(cell: str, release: str = "1.5.1") -> dict[str, str]:
+def texts_of(cell: str, release: str = "1.5.1") -> dict[str, str]:
     record = golden.read(golden.file_of(GOLDENS / release, Cell(*cell.split("/"))))
     assert record is not None
     return record.texts()
@@ -65,9 +65,9 @@ def with_digests(texts: Texts, *fields: str) -> dict[str, str]:
     return {**texts, "manifest": "".join(made)}
 
 
-CONDITION = of("tosa-fp/condition")
-COUNTER = of("tosa-fp/call-counter")
-CONVOLUTION = of("xnnpack-fp32/conv-bn-relu")
+CONDITION = texts_of("tosa-fp/condition")
+COUNTER = texts_of("tosa-fp/call-counter")
+CONVOLUTION = texts_of("xnnpack-fp32/conv-bn-relu")
 CELLS = pytest.mark.parametrize("texts", [CONDITION, COUNTER, CONVOLUTION], ids=["if", "buffer", "xnnpack"])
 
 
@@ -138,7 +138,7 @@ def test_every_tensor_inside_of_every_delegate_of_the_zoo_may_be_named_otherwise
     root = GOLDENS / "1.5.1"
     renamed = 0
     for cell in (cell for cell in golden.recorded(root) if cell.target == target):
-        texts = of(str(cell))
+        texts = texts_of(str(cell))
         for name in (name for name in texts if name.startswith("delegate_")):
             kept, *inside = outline(texts[name]).graphs
             tensors = {tensor for graph in (kept, *inside) for tensor in graph.values}

@@ -75,8 +75,8 @@ class House:
         return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", **self.variables}
 
     def recorded(self) -> tuple[Fact, ...]:
-        facts, before = self.view().of(self.record)
-        return facts if before is None else facts + self.view().of(before)[0]
+        facts, before = self.view().facts(self.record)
+        return facts if before is None else facts + self.view().facts(before)[0]
 
     def view(self) -> View:
         return View(

@@ -117,7 +117,7 @@ def test_no_reader_takes_a_name_that_leaves_its_folder(name: str, shard: Path, r
     for field in ({"release": name}, {"cells": [f"tosa-fp/{name}"]}, {"selected": [f"{name}/linear"]}):
         with_fields(shard / "run.json", **field)
         with pytest.raises(UsageError, match="run its cells again"):
-            Provenance.read(shard)
+            Provenance.load(shard)
     with pytest.raises(GoldenError, match="cannot be the name"):
         golden.file_of(recorded, Cell("tosa-fp", name))
 
@@ -125,7 +125,7 @@ def test_no_reader_takes_a_name_that_leaves_its_folder(name: str, shard: Path, r
 def test_a_proposal_is_of_a_release_and_a_cell(shard: Path) -> None:
     file = with_fields(shard / "tosa-fp" / "two-delegates" / "proposal.json", release="../..")
     with pytest.raises(ProposalError, match="cannot be the name"):
-        Proposal.read(file)
+        Proposal.load(file)
 
 
 def test_a_key_of_the_store_is_of_digests(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def array(shape: tuple[int, ...], content: bytes, descr: str = "<f4") -> bytes:
 )
 def test_tensors_take_no_more_than_they_hold(name: str, content: bytes, what: str, tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match=what):
-        Evidence.read(archive(tmp_path / "cell", (name, content)))
+        Evidence.load(archive(tmp_path / "cell", (name, content)))
 
 
 # Code
@@ -264,11 +264,11 @@ def test_no_reader_unpickles(tmp_path: Path, shard: Path, recorded: Path) -> Non
     place = shard / "tosa-fp" / "two-delegates"
     (place / "proposal.json").write_bytes(bomb)
     for read in (
-        lambda: Evidence.read(cell),
-        lambda: Provenance.read(shard),
+        lambda: Evidence.load(cell),
+        lambda: Provenance.load(shard),
         lambda: results.read(shard / results.FILE),
         lambda: golden.read(recorded / "tosa-fp" / "linear.txt"),
-        lambda: Proposal.read(place / "proposal.json"),
+        lambda: Proposal.load(place / "proposal.json"),
     ):
         with pytest.raises(HarnessError):
             read()

@@ -23,26 +23,26 @@ pytestmark = pytest.mark.usefixtures("own_flatc")
 
 def program(actual: list[float], spread: list[float] | None = None) -> Lowered:
     """A program that should give 4 and 2, on the example alone."""
-    values = (Tensor.of(np.float32([4.0, 2.0])),)
-    spreads = (Tensor.of(np.float32(spread)),) if spread else ()
-    sample = Sample("example", values, (Tensor.of(np.float32(actual)),), spreads)
+    values = (Tensor.from_array(np.float32([4.0, 2.0])),)
+    spreads = (Tensor.from_array(np.float32(spread)),) if spread else ()
+    sample = Sample("example", values, (Tensor.from_array(np.float32(actual)),), spreads)
     return making.lowered("", pte=b"", samples=(sample,))
 
 
 def test_the_worst_element_counts_for_its_own_tolerance_and_not_for_the_widest() -> None:
-    found = Accuracy.of(program([4.2, 2.1], [0.5, 0.1]))
+    found = Accuracy.measure(program([4.2, 2.1], [0.5, 0.1]))
     assert found.error == pytest.approx(0.05)
     assert found.tolerance == pytest.approx(1.5 / 4.0)
     # Three times the root mean square of the spreads is 1.08, and so is the second element's tolerance.
     assert found.used == pytest.approx(0.2 / 1.5, rel=1e-5)
     near = program([4.0, 2.1], [0.5, 0.1])
-    assert Accuracy.of(near).used == pytest.approx(0.1 / (3.0 * math.sqrt((0.25 + 0.01) / 2)), rel=1e-5)
+    assert Accuracy.measure(near).used == pytest.approx(0.1 / (3.0 * math.sqrt((0.25 + 0.01) / 2)), rel=1e-5)
 
 
 def test_what_is_exact_takes_nothing_and_what_may_not_move_takes_all() -> None:
     exact = program([4.0, 2.0], [0.0, 0.0])
-    assert Accuracy.of(exact) == Accuracy(0.0, 0.0, 0.0)
-    assert Accuracy.of(replace(program([4.0, 2.5], [0.0, 0.0]))).used == math.inf
+    assert Accuracy.measure(exact) == Accuracy(0.0, 0.0, 0.0)
+    assert Accuracy.measure(replace(program([4.0, 2.5], [0.0, 0.0]))).used == math.inf
 
 
 SIGNAL = np.float32([3.0, -4.0, 0.0, 5.0])
@@ -52,7 +52,7 @@ def quantized(*samples: tuple[object, object]) -> Lowered:
     """A program of one output that should give the first of each pair by the float model, and gives the second."""
     found = []
     for number, (floats, outputs) in enumerate(samples):
-        wanted, given = (Tensor.of(np.asarray(values)) for values in (floats, outputs))
+        wanted, given = (Tensor.from_array(np.asarray(values)) for values in (floats, outputs))
         found.append(Sample(f"sample{number}", (given,), (given,), (), (wanted,)))
     return making.lowered("", pte=b"", samples=tuple(found))
 
@@ -99,14 +99,14 @@ def test_all_samples_count_and_the_example_beside_them() -> None:
     (near,) = nearnesses(lowered)
     assert near.text == "sqnr 14.0 dB, cosine 0.98265; example 40.0 dB"
     assert near.sqnr == pytest.approx(40.0, abs=1e-3)
-    assert Accuracy.of(lowered).sqnr == near.sqnr
+    assert Accuracy.measure(lowered).sqnr == near.sqnr
     assert list(sqnrs([near.text])) == [40.0]
 
 
 def test_a_program_that_was_not_quantized_or_not_run_has_no_accuracy() -> None:
     assert not list(nearnesses(program([4.0, 2.0])))
     assert not list(nearnesses(replace(program([4.0, 2.0]), samples=())))
-    assert Accuracy.of(program([4.0, 2.0])).sqnr is None
+    assert Accuracy.measure(program([4.0, 2.0])).sqnr is None
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,9 @@ def lowered(artifacts: Artifacts) -> Lowered:
     for sample in made.samples:
         (output,) = sample.outputs
         samples.append(
-            replace(sample, floats=(Tensor.of((output.array() * np.float32(1.01)).astype(np.float32)),))
+            replace(
+                sample, floats=(Tensor.from_array((output.array() * np.float32(1.01)).astype(np.float32)),)
+            )
         )
     return replace(made, samples=tuple(samples))
 

@@ -77,7 +77,12 @@ def test_a_new_golden_leads_with_what_a_person_has_to_decide(
     bare = replace(TARGETS["xnnpack-fp32"], name="bare", delegates=False)
     monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**TARGETS, "bare": bare})
     wanted, given = np.float32([1.0, -1.0]), np.float32([1.01, -1.01])
-    sample = Sample("example", (Tensor.of(given),), (Tensor.of(given),), floats=(Tensor.of(wanted),))
+    sample = Sample(
+        "example",
+        (Tensor.from_array(given),),
+        (Tensor.from_array(given),),
+        floats=(Tensor.from_array(wanted),),
+    )
     whole = lowered(GRAPH, tosa(WRONG_CAT))
     shown = {
         "a failure": (new(failure("no such thing", "export")), "FAILURE"),

@@ -98,7 +98,7 @@ def test_a_repository_that_is_reached_by_a_link_is_itself(tmp_path: Path) -> Non
     (tmp_path / "firmware").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "firmware")
     file = str(tmp_path / "link" / "gate.py")
-    assert OwnFiles.of(tmp_path / "link").place(text(file), "tosa-fp") == Frame(file, 3, "build")
+    assert OwnFiles.in_repository(tmp_path / "link").place(text(file), "tosa-fp") == Frame(file, 3, "build")
 
 
 def test_a_file_of_the_distribution_that_brings_the_target_is_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ RAMPS = np.stack(np.broadcast_arrays(np.int8([-102, -51, 0, 51, 102]), np.int8([
 
 
 def with_output(expected: np.ndarray, actual: np.ndarray, bound: float = 0.0) -> Lowered:
-    sample = Sample("example", (Tensor.of(expected),), (Tensor.of(actual),))
+    sample = Sample("example", (Tensor.from_array(expected),), (Tensor.from_array(actual),))
     return replace(lowered(), samples=(sample,), bound=bound)
 
 
@@ -57,7 +57,7 @@ def test_a_wrong_output_is_corrupt_with_its_figures() -> None:
 
 
 def altered(writer: str = "SomePass", to: float = -255.0) -> Lowered:
-    before, after = (Tensor.of(np.float32([0.0, least])) for least in (-np.inf, to))
+    before, after = (Tensor.from_array(np.float32([0.0, least])) for least in (-np.inf, to))
     return replace(lowered(), altered=(Altered("mask", before, after, writer),))
 
 
@@ -85,7 +85,7 @@ def test_the_imaginary_part_of_an_output_counts() -> None:
     found = judged(with_output(expected, expected + np.complex64([0, 2j])))
     assert "1 of 2 values differ, max 2," in found.reason
     bounded = with_output(expected, expected, bound=0.1)
-    assert bounded.tolerance(Sample("", (Tensor.of(expected),), ()), 0).tolist() == [0.5, 0.5]
+    assert bounded.tolerance(Sample("", (Tensor.from_array(expected),), ()), 0).tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("shift", [0.5, 0.1234, 1e-4, 3.0])
@@ -105,7 +105,7 @@ def test_the_bound_that_a_corrupt_cell_is_told_accepts_it_and_one_a_tenth_smalle
     "wrong",
     [
         with_output(np.float32([1.0]), np.int32([1])),
-        replace(lowered(), samples=(Sample("example", (Tensor.of(np.float32([1])),), ()),)),
+        replace(lowered(), samples=(Sample("example", (Tensor.from_array(np.float32([1])),), ()),)),
         MISWIRED,
     ],
     ids=["dtype", "too few", "miswired"],
@@ -176,7 +176,7 @@ def test_zeros_of_either_sign_are_one_output_and_two_constants() -> None:
     # ReLU, abs and sums give either sign by kernel; a constant is stored with the one or the other.
     plus, minus = np.float32([0.0]), np.float32([-0.0])
     assert verdict.objection(CELL, outcomes(with_output(plus, minus))) is None
-    assert Tensor.of(plus) != Tensor.of(minus)
+    assert Tensor.from_array(plus) != Tensor.from_array(minus)
 
 
 @pytest.mark.parametrize(
@@ -195,14 +195,14 @@ def test_equal_values_of_another_dtype_or_shape_are_corrupt(actual: np.ndarray, 
 
 
 def test_an_output_too_few_is_corrupt() -> None:
-    sample = Sample("example", (Tensor.of(np.float32([1])),), ())
+    sample = Sample("example", (Tensor.from_array(np.float32([1])),), ())
     found = judged(replace(lowered(), samples=(sample,)))
     assert found.name == "corrupt"
     assert found.reason == "the program has 0 outputs, eager has 1"
 
 
 def test_a_program_wrong_on_other_inputs_than_the_example_is_corrupt_and_says_on_which() -> None:
-    one, two = Tensor.of(np.float32([1.0])), Tensor.of(np.float32([2.0]))
+    one, two = Tensor.from_array(np.float32([1.0])), Tensor.from_array(np.float32([2.0]))
     samples = (Sample("example", (one,), (one,)), Sample("zeros", (one,), (two,)))
     found = judged(replace(lowered(), samples=samples))
     assert found.name == "corrupt"
@@ -211,9 +211,9 @@ def test_a_program_wrong_on_other_inputs_than_the_example_is_corrupt_and_says_on
 
 def rounded(spread: float, limit: float = IMPRECISE) -> Lowered:
     """A right program whose second element rounding alone may move by `spread`; its largest value is 8."""
-    values = Tensor.of(np.float32([8.0, 1.0]))
+    values = Tensor.from_array(np.float32([8.0, 1.0]))
     samples = tuple(
-        Sample(name, (values,), (values,), (Tensor.of(np.float32([0.0, each])),))
+        Sample(name, (values,), (values,), (Tensor.from_array(np.float32([0.0, each])),))
         for name, each in (("example", spread / 4), ("zeros", spread))
     )
     return replace(lowered(), samples=samples, limit=limit)
@@ -249,7 +249,7 @@ def quantized(inside: Inside | None, shift: float = 0.1, error: float = 0.0) -> 
     samples = tuple(
         replace(
             each,
-            outputs=(Tensor.of(each.expected[0].array() + np.float32(error)),),
+            outputs=(Tensor.from_array(each.expected[0].array() + np.float32(error)),),
             shifts=(shift,),
         )
         for each in program.samples
@@ -297,7 +297,7 @@ def test_what_may_be_anything_cannot_be_accepted() -> None:
 def test_a_wrong_element_is_corrupt_though_another_may_be_off_further() -> None:
     program = rounded(0.25)
     example, zeros = program.samples
-    wrong = replace(zeros, outputs=(Tensor.of(np.float32([8.625, 1.5])),))
+    wrong = replace(zeros, outputs=(Tensor.from_array(np.float32([8.625, 1.5])),))
     found = judged(replace(program, samples=(example, wrong)))
     assert found.name == "corrupt"
     assert found.reason.endswith("1 of 2 values differ, max 0.625, mean 0.5625 (tolerance 0.55 to 0.75)")
@@ -306,8 +306,8 @@ def test_a_wrong_element_is_corrupt_though_another_may_be_off_further() -> None:
 
 def sampled(*outputs: float, expected: float = 1.0) -> Lowered:
     """A program run on the example and on zeros, which has given `outputs`; eager gives `expected` on both."""
-    right = (Tensor.of(np.float32([expected, 3.0])),)
-    given = [(Tensor.of(np.float32([output, 3.0])),) for output in outputs]
+    right = (Tensor.from_array(np.float32([expected, 3.0])),)
+    given = [(Tensor.from_array(np.float32([output, 3.0])),) for output in outputs]
     samples = tuple(Sample(name, right, got) for name, got in zip(("example", "zeros"), given, strict=True))
     return replace(lowered(), samples=samples)
 
@@ -362,7 +362,7 @@ def test_equal_programs_that_are_wrong_in_every_variation_are_corrupt() -> None:
 
 def test_outputs_that_differ_in_the_sign_of_zero_or_hold_a_nan_agree() -> None:
     one, other = sampled(0.0, np.nan, expected=0.0), sampled(-0.0, np.nan, expected=0.0)
-    right = replace(one.samples[0], expected=(Tensor.of(np.float32([np.nan, 3.0])),), name="zeros")
+    right = replace(one.samples[0], expected=(Tensor.from_array(np.float32([np.nan, 3.0])),), name="zeros")
     results = [
         replace(made, samples=(made.samples[0], replace(right, outputs=made.samples[1].outputs)))
         for made in (one, other)
@@ -379,7 +379,7 @@ def test_a_payload_that_writes_no_output_is_corrupt_whatever_the_memory_holds() 
 
 
 def test_a_tensor_deviates_where_it_differs_beyond_the_tolerance() -> None:
-    one, other = Tensor.of(np.int8([1])), Tensor.of(np.int8([2]))
+    one, other = Tensor.from_array(np.int8([1])), Tensor.from_array(np.int8([2]))
     assert not Deviation("x", one, one).exceeds_tolerance()
     assert Deviation("x", one, other).exceeds_tolerance()
     assert not Deviation("x", one, other, tolerance=1.0).exceeds_tolerance()
@@ -409,7 +409,7 @@ def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict() 
 
 
 def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload() -> None:
-    found = judged(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=(Tensor.of(RAMPS),)))
+    found = judged(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=(Tensor.from_array(RAMPS),)))
     assert found.name == "corrupt"
     assert "aten_cat_default_fused_const" in found.reason
     assert "int8[1, 2, 4, 5]: 20 of 40 values differ, max 95, mean 31.75" in found.reason
@@ -420,12 +420,12 @@ def test_a_constant_that_is_held_in_another_order_of_dimensions_is_right() -> No
     held = np.where(RAMPS == -95, -127, RAMPS)
     held = np.where((np.arange(2) == 1)[None, :, None, None], np.sign(RAMPS) * 127, held).astype(np.int8)
     found = verdict.objection(
-        CELL, outcomes(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=(Tensor.of(held),)))
+        CELL, outcomes(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=(Tensor.from_array(held),)))
     )
     assert found is None
 
 
 def test_a_constant_that_no_delegate_holds_in_its_shape_is_corrupt() -> None:
-    codes = (Tensor.of(np.zeros((7,), np.int8)),)
+    codes = (Tensor.from_array(np.zeros((7,), np.int8)),)
     found = judged(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=codes))
     assert found.reason == "no delegate holds output 0, int8[7], as a constant"

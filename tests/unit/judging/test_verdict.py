@@ -94,7 +94,7 @@ def test_one_program_that_differs_beside_others_that_are_reordered_is_unstable()
 
 
 def of_values(expected: float, actual: float) -> Lowered:
-    sides = (Tensor.of(np.full(2, value, np.float32)) for value in (expected, actual))
+    sides = (Tensor.from_array(np.full(2, value, np.float32)) for value in (expected, actual))
     one, other = sides
     return lowered(pte=str(expected).encode(), samples=(Sample("example", (one,), (other,)),))
 

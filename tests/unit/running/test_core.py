@@ -124,7 +124,7 @@ MAPPED = [version for version in VERSIONS if (GOLDENS / version / maps.FILE).is_
 
 @pytest.mark.parametrize("version", MAPPED)
 def test_the_committed_core_has_what_a_core_must_have(version: str) -> None:
-    made = Source.of(GOLDENS, version)
+    made = Source.from_root(GOLDENS, version)
     assert computing.lacking(made, made.committed) == [], f"run: {core.UPDATE}"
 
 

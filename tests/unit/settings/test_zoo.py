@@ -95,4 +95,6 @@ def test_what_is_wrong_with_a_zoo_is_said_as_where_it_is_imported(
 
 def test_a_listed_case_has_each_field_as_the_case_has_it() -> None:
     case = registry.Case("some", "family", "guards", test_a_listed_case_has_each_field_as_the_case_has_it)
-    assert all(getattr(Listed.of(case), name) == getattr(case, name) for name in Listed.__struct_fields__)
+    assert all(
+        getattr(Listed.from_case(case), name) == getattr(case, name) for name in Listed.__struct_fields__
+    )

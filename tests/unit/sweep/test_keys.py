@@ -117,7 +117,7 @@ def test_digests_are_remembered_and_an_edit_in_place_is_noticed(tmp_path: Path) 
     file, memory = tmp_path / "pass.py", tmp_path / "memory"
     file.write_text("one")
     first = Digests(memory)
-    before = first.of(str(file))
+    before = first.digest(str(file))
     # A file this young may change again within the clock's grain: it is read every time.
     assert not first.known
     state = file.stat()
@@ -128,7 +128,7 @@ def test_digests_are_remembered_and_an_edit_in_place_is_noticed(tmp_path: Path) 
     # Of the same size, and with the old time put back, as archives do.
     file.write_text("two")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert again.of(str(file)) != before
+    assert again.digest(str(file)) != before
     assert again.rewritten == {str(file)}
 
 

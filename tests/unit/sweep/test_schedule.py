@@ -70,9 +70,9 @@ def outcome(seconds: float, core_seconds: float, verdict: str = "") -> Outcome:
 def test_the_longest_comes_first_and_what_is_unknown_takes_the_median_of_its_target() -> None:
     known = {A: 1.0, B: 5.0, Cell("tosa-int", "z"): 2.0}
     seconds = Seconds(known)
-    assert seconds.of(C) == 3.0
-    assert seconds.of(Cell("tosa-int", "y")) == 2.0
-    assert seconds.of(Cell("xnnpack-fp32", "y")) == 2.0
+    assert seconds.expected(C) == 3.0
+    assert seconds.expected(Cell("tosa-int", "y")) == 2.0
+    assert seconds.expected(Cell("xnnpack-fp32", "y")) == 2.0
     assert seconds.longest_first([*known, C]) == [B, C, Cell("tosa-int", "z"), A]
     assert Seconds({}).longest_first([C, A]) == [C, A]
 

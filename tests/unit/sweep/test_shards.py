@@ -17,7 +17,7 @@ KNOWN = Seconds({cell: 2.0 + 40.0 * (number % 50 == 7) for number, cell in enume
 
 
 def loads(seconds: Seconds, count: int) -> list[float]:
-    return [sum(map(seconds.of, shard)) for shard in split(CELLS, seconds, count)]
+    return [sum(map(seconds.expected, shard)) for shard in split(CELLS, seconds, count)]
 
 
 # A busy machine is no failure.
@@ -29,7 +29,7 @@ def loads(seconds: Seconds, count: int) -> list[float]:
 def test_each_cell_is_in_one_shard(cells: list[tuple[Cell, float | None]], count: int) -> None:
     seconds = Seconds({cell: value for cell, value in cells if value is not None})
     names = [cell for cell, _ in cells]
-    shards = [Shard(number, count).of(names, seconds) for number in range(1, count + 1)]
+    shards = [Shard(number, count).select(names, seconds) for number in range(1, count + 1)]
     assert sorted(cell for shard in shards for cell in shard) == sorted(names)
 
 

@@ -85,7 +85,7 @@ def test_one_that_the_index_does_not_have_is_named_with_what_uv_says(
     with pytest.raises(
         ToolchainError, match=r"'executorch==0\.0\.1' can be made; uv pip says: .*executorch"
     ) as raised:
-        environments.made(Name.read("executorch==0.0.1"))
+        environments.made(Name.parse("executorch==0.0.1"))
     assert "\n" not in str(raised.value)
     assert not [path for path in environments.folder.iterdir() if path.is_dir()]
 
@@ -95,20 +95,20 @@ def test_what_it_is_made_of_gives_its_folder_another_name(
 ) -> None:
     monkeypatch.setattr(made_by_uv._Maker, "make", lambda self, *rest: self.aside.mkdir())
     monkeypatch.setattr(made_by_uv, "torch_backend", lambda: (None, "not asked"))
-    plain = environments.made(Name.read("1.5.1"))
+    plain = environments.made(Name.parse("1.5.1"))
     names = [
-        environments.made(Name.read("1.5.1 + torch==2.15.0")),
-        environments.made(Name.read("1.4.1")),
-        environments.made(Name.read("1.5.1"), Layer(("timm==1.0.20",), tmp_path)),
-        environments.made(Name.read("1.5.1"), Layer(("-e .",), tmp_path)),
-        environments.made(Name.read("1.5.1"), Layer(("-e .",), tmp_path / "other")),
-        environments.made(Name.read("1.5.1"), Layer(locks=("lint",))),
-        environments.made(Name.read("1.5.1"), Layer(locks=("tests",))),
+        environments.made(Name.parse("1.5.1 + torch==2.15.0")),
+        environments.made(Name.parse("1.4.1")),
+        environments.made(Name.parse("1.5.1"), Layer(("timm==1.0.20",), tmp_path)),
+        environments.made(Name.parse("1.5.1"), Layer(("-e .",), tmp_path)),
+        environments.made(Name.parse("1.5.1"), Layer(("-e .",), tmp_path / "other")),
+        environments.made(Name.parse("1.5.1"), Layer(locks=("lint",))),
+        environments.made(Name.parse("1.5.1"), Layer(locks=("tests",))),
     ]
     assert len({plain, *names}) == 8
-    assert environments.made(Name.read("1.5.1"), Layer((), tmp_path)) == plain
+    assert environments.made(Name.parse("1.5.1"), Layer((), tmp_path)) == plain
     monkeypatch.setattr(made_by_uv, "torch_backend", lambda: (("--torch-backend", "cpu"), "another build"))
-    assert environments.made(Name.read("1.5.1")) != plain
+    assert environments.made(Name.parse("1.5.1")) != plain
     assert set(environments.there()) == {path.name for path in environments.folder.iterdir() if path.is_dir()}
 
 
@@ -119,7 +119,7 @@ def test_the_locks_of_a_layer_are_installed_with_the_release_and_with_their_hash
     monkeypatch.setattr(made_by_uv._Maker, "_uv", lambda self, *words, **options: calls.append(words))
     monkeypatch.setattr(made_by_uv._Maker, "_venv", lambda self: self.aside.mkdir())
     monkeypatch.setattr(made_by_uv, "torch_backend", lambda: (None, "not asked"))
-    environments.made(Name.read("1.5.1"), Layer(locks=("lint",)))
+    environments.made(Name.parse("1.5.1"), Layer(locks=("lint",)))
     (installed,) = calls
     assert "--require-hashes" in installed
     files = [Path(word).name for word in installed if word.endswith(".txt")]
@@ -136,7 +136,7 @@ def test_packages_for_other_pythons_leave_an_environment_as_it_is(
     def made() -> Iterator[Path]:
         for version in ("3.11", "3.12"):
             monkeypatch.setattr(interpreters, "own", lambda version=version: version)
-            yield environments.made(Name.read("1.5.1"))
+            yield environments.made(Name.parse("1.5.1"))
 
     before = list(made())
     with locking.path("1.5.1").open("a") as lock:
@@ -150,9 +150,9 @@ def test_one_that_is_made_is_taken_before_one_that_is_found(
 ) -> None:
     monkeypatch.setattr(made_by_uv._Maker, "make", lambda self, *rest: self.aside.mkdir())
     monkeypatch.setattr(interpreters, "own", lambda: "3.12")
-    earlier = environments.made(Name.read("1.5.1"))
+    earlier = environments.made(Name.parse("1.5.1"))
     monkeypatch.setattr(interpreters, "own", lambda: "3.99")
-    assert environments.made(Name.read("1.5.1")) == earlier
+    assert environments.made(Name.parse("1.5.1")) == earlier
 
 
 def test_where_no_python_fits_the_error_names_the_release_the_wheels_and_the_way_out(
@@ -164,7 +164,7 @@ def test_where_no_python_fits_the_error_names_the_release_the_wheels_and_the_way
         ToolchainError,
         match=r"'1\.5\.1' has wheels for Python 3\.97, 3\.98; .*`uv python install 3\.98` \(.*; uv venv says: ",
     ):
-        environments.made(Name.read("1.5.1"))
+        environments.made(Name.parse("1.5.1"))
 
 
 def test_the_build_of_torch_follows_the_person(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,27 +23,30 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_release_of_the_matrix() -> None:
-    assert Name.read(" 1.5.1 ") == Name("1.5.1", version="1.5.1")
+    assert Name.parse(" 1.5.1 ") == Name("1.5.1", version="1.5.1")
 
 
 def test_another_version_of_a_distribution_and_of_executorch() -> None:
-    name = Name.read("1.5.1 + torch==2.15.0+cpu + torchao>=0.18")
+    name = Name.parse("1.5.1 + torch==2.15.0+cpu + torchao>=0.18")
     assert (name.version, name.requirements) == ("1.5.1", ("torch==2.15.0+cpu", "torchao>=0.18"))
-    assert Name.read("executorch==1.6.0").version == "1.6.0"
+    assert Name.parse("executorch==1.6.0").version == "1.6.0"
 
 
 def test_the_python_of_an_environment_is_kept_as_the_link_that_it_is(folder: Path) -> None:
     python = folder / "with" / ".venv" / "bin" / "python"
     assert (
-        Name.read("with").python == Name.read("with/.venv").python == Name.read(str(python)).python == python
+        Name.parse("with").python
+        == Name.parse("with/.venv").python
+        == Name.parse(str(python)).python
+        == python
     )
 
 
 def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None:
     checkout = folder / "checkout"
-    assert Name.read("1.5.1 + checkout").sources == Sources(checkout)
-    assert Name.read("1.5.1 + checkout@main~3").sources == Sources(checkout, "main~3")
-    name = Name.read("1.5.1 + torch==2.15.0 + checkout")
+    assert Name.parse("1.5.1 + checkout").sources == Sources(checkout)
+    assert Name.parse("1.5.1 + checkout@main~3").sources == Sources(checkout, "main~3")
+    name = Name.parse("1.5.1 + torch==2.15.0 + checkout")
     assert (name.requirements, name.sources) == (("torch==2.15.0",), Sources(checkout))
 
 
@@ -64,7 +67,7 @@ def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None
 )
 def test_what_is_none_is_one_error_with_a_way_out(folder: Path, word: str, facts: tuple[str, ...]) -> None:
     with pytest.raises(ToolchainError) as raised:
-        Name.read(word)
+        Name.parse(word)
     for fact in facts:
         assert fact in str(raised.value)
 

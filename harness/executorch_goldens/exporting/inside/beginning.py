@@ -25,7 +25,7 @@ from executorch_goldens.zoo.registry import UNDELEGATED
 #: Inspectors of delegates, by the id of the backend.
 LOOKS: Mapping[str, Look] = {
     "TOSABackend": Look(numerics.run_tosa, tosa.values, tosa.opened),
-    "XnnpackBackend": Look(xnnpack.run, xnnpack.values, xnnpack.opened),
+    "XnnpackBackend": Look(xnnpack.run_delegate, xnnpack.values, xnnpack.opened),
 }
 
 #: Places of a departure outside of delegates.
@@ -67,7 +67,9 @@ class EdgeMethod:
     unset: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, program: torch.export.ExportedProgram, simulator: Simulator | None = None) -> EdgeMethod:
+    def from_program(
+        cls, program: torch.export.ExportedProgram, simulator: Simulator | None = None
+    ) -> EdgeMethod:
         graph = Graph()
         graph.output(graph.graph_copy(program.graph, {}))
         specs = program.graph_signature

@@ -285,9 +285,9 @@ class DelegateComparison:
             unseen=tuple(dict.fromkeys(_called(node) for node in unseen)),
             agrees=not any(node in self.points and self.points[node].departs for node in before),
             alone=alone,
-            expected=Tensor.of(wanted.astype(np.float32)),
-            actual=Tensor.of(real(point.node, point.actual)[0].astype(np.float32)),
-            tolerance=Tensor.of(eager.tolerances[point.node.name]),
+            expected=Tensor.from_array(wanted.astype(np.float32)),
+            actual=Tensor.from_array(real(point.node, point.actual)[0].astype(np.float32)),
+            tolerance=Tensor.from_array(eager.tolerances[point.node.name]),
         )
 
     def before(self, node: Node) -> tuple[list[Node], list[Node]]:

@@ -38,7 +38,7 @@ STATIC_QUANTIZE = torch.ops.quantized_decomposed.quantize_per_tensor.default
 STATIC_DEQUANTIZE = torch.ops.quantized_decomposed.dequantize_per_tensor.default
 
 
-def run(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def run_delegate(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Run a delegate alone, lowered again from its graph.
 
     Raises

@@ -85,12 +85,12 @@ def flatten(outputs: Any) -> tuple[Tensor, ...]:
 
 def _output(index: int, leaf: Any) -> Tensor:
     if isinstance(leaf, torch.Tensor):
-        return Tensor.of(array_of(leaf.contiguous()))
+        return Tensor.from_array(array_of(leaf.contiguous()))
     if leaf is None:
-        return Tensor.of(np.zeros(0, np.bool_), "None")
+        return Tensor.from_array(np.zeros(0, np.bool_), "None")
     for types, kind, dtype in NUMBERS:
         if isinstance(leaf, types):
-            return Tensor.of(np.array(kind(leaf), dtype), kind.__name__)
+            return Tensor.from_array(np.array(kind(leaf), dtype), kind.__name__)
     raise ZooError(f"output {index} is {type_of(leaf)}: let the model return tensors, numbers or None")
 
 
@@ -411,7 +411,7 @@ def run_tosa(
     """
     nodes = lowered.original_module.graph.output_node().args[0]
     return run_payload(
-        lowered.processed_bytes, inputs, _taken(lowered), list(map(Layout.of, nodes)), observer
+        lowered.processed_bytes, inputs, _taken(lowered), list(map(Layout.from_node, nodes)), observer
     )
 
 
@@ -423,7 +423,7 @@ class Layout:
     order: tuple[int, ...]
 
     @classmethod
-    def of(cls, node: torch.fx.Node) -> Layout:
+    def from_node(cls, node: torch.fx.Node) -> Layout:
         value = node.meta["val"]
         return cls(value.dtype, tuple(value.dim_order()))
 
@@ -436,7 +436,9 @@ class Layout:
 def _taken(lowered: LoweredBackendModule) -> list[Layout]:
     nodes = lowered.original_module.graph.nodes
     placeholders = {node.name: node for node in nodes if node.op == "placeholder"}
-    return [Layout.of(placeholders[name]) for name in lowered.original_module.graph_signature.user_inputs]
+    return [
+        Layout.from_node(placeholders[name]) for name in lowered.original_module.graph_signature.user_inputs
+    ]
 
 
 def tosa_arrays(lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor]) -> list[np.ndarray[Any, Any]]:

@@ -400,7 +400,7 @@ def moved(
         for direction in RUNS:
             distances.move_constant(direction, apart)
     return Moved(
-        tuple(Tensor.of(each.astype(np.float32)) for each in distances.furthest),
+        tuple(Tensor.from_array(each.astype(np.float32)) for each in distances.furthest),
         tuple(distances.shifts),
         tuple(distances.looked.undefined),
         tuple(distances.looked.beyond),

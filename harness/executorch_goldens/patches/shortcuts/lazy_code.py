@@ -74,7 +74,7 @@ class _GraphAsItWas:
     pytree_info: Any
 
     @classmethod
-    def of(cls, graph: Any) -> _GraphAsItWas:
+    def from_graph(cls, graph: Any) -> _GraphAsItWas:
         nodes = tuple(
             [
                 (node, node.name, node.op, node.target, node.args, node.kwargs, node.type)
@@ -85,7 +85,7 @@ class _GraphAsItWas:
 
     def is_still(self, graph: Any) -> bool:
         """Return whether `graph` is unchanged: the very same nodes with the very same arguments."""
-        now = _GraphAsItWas.of(graph)
+        now = _GraphAsItWas.from_graph(graph)
         return (
             self.codegen is now.codegen
             and self.pytree_info is now.pytree_info
@@ -136,7 +136,7 @@ class _Uncompiled:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.graph = _GraphAsItWas.of(module._graph)
+        self.graph = _GraphAsItWas.from_graph(module._graph)
 
     def __get__(self, instance: Any, owner: type) -> Any:
         self.compile()

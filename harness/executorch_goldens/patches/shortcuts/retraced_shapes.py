@@ -84,7 +84,7 @@ class Properties:
     def __init__(self) -> None:
         self.known: dict[int, tuple[Any, Hashable]] = {}
 
-    def of(self, value: Any) -> Hashable:
+    def look_up(self, value: Any) -> Hashable:
         """Return the properties of a static fake tensor."""
         from torch._subclasses.fake_tensor import extract_tensor_metadata
 
@@ -187,7 +187,7 @@ def _install() -> None:
             if mode is None or not is_functional(target):
                 raise UnknownArgumentError
             given = [args, *chain.from_iterable(sorted(kwargs.items()))]
-            tensor = properties.of if is_pure(target) and is_numbered(mode) else id
+            tensor = properties.look_up if is_pure(target) and is_numbered(mode) else id
             key = (
                 target,
                 mode,

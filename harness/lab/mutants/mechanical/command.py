@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"{each.mutant} {each.verdict} {each.named} {' '.join(each.killed_by)}", flush=True)
     if options.update:
         reach = Reach(reached)
-        found |= {each.name: Found(each.name) for each in drawn if not reach.of(each.site)}
+        found |= {each.name: Found(each.name) for each in drawn if not reach.cells(each.site)}
         folder = page.FOLDER / version
         durable.replace(folder / page.FOUND, page.text(drawn, found, before))
         durable.replace(folder / page.DRAWING, page.drawing_text(options.seed, len(every), drawn))

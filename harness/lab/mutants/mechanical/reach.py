@@ -20,7 +20,7 @@ class Reach:
         self.known = known
         self.functions = {(known.files[each.file], each.first): each for each in known.functions}
 
-    def of(self, site: Site) -> list[Cell]:
+    def cells(self, site: Site) -> list[Cell]:
         """Return the cells whose export runs a statement of a site.
 
         Those of each source and target take turns, and of these those of each situation; the cheapest come first.

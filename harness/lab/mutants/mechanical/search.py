@@ -147,7 +147,7 @@ class Search:
             before = known.get(mutant.name, Found(mutant.name))
             if time.monotonic() > until:
                 return before
-            found = self.tried(sweep, before, reach.of(mutant.site), tiers)
+            found = self.tried(sweep, before, reach.cells(mutant.site), tiers)
             if found != before:
                 with self.lock:
                     kept.add(mutant, found)

@@ -80,7 +80,7 @@ def test_the_folder_of_a_first_golden_is_on_the_disk_when_the_golden_is(
     path = tmp_path / "1.4.1" / "tosa-fp" / "a.txt"
     # As syrupy calls it, whose own would make the folders before.
     snapshots = [(texts.text(), None, 0)]
-    GoldenExtension.of(path, None).write_snapshot(snapshot_location=str(path), snapshots=snapshots)  # type: ignore[arg-type]
+    GoldenExtension.for_golden(path, None).write_snapshot(snapshot_location=str(path), snapshots=snapshots)  # type: ignore[arg-type]
     assert golden.read(path) == texts
     assert {tmp_path, tmp_path / "1.4.1", path.parent} <= set(synced)
 

@@ -268,7 +268,7 @@ def test_cells_that_run_the_statement_reach_a_site_and_unlike_ones_take_turns(tm
         maps.ReachRecord("models", third, 1.0, "", runs),
         maps.ReachRecord("models", TWO, 9.0, "", runs),
     ]
-    assert Reach(maps.build("1.5.1", "", "2026-01-01", records, tmp_path)).of(at) == [third, TWO, ONE]
+    assert Reach(maps.build("1.5.1", "", "2026-01-01", records, tmp_path)).cells(at) == [third, TWO, ONE]
 
 
 def test_what_a_stopped_session_found_is_read_again_where_mutant_and_release_are_the_same(
@@ -355,7 +355,7 @@ def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
     record = maps.ReachRecord("models", CELL, 1.0, "", outcome.result.reach)
     reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], package.parent))
     reached = [
-        each for each in every if each.function == "Conv1dUnsqueezePass.call_operator" and reach.of(each)
+        each for each in every if each.function == "Conv1dUnsqueezePass.call_operator" and reach.cells(each)
     ]
     harmful = next(each for each in reached if (each.old, each.new) == ("!=", "=="))
     # A program of floats has no quantization parameters.

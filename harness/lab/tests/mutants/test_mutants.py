@@ -210,7 +210,7 @@ def test_of_a_serialization_the_message_must_show_what_is_serialized_wrongly(
     line: str, named: str, right: bool
 ) -> None:
     mutant = replace(CAUGHT, place="delegate_0", shows="stride")
-    found = Judged.of(
+    found = Judged.from_verdict(
         mutant, Verdict(Cell("tosa-fp", "linear"), "corrupt", "", divergence=Divergence(line, "delegate_0"))
     )
     assert (found.named, found.pass_right) == (named, right)

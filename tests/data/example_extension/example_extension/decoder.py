@@ -12,7 +12,7 @@ from pathlib import Path
 
 from executorch_goldens.decode import Decoded, DecodeError, Format, SchemaError, Schemas
 from executorch_goldens.decode.constant import opaque
-from executorch_goldens.decode.flatbuffer import read
+from executorch_goldens.decode.flatbuffer import read_flatbuffer
 from executorch_goldens.decode.schema import load
 from executorch_goldens.decode.tables import Fields
 
@@ -32,7 +32,7 @@ def decode(payload: memoryview, schemas: Schemas, named_data: Mapping[str, bytes
     if schema is None:
         raise SchemaError("flat_tensor", f"{SCHEMA} not found; name a release's site-packages by --schemas")
     apart = (HEADER_OFFSET, HEADER_OFFSET + HEADER.size)
-    buffer = read(load(schema), payload, 0, start + size, apart)
+    buffer = read_flatbuffer(load(schema), payload, 0, start + size, apart)
     root = Fields(buffer.root, buffer.root.type)
     segments = [(each.number("offset"), each.number("size")) for each in root.tables("segments")]
     blobs = {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from executorch_goldens.decode import Decoded, DecodeError, Format, Graph, Operator, Schemas, Value
 from executorch_goldens.decode.constant import CODECS, Codec, Constant, make_constant, opaque
 from executorch_goldens.decode.decoded import Attribute
-from executorch_goldens.decode.flatbuffer import read, unread_between
+from executorch_goldens.decode.flatbuffer import read_flatbuffer, unread_between
 from executorch_goldens.decode.tables import Fields
 
 SCHEMA = ("executorch/backends/vulkan/serialization/schema.fbs", "vulkan.fbs")
@@ -56,7 +56,7 @@ class _Entry:
 def decode(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
     """Decode a Vulkan payload; raise `DecodeError` for bytes that are none."""
     (start, stop), (base, end) = _header(payload)
-    buffer = read(schemas.of_format("vulkan", "executorch", SCHEMA), payload, start, stop)
+    buffer = read_flatbuffer(schemas.of_format("vulkan", "executorch", SCHEMA), payload, start, stop)
     root = Fields(buffer.root, buffer.root.type)
     facts: dict[str, Attribute] = {"flatbuffer_offset": start, "flatbuffer_size": stop - start}
     facts |= {"constants_offset": base, "constants_size": end - base}

@@ -107,7 +107,7 @@ class Scaled(nn.Module):
 
 def deviation(right: nn.Module, x: torch.Tensor, given: torch.Tensor, kernels: frozenset[str]) -> Deviation:
     """Return how far `given` is from what a model gives, with the tolerance of a program that has `kernels`."""
-    expected, actual = (Tensor.of(each.detach().float().numpy()) for each in (right(x), given))
+    expected, actual = (Tensor.from_array(each.detach().float().numpy()) for each in (right(x), given))
     found = moved(right, [[x]], (0.0,), np.random.default_rng(0), {}, kernels)
     (tolerance,) = allowed([expected.array()], [found.spreads[0].array()], 0.0, 1e-5)
     return Deviation("output 0", expected, actual, tolerance.reach)

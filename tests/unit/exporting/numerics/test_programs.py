@@ -47,7 +47,7 @@ def lowered() -> torch.export.ExportedProgram:
 
 
 def run(program: torch.export.ExportedProgram, steps: programs.Steps) -> tuple[Tensor, ...]:
-    return in_edge({"forward": EdgeMethod.of(program)}, Reference(("forward",), ()), steps)
+    return in_edge({"forward": EdgeMethod.from_program(program)}, Reference(("forward",), ()), steps)
 
 
 def test_a_program_has_a_value_for_each_input_that_torch_has(capfd: pytest.CaptureFixture[str]) -> None:
