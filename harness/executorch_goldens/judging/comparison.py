@@ -21,7 +21,7 @@ from executorch_goldens.goldens.quantities import over
 from executorch_goldens.goldens.record import MODEL, TRACE, Record
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
-from executorch_goldens.judging.verdict import Verdict, as_known
+from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.zoo.registry import SAMPLE_NAMES
@@ -38,8 +38,6 @@ class JudgedCell:
         None. Where what differs is allowed, the golden as it is.
     reviewed
         Its golden; None where it has none that can be used.
-    held
-        Whether it is left to the caller to record it, once that knows what else its cause has changed.
     confirmed
         Whether its golden now says more of how it is made than before.
     lacking
@@ -49,7 +47,6 @@ class JudgedCell:
     verdict: Verdict
     record: Record | None = None
     reviewed: Record | None = None
-    held: bool = False
     confirmed: bool = False
     lacking: bool = False
 
@@ -99,7 +96,7 @@ def compare(
     judged = verdict.changed(cell, reviewed, made, refusals, labels)
     if judged.name == RENAMED and RENAMES in allow:
         # The golden stays, and with it the names that people have reviewed.
-        return JudgedCell(dataclasses.replace(judged, recordable=False, allowed=True), reviewed)
+        return JudgedCell(dataclasses.replace(judged, acceptance=Acceptance.ALLOWED), reviewed)
     return JudgedCell(diverging(judged, outcomes, reviewed, labels), made)
 
 
@@ -113,7 +110,9 @@ def _over_budget(cell: Cell, made: Record, decided: Decisions) -> Verdict | None
 
 def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
     """Report that the golden of `cell` cannot be used; one that a merge left may be recorded again."""
-    return Verdict(cell, "damaged-golden", str(error), recordable=isinstance(error, golden.ConflictError))
+    merged = isinstance(error, golden.ConflictError)
+    acceptance = Acceptance.POSSIBLE if merged else Acceptance.IMPOSSIBLE
+    return Verdict(cell, "damaged-golden", str(error), acceptance=acceptance)
 
 
 def undecodable(cell: Cell, error: DecodeError, decided: Decisions = NONE) -> Verdict:

@@ -26,7 +26,7 @@ from executorch_goldens.judging.comparison import JudgedCell, compare, damaged, 
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.snapshot import GoldenExtension
 from executorch_goldens.judging.updating import Updating, fewer
-from executorch_goldens.judging.verdict import Verdict, as_known
+from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
 from executorch_goldens.settings.releases import Release
 
 
@@ -37,7 +37,7 @@ class Judge:
     Attributes
     ----------
     holding
-        Whether what would replace a golden is held back: see `JudgedCell.held`.
+        Whether what would replace a golden is held back: see `executorch_goldens.judging.verdict.Acceptance`.
     own
         Failures that are raised in these are no goldens.
     alone
@@ -115,7 +115,7 @@ class Judge:
     ) -> JudgedCell:
         """Record unless a decision is missing; otherwise report the missing decision."""
         judged, made = comparison.verdict, comparison.record
-        if made is None or judged.allowed:
+        if made is None or judged.acceptance is Acceptance.ALLOWED:
             return self._recorded(path, comparison, reviewed, snapshot)
         stable = judged.name == "stable" and reviewed is not None
         # Of two that count as the same, a person has seen the golden.
@@ -139,7 +139,7 @@ class Judge:
             if refusal := fewer(reviewed, made):
                 return JudgedCell(dataclasses.replace(judged, refusal=refusal), made, reviewed)
             if self.holding:
-                return JudgedCell(dataclasses.replace(judged, recorded=True), made, reviewed, held=True)
+                return JudgedCell(dataclasses.replace(judged, acceptance=Acceptance.HELD), made, reviewed)
         extension = GoldenExtension.for_golden(path, reviewed)
         with self.alone():
             recorded = snapshot.use_extension(extension) == made
@@ -150,7 +150,8 @@ class Judge:
         lacking = (
             standing is not None and not self.updating.changed and bool(equality.missing(standing, made))
         )
-        judged = dataclasses.replace(judged, recorded=recorded and judged.recordable)
+        if recorded and judged.recordable:
+            judged = dataclasses.replace(judged, acceptance=Acceptance.RECORDED)
         return JudgedCell(judged, made, reviewed, confirmed=confirmed, lacking=lacking)
 
     def _confirm(self, path: Path, reviewed: Record, made: Record) -> bool:

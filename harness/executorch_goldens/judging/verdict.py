@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import itertools
 import math
 from collections.abc import Collection, Iterator, Sequence
@@ -69,6 +70,18 @@ DISAGREEING = ("order-only", "unstable")
 AGREEING = ("corrupt", "failed")
 
 
+class Acceptance(enum.Enum):
+    """How far ``--snapshot-update`` is with an artifact that is not the golden."""
+
+    IMPOSSIBLE = "impossible"
+    POSSIBLE = "possible"
+    #: The golden is written once the run knows what else its cause has changed.
+    HELD = "held"
+    RECORDED = "recorded"
+    #: The repository allows the differences, and the golden stays.
+    ALLOWED = "allowed"
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The result for a cell.
@@ -79,16 +92,10 @@ class Verdict:
         ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``renamed``, ``new``,
         ``unexpected``, ``failed``, ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or
         ``damaged-golden`` (README, "Verdicts").
-    recordable
-        Whether ``--snapshot-update`` can accept the artifact as the cell's golden.
-    recorded
-        Whether ``--snapshot-update`` accepted the artifact as the cell's golden.
     refusal
         Why an artifact that can be accepted is not, by ``--snapshot-update`` or at all.
     known
         Why it is the known defect of the cell; empty where it is none.
-    allowed
-        Whether the repository allows what differs from the golden, which stays.
     excess
         Of a program that is wrong in nothing but its outputs.
     where
@@ -104,11 +111,9 @@ class Verdict:
     name: str
     reason: str
     detail: tuple[str, ...] = ()
-    recordable: bool = False
-    recorded: bool = False
+    acceptance: Acceptance = Acceptance.IMPOSSIBLE
     refusal: str = ""
     known: str = ""
-    allowed: bool = False
     divergence: Divergence | None = None
     excess: Excess | None = None
     where: str = ""
@@ -126,9 +131,20 @@ class Verdict:
         return self.name in DISAGREEING and self.divergence is not None and self.divergence.name == MODEL
 
     @property
+    def recordable(self) -> bool:
+        """True if ``--snapshot-update`` can accept the artifact as the cell's golden, or has accepted it."""
+        return self.acceptance not in (Acceptance.IMPOSSIBLE, Acceptance.ALLOWED)
+
+    @property
+    def recorded(self) -> bool:
+        """True if ``--snapshot-update`` accepted the artifact as the cell's golden."""
+        return self.acceptance in (Acceptance.HELD, Acceptance.RECORDED)
+
+    @property
     def accepted(self) -> bool:
         """True if a person has nothing left to do."""
-        return self.name == "stable" or self.recorded or bool(self.known) or self.allowed
+        allowed = self.acceptance is Acceptance.ALLOWED
+        return self.name == "stable" or self.recorded or bool(self.known) or allowed
 
 
 def objection(cell: Cell, outcomes: Sequence[Outcome], accepted: Collection[str] = ()) -> Verdict | None:
@@ -460,7 +476,7 @@ def changed(
     """
     if made.fails and not reviewed.fails:
         lines = tuple(made.sections[FAILURE].splitlines())
-        return Verdict(cell, "failed", "lowering now fails", lines, recordable=True)
+        return Verdict(cell, "failed", "lowering now fails", lines, acceptance=Acceptance.POSSIBLE)
     if reviewed.fails and not made.fails:
         reason = f"now lowers; the {labels.old} is a failure"
     else:
@@ -479,7 +495,7 @@ def changed(
         "the differences", lambda: tuple(texts.from_golden(reviewed, made, *labels)), nothing
     )
     detail = (*quantities, *diagnoses.failed, *differences)
-    return Verdict(cell, "changed", reason, detail, recordable=True)
+    return Verdict(cell, "changed", reason, detail, acceptance=Acceptance.POSSIBLE)
 
 
 def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
@@ -488,7 +504,7 @@ def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
     reason = f"differs from its {labels.old} in {count(len(names), 'name')} alone, as {before} -> {after}"
     shown = [f"{old} -> {new}" for old, new in names[: texts.SHOWN_LINES]]
     more = [f"… {len(names) - texts.SHOWN_LINES} more names"] if len(names) > texts.SHOWN_LINES else []
-    return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), recordable=True)
+    return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), acceptance=Acceptance.POSSIBLE)
 
 
 def _quantities(reviewed: Record, made: Record, refusals: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -520,7 +536,11 @@ def new(cell: Cell, artifact: Artifact, made: Record, labels: Labels = OF_RUN) -
         reason = f"{_failure(result)}; has no {labels.old}"
         accepting = "recording it accepts that it fails"
         return Verdict(
-            cell, "new", reason, (*made.sections[FAILURE].splitlines(), accepting), recordable=True
+            cell,
+            "new",
+            reason,
+            (*made.sections[FAILURE].splitlines(), accepting),
+            acceptance=Acceptance.POSSIBLE,
         )
     found = made.inventory
     unchecked = f"; {NOT_JUDGED}, {NOT_RUN} {result.not_run}" if result.not_run else ""
@@ -531,7 +551,7 @@ def new(cell: Cell, artifact: Artifact, made: Record, labels: Labels = OF_RUN) -
     accepting_none = ("recording it accepts that nothing is delegated",) if is_bare else ()
     bare = f"{UNDELEGATED}: " if is_bare else ""
     reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no {labels.old}{unchecked}"
-    return Verdict(cell, "new", reason, accepting_none, recordable=True)
+    return Verdict(cell, "new", reason, accepting_none, acceptance=Acceptance.POSSIBLE)
 
 
 def _contents(found: Inventory) -> str:

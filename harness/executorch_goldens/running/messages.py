@@ -12,7 +12,14 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
-from executorch_goldens.judging.verdict import DISAGREEING, NOT_JUDGED, UNEXPECTED, Verdict, kind_of_new
+from executorch_goldens.judging.verdict import (
+    DISAGREEING,
+    NOT_JUDGED,
+    UNEXPECTED,
+    Acceptance,
+    Verdict,
+    kind_of_new,
+)
 from executorch_goldens.results import proposals
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.running.counting import (
@@ -237,7 +244,7 @@ def _rest(run: Run) -> Iterator[str]:
     for judged in run.verdicts.values():
         if judged.known:
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {judged.known}"
-        elif judged.allowed:
+        elif judged.acceptance is Acceptance.ALLOWED:
             yield f"{ALLOWED}: {judged.cell} {judged.reason}"
     yield from not_judged(run.not_judged)
     for target in dict.fromkeys(cell.target for cell in run.accuracies):
@@ -263,7 +270,7 @@ def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
 
 def _counted(judged: Verdict) -> str:
     """Return the category of a cell: its verdict, or the reason that makes it acceptable."""
-    return KNOWN if judged.known else ALLOWED if judged.allowed else judged.name
+    return KNOWN if judged.known else ALLOWED if judged.acceptance is Acceptance.ALLOWED else judged.name
 
 
 def _leftovers(run: Run) -> Iterator[str]:

@@ -35,7 +35,7 @@ from executorch_goldens.judging.comparison import JudgedCell
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.rightness import place
-from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
+from executorch_goldens.judging.verdict import UNEXPECTED, Acceptance, Verdict
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import ProposalError
@@ -240,9 +240,11 @@ class Run:
         self.verdicts[cell] = judged
         if len(outcomes) < len(self.plan.variations):
             self.alone.add(cell)
+        is_held = judged.acceptance is Acceptance.HELD
         # Held-back cells are recorded after every cell is judged.
-        self._note(dataclasses.replace(judged, recorded=judged.recorded and not found.held), outcomes)
-        if found.held or not (judged.accepted or judged.name == UNEXPECTED):
+        noted = dataclasses.replace(judged, acceptance=Acceptance.POSSIBLE) if is_held else judged
+        self._note(noted, outcomes)
+        if is_held or not (judged.accepted or judged.name == UNEXPECTED):
             self._propose(judged, found, outcomes[0], made)
         return judged
 
@@ -264,12 +266,12 @@ class Run:
         """Return the verdict with its diagnosis, and of a cell whose files are kept each artifact once."""
         judged, made = found.verdict, list[Record]()
         folder = self.results.folder(judged.cell)
-        if judged.name == "stable" or judged.allowed or (judged.recorded and not found.held):
+        if judged.name == "stable" or judged.acceptance in (Acceptance.RECORDED, Acceptance.ALLOWED):
             self.results.clear(judged.cell)
         else:
             made = self.results.keep(judged.cell, outcomes)
             judged = self.explainer.explain(judged, outcomes, folder)
-            if not found.held:
+            if judged.acceptance is not Acceptance.HELD:
                 self.explainer.suspect(judged, outcomes)
         for addition in self.plan.options.additions:
             leave = functools.partial(addition.judged, folder / OF_PLUGINS, outcomes)
@@ -290,7 +292,7 @@ class Run:
         begins = place(program) if isinstance(program, Lowered) else ""
         proposal = self.results.propose(judged, proposed, found.reviewed, self.provenance, accuracy, begins)
         self._members[judged.cell] = member(proposal, found.reviewed, proposed, made)
-        if found.held:
+        if judged.acceptance is Acceptance.HELD:
             self._held.add(judged.cell)
         else:
             self.edits[judged.cell] = EditedCell.from_member(self._members[judged.cell])
@@ -384,7 +386,8 @@ class Run:
 
     def _refuse(self, cells: Sequence[Cell], why: str) -> None:
         for cell in cells:
-            self.verdicts[cell] = dataclasses.replace(self.verdicts[cell], recorded=False, refusal=why)
+            judged = dataclasses.replace(self.verdicts[cell], acceptance=Acceptance.POSSIBLE, refusal=why)
+            self.verdicts[cell] = judged
 
     def _folders(self) -> set[Path]:
         """Folders of the cells that this run proposes something for."""

@@ -12,7 +12,7 @@ from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import JudgedCell, diverging, made_with, passes
-from executorch_goldens.judging.verdict import Verdict, as_known
+from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
 from executorch_goldens.settings.releases import Release
 from lab.compact import form, parts
 from lab.compact.parts import Parts
@@ -52,7 +52,7 @@ def compare(
             detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
             return JudgedCell(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
         reason = f"is right now, and known as {defect.verdict} ({defect.reason}): --update deletes that entry"
-        return JudgedCell(Verdict(cell, "changed", reason, recordable=True), made)
+        return JudgedCell(Verdict(cell, "changed", reason, acceptance=Acceptance.POSSIBLE), made)
     if reviewed is None:
         return JudgedCell(verdict.new(cell, artifact, whole, OF_RUN), made)
     if form.equal(reviewed, made):
@@ -60,7 +60,11 @@ def compare(
     lines = tuple(form.differences(reviewed, made))
     names = dict.fromkeys(line.rpartition("/")[2] for line in lines if line.startswith("+++ "))
     changed = Verdict(
-        cell, "changed", f"differs from its golden in {', '.join(names)}", lines, recordable=True
+        cell,
+        "changed",
+        f"differs from its golden in {', '.join(names)}",
+        lines,
+        acceptance=Acceptance.POSSIBLE,
     )
     return JudgedCell(_diverging(changed, outcomes, reviewed), made)
 

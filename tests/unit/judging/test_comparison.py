@@ -19,7 +19,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.goldens import rendering
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.judging.verdict import Acceptance, Verdict
 from executorch_goldens.zoo.targets import TARGETS
 from tests.support.making import (
     CELL,
@@ -100,7 +100,7 @@ def test_a_new_golden_leads_with_what_a_person_has_to_decide(
 def test_only_what_was_recorded_or_stable_is_accepted() -> None:
     assert verdict.Verdict(CELL, "stable", "").accepted
     assert not Verdict(CELL, "new", "").accepted
-    assert Verdict(CELL, "new", "", recorded=True).accepted
+    assert Verdict(CELL, "new", "", acceptance=Acceptance.RECORDED).accepted
 
 
 def test_a_payload_that_differs_is_told_by_its_first_difference_from_the_golden() -> None:
