@@ -191,14 +191,14 @@ class Sample:
     outputs
         Outputs of what was lowered, in ExecuTorch's runtime or in the TOSA reference model.
     spreads
-        For each of `expected`, float32 of its shape: how far rounding alone moved each element
+        Float32 of the shape of each of `expected`: how far rounding alone moved each element
         (`exporting.numerics.rounding`). Zero where no rounding touches the output. Empty if it was not measured.
     floats
-        Of quantized targets, the outputs of the model before it was quantized; empty for others.
+        Outputs of the model before it was quantized; empty where the target does not quantize.
     shifts
-        For each of `expected`: the furthest that rounding alone moved the mean of its elements.
+        The furthest that rounding alone moved the mean of the elements of each of `expected`.
     alone
-        Of several steps: the sample of one step that has the inputs of the last; empty where there is none.
+        The sample of one step that has the inputs of the last of several steps; empty where there is none.
     method
         The method that the last step runs, where the program has several; otherwise empty.
     """
@@ -258,9 +258,9 @@ class Departure:
         Whether the operator, run eagerly on the delegate's own values, gives something else. Otherwise it is the first
         value that departs, and no operator departs by itself.
     expected, actual
-        In real numbers, float32, where it is quantized.
+        Float32 values, in real numbers where the tensor is quantized.
     tolerance
-        Of each element: the largest absolute difference that is no departure.
+        The largest absolute difference of each element that is no departure.
     uncut
         Whether it comes of this: the operator is given values that were not cut off where their quantization ends.
     """
@@ -302,9 +302,9 @@ class Inside:
     Attributes
     ----------
     samples
-        On which it was.
+        Samples that the program was checked on.
     values
-        How many values inside were compared, on one of them.
+        Number of values inside that were compared, on one of them.
     unseen
         Parts of the program that were not looked into, and why; empty if every operator was.
     """
@@ -325,7 +325,7 @@ class Validation:
     invalid
         A line for each thing that the specification does not allow.
     unread
-        For each payload that the tool could not check, its delegate and why.
+        Delegate of each payload that the tool could not check, and why.
     """
 
     by: str
@@ -344,9 +344,9 @@ class Metric:
     Attributes
     ----------
     name
-        Of the function that measures.
+        Name of the function that measures.
     value, eager
-        Of the program's outputs, and of those of the eager model before it is quantized.
+        Result for the program's outputs, and for those of the eager model before it is quantized.
     bound
         The least that `value` may be.
     """
@@ -370,7 +370,7 @@ class Lowered:
     graph
         ``str(graph)`` of the lowered program, then of each nested graph module.
     delegates
-        In the order in which the graph refers to them.
+        Delegates in the order in which the graph refers to them.
     pte
         The whole ``.pte`` program.
     samples
@@ -381,11 +381,11 @@ class Lowered:
     schemas
         Directories with the schemas of the release that made it, best first: payloads are decoded with these.
     scales
-        Of each quantized output, what one code is worth: where it is rounded it may be off by one; 0 for the others.
+        Value of one code of each quantized output: where it is rounded it may be off by one; 0 for the others.
     limit
-        How far rounding alone may move an output before the program is imprecise, as a fraction of its largest value.
+        The furthest that rounding alone may move an output of a precise program, as a fraction of its largest value.
     codes
-        For cases whose outputs are constants: what the delegates must hold, in the dtype they hold it in.
+        Content of the delegates where a case's outputs are constants, in the dtype they hold it in.
     unjudged
         Samples that are left out, with why: eager gives no finite number there and does on the example, raises, does
         not end, or has no value that anything could be held to.
@@ -408,9 +408,9 @@ class Lowered:
     lost
         The loss of quantization; None where that is within the target's floor.
     methods
-        Of a program of several methods, each with `scales` of its outputs; empty for a program of one.
+        Methods of a program of several, each with `scales` of its outputs; empty for a program of one.
     bounds
-        Of a program of several methods: `bound` of those that have one of their own.
+        `bound` of each method of a program of several that has one of its own.
     data
         The data files (``.ptd``) that the program needs beside it, by name.
     recipe
@@ -545,7 +545,7 @@ class PassRun:
     Attributes
     ----------
     pipeline
-        Of which backend and for what; `PARTITIONING`; `STAGE`; ``exir`` outside of any.
+        The backend and the purpose; `PARTITIONING`; `STAGE`; ``exir`` outside of any.
     name
         Class of the pass or partitioner; name of the stage.
     fingerprint
@@ -576,7 +576,7 @@ class Omission:
     start
         See `PassRun`.
     tags
-        Of a partitioner, in the order that they get; none for a pass.
+        Tags of a partitioner, in the order that they get; none for a pass.
     """
 
     start: int
@@ -654,7 +654,7 @@ class Casualty:
     reason
         Signal, exit status or limit, and the last lines the child printed.
     log
-        All that the child printed, where the harness itself failed; otherwise empty.
+        Output of the child, where the harness itself failed; otherwise empty.
     """
 
     verdict: str

@@ -36,7 +36,7 @@ COMMANDS = {
 #: The modules that bring them: one is imported when its subcommand is asked for, none for the list of them.
 MODULES = {name: f"executorch_goldens.commands.{name}" for name in COMMANDS}
 
-#: Those that draw on the terminal themselves: they use `executorch_goldens.files.untrusted` where they write.
+#: Commands that draw on the terminal themselves: they use `executorch_goldens.files.untrusted` where they write.
 OWN_SCREEN = ("review", "run")
 
 #: Exit codes, as of ``diff``.

@@ -59,7 +59,7 @@ def _package(point: metadata.EntryPoint) -> str:
     return point.module.partition(".")[0]
 
 
-#: Of the plugins that were handed on to this process: name, value, and the folder that the package is in.
+#: Plugins that were handed on to this process: name, value, and the folder that the package is in.
 _RECEIVED: list[tuple[str, str, str]] = []
 
 

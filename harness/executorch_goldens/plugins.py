@@ -28,9 +28,9 @@ class Command:
     Attributes
     ----------
     help
-        What it is for, in a line.
+        Purpose, in a line.
     module
-        Has ``add_to``, as the modules of `executorch_goldens.commands` do.
+        A module with ``add_to``, as the modules of `executorch_goldens.commands` have.
     """
 
     help: str
@@ -76,13 +76,13 @@ class Form:
     command
         One of `WITH_FORMS`.
     name
-        As messages call it.
+        Name in messages.
     help
-        What it is for, in a line.
+        Purpose, in a line.
     module
-        Has ``OPTIONS``, the names of the options that the form takes; ``add_to(parser)``, which adds those that the
-        command lacks; ``takes(arguments)``, whether parsed arguments are of this form; and ``run(arguments)``, which
-        returns the exit code.
+        A module with ``OPTIONS``, the names of the options that the form takes; ``add_to(parser)``, which adds those
+        that the command lacks; ``takes(arguments)``, whether parsed arguments are of this form; and
+        ``run(arguments)``, which returns the exit code.
     """
 
     command: str
@@ -98,7 +98,7 @@ class Hint:
     Attributes
     ----------
     purpose
-        In a word, beside ``accept`` and ``again``.
+        One word, beside ``accept`` and ``again``.
     line
         The line of the cell's message.
     """
@@ -115,9 +115,9 @@ class Plugin:
     Attributes
     ----------
     name
-        That of its entry point.
+        Name of its entry point.
     commands
-        By name.
+        Commands by name.
     hint
         ``module:name`` of a function that takes a `executorch_goldens.judging.verdict.Verdict`, the release and the
         words of the command that was typed, and returns a `Hint` or None; empty for none.

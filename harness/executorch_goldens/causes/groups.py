@@ -31,7 +31,7 @@ from executorch_goldens.results.provenance import BASE
 from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.targets import TARGETS
 
-#: What may be done about a group: it may be accepted; it may be with an option by which a person decides something as
+#: Choices about a group: it may be accepted; it may be with an option by which a person decides something as
 #: well; its cells have to run again; it may not be recorded.
 STATES = PENDING, UNDECIDED, OUTDATED, BARRED = ("pending", "undecided", "out of date", "barred")
 #: Hexadecimal digits of a group's name and of a cause's.
@@ -71,7 +71,7 @@ DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
 UNLIKE = 4.0
 #: Fewer cells than this do not make one of them unlike the others.
 FEWEST = 3
-#: What of a member is compared with the median of its group.
+#: Quantities of a member that are compared with the median of its group.
 AMOUNTS = OPERATORS, PROGRAM, CONSTANTS = ("operators", ".pte bytes", "bytes of constants")
 
 
@@ -193,7 +193,7 @@ class Group:
     Attributes
     ----------
     members
-        The one with the least to read first.
+        The cells, the one with the least to read first.
     unlike
         Differences of single members from the others, by member.
     """
@@ -339,7 +339,7 @@ class EditedCell:
     Attributes
     ----------
     what
-        In words; empty where nothing is compared.
+        The difference in words; empty where nothing is compared.
     """
 
     cause: str

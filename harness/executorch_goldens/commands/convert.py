@@ -14,7 +14,7 @@ from executorch_goldens.judging.updating import require_a_person
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 
-#: What is converted, in this order: each does it whole or not at all, and returns what it did, or nothing. It takes the
+#: Conversions, in this order: each does it whole or not at all, and returns what it did, or nothing. It takes the
 #: root and, where it is the repository's own, the folder of its results and its file of settings.
 STEPS: tuple[Callable[[Path, Path | None, Path | None], Iterable[str]], ...] = (
     lambda root, *_: map(str, converting.convert(root)),

@@ -237,7 +237,7 @@ class Reviewed:
         against
             The reasons against rejected causes.
         decided
-            What is decided about cells with that: where these are known defects, the causes are not kept as well.
+            Decisions about cells with that: where these are known defects, the causes are not kept as well.
 
         Raises
         ------

@@ -24,7 +24,7 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 
 #: Part of the budget for cells that are known to reach the edit; what is left is for a search.
 SHARE = 0.75
-#: What is compared where there is no map.
+#: Words for the core, which is compared where there is no map.
 UNMAPPED = "the core is compared, or all cells where none is committed"
 #: Files that are not Python and are named.
 SHOWN = 3

@@ -21,7 +21,7 @@ from executorch_goldens.zoo.registry import Case, load
 SLOWEST = 4.0
 #: Names of ATen's and TOSA's operators, as sources of passes have them.
 _OPERATOR = re.compile(r"\b(?:aten|tosa)\.([A-Za-z]\w*|_\w+)")
-#: What separates words.
+#: Separators of words.
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 #: How much an operator counts by where it is named: in what differs; in an edited statement, or in the file's name as
 #: well; in the function; in the file. Any other word of the edit counts least.
@@ -122,7 +122,7 @@ def ranked(
     Parameters
     ----------
     targets
-        Those that reach the edit: a case that is for none of them is tried on one of them.
+        Targets that reach the edit: a case that is for none of them is tried on one of them.
     """
     scores: dict[int, dict[str, list[Case]]] = {}
     for case in chance.sample(list(cases), len(cases)):

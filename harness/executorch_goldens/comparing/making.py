@@ -92,7 +92,7 @@ class Comparison:
     store
         The store that exports are taken from and put into; None for none.
     seconds
-        Of wall time after which no further cell is compared.
+        Wall time, in seconds, after which no further cell is compared.
     found
         The cells that were compared, in the order of the zoo.
     reached

@@ -46,7 +46,7 @@ class Column:
     Attributes
     ----------
     title, key
-        Of the column, and of the same in JSON; without a title, there are only the lines.
+        Title of the column, and its key in JSON; without a title, there are only the lines.
     is_right
         False if the exit code is that of a difference.
     """
@@ -67,9 +67,9 @@ class ComparisonPage:
     allowed
         Kinds that are no difference: see `outcome.ALLOWED`.
     columns
-        Those of plugins; with one that has a title, there is a table.
+        Columns of plugins; with one that has a title, there is a table.
     asked
-        What was edited, and which cells reach it; None where that is not known.
+        The edit, and the cells that reach it; None where that is not known.
     """
 
     comparison: Comparison

@@ -70,7 +70,7 @@ class SearchOrder:
     others
         Models that may reach it, the likely ones first: they are tried as they are.
     changes
-        What may be changed, by name, the likely ones first.
+        Changes that may be made, by name, the likely ones first.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class SearchOrder:
         # Each change once.
         self.first = deque((change, 0) for change in self.changes if self.near)
         self.others = deque(others)
-        #: Those that reached the edit in a way of their own.
+        #: Models that reached the edit in a way of their own.
         self.reaching: list[Try] = []
         self.seen: set[Hashable] = set()
         self.failing: set[tuple[str, str]] = set()
         self.asked: set[Cell] = set()
-        #: Of each change that is tried once, how often it was tried before it fitted.
+        #: How often each change that is tried once was tried before it fitted.
         self.tries: dict[Cell, int] = {}
         self.number = 0
 
@@ -113,7 +113,7 @@ class SearchOrder:
         Parameters
         ----------
         situation
-            What the head ran of the edited files; None where it did not run an edited line.
+            Lines of the edited files that the head ran; None where it did not run an edited line.
         failed
             Whether the model, or its export, came to no program: its last change is not tried again on the case.
         """

@@ -43,9 +43,9 @@ class Sides:
     Attributes
     ----------
     cells
-        Those that both have, in the zoo's order.
+        Cells that both have, in the zoo's order.
     alone
-        How many cells one side alone has, by its word.
+        Number of the cells that one side alone has, by its word.
     left_out
         Why a patch or a shortcut is used on neither side, a line each.
     """

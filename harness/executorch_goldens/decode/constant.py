@@ -54,7 +54,7 @@ class Constant:
     data
         The bytes as they are in the payload (a view where the payload is kept).
     codec
-        How to read the bytes.
+        Codec of the bytes.
     """
 
     dtype: str

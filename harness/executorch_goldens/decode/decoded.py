@@ -55,7 +55,7 @@ class Operator:
     Attributes
     ----------
     type
-        For instance ``CONV2D``, ``XNNFullyConnected``, ``aten::add.out``.
+        Type of the operator: ``CONV2D``, ``XNNFullyConnected``, ``aten::add.out``.
     inputs, outputs
         Names of values of its graph, by position. None where the position holds nothing (an absent bias).
     input_roles, output_roles
@@ -83,9 +83,9 @@ class Graph:
     inputs, outputs
         Names of values, in calling order.
     values
-        By name, in the payload's order.
+        Values by name, in the payload's order.
     operators
-        In order of execution.
+        Operators in order of execution.
     attributes
         Everything else.
     """
@@ -138,7 +138,7 @@ class Decoded:
     blobs
         Constants by name that no value of a graph refers to: unused ones, segments, named data.
     delegates
-        Of a ``.pte``, in order.
+        Delegates of a ``.pte``, in order.
     unread
         Bytes that nothing in the payload refers to and that are not zero: none in a sound payload.
     tree

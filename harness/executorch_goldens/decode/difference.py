@@ -40,9 +40,9 @@ class TensorDifference:
     dtypes, shapes
         Before and after.
     differing
-        How many elements differ in any bit; None where the shapes do not allow comparing them.
+        Number of elements that differ in any bit; None where the shapes do not allow comparing them.
     size
-        How many elements there are.
+        Number of elements.
     largest, mean
         Largest absolute difference, and the mean one over all elements, the equal ones included, as upstream issues
         give it. Differences that are not finite do not count; None where none is.

@@ -32,7 +32,7 @@ from executorch_goldens.decode.schema import (
     Vector,
 )
 
-#: What a field can hold. `memoryview` for a vector of unsigned bytes, `Table` for a table or a union's
+#: Content of a field: `memoryview` for a vector of unsigned bytes, `Table` for a table or a union's
 #: member.
 Node: TypeAlias = "bool | int | float | str | memoryview | tuple[Node, ...] | Table | None"
 
@@ -134,7 +134,7 @@ class _Slots:
     Attributes
     ----------
     offsets
-        By slot: where in the table its value is; 0 for an absent one.
+        Where in the table the value of each slot is; 0 for an absent one.
     spans
         Parts of the table, relative to its start; its head first.
     end

@@ -42,12 +42,12 @@ class Format:
     owner
         The distribution that writes it.
     decode
-        From a payload, the release's schemas and what the payload refers to by key to its decoded form; raises
+        Function from a payload, the release's schemas and what the payload refers to by key to its decoded form; raises
         `DecodeError` for bytes that are not of the format.
     is_program
         Whether it is a whole program's, or a data file's: then a delegate's payload is never taken for one.
     layout
-        From a payload and the release's schemas to a digest of its bytes that is the same on every architecture; None
+        Function from a payload and the release's schemas to a digest of its bytes, the same on every architecture; None
         where the bytes themselves are.
     """
 

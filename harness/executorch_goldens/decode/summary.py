@@ -34,9 +34,9 @@ class ConstantSummary:
         zero counts as smaller than zero, so that the answer does not depend on the order in which a CPU
         compares.
     nans
-        How many numbers are NaN.
+        Number of NaNs.
     distinct
-        How many different bit patterns there are, at most ``COUNTED + 1`` for types of more than 16 bits.
+        Number of different bit patterns, at most ``COUNTED + 1`` for types of more than 16 bits.
     exact
         Whether `distinct` is the number, or only a lower bound.
     """

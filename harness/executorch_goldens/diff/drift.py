@@ -61,7 +61,7 @@ class Drift:
     Attributes
     ----------
     entries
-        By section, those with most cells first.
+        Entries by section, those with most cells first.
     common, same
         Cells that both releases have, and those of them that differ in nothing but names and order.
     quantities

@@ -19,7 +19,7 @@ from executorch_goldens.goldens.outline import Outline
 from executorch_goldens.goldens.record import GRAPH, MODEL, Record
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
-#: Of a cell that has no golden.
+#: Kind of the edit of a cell that has no golden.
 NEW = "new"
 #: Kind of edits that are in no inventory: names, order, and facts of the program around its delegates.
 TEXT = "text"
@@ -71,7 +71,7 @@ class Quantities:
     Attributes
     ----------
     operators
-        In all delegates, by type; types with an unchanged count are left out.
+        Operators of all delegates, by type; types with an unchanged count are left out.
     program, constants
         Bytes of the ``.pte``, and of the constants in it.
     """

@@ -118,7 +118,7 @@ def _constants(
     Parameters
     ----------
     places
-        Those that differ in one place of the graph: no others are shown as before and after.
+        Places that are shown as before and after: they alone differ in one place of the graph.
     """
     types, others = (Counter(type_ for type_, _, _ in held.elements()) for held in (gone, come))
     what = " ".join(use)

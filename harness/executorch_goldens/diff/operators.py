@@ -31,7 +31,7 @@ class Row:
     before, after
         Its lines: type and outputs, inputs, attributes. Empty where it is not there.
     marked
-        Those of the lines that only one side has.
+        Lines that only one side has.
     was, at
         Its number in the graph before and in the graph after; None where it is not there.
     """

@@ -20,7 +20,7 @@ def load_alone(zoos: Sequence[str], name: str, module: str | None, others: Colle
     Parameters
     ----------
     module
-        The one that its builder is in; None where nobody knows.
+        The module that its builder is in; None where nobody knows.
     others
         Modules of other cases: where a module imports them, they run once something of theirs is asked for.
     """

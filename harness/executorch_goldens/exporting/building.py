@@ -108,9 +108,9 @@ class Build:
         inputs, kwargs
             The inputs, as for `torch.export.export`; further samples are drawn like it.
         name
-            Of the method.
+            Name of the method.
         dynamic_shapes
-            As for `torch.export.export`: the program is run at the least and the largest sizes as well.
+            Shapes as for `torch.export.export`: the program is run at the least and the largest sizes as well.
 
         Raises
         ------
@@ -162,9 +162,9 @@ class Build:
         Parameters
         ----------
         inputs, outputs
-            Of one run.
+            Tensors of one run.
         name
-            Of the method.
+            Name of the method.
         sample
             The name of the run.
         bound

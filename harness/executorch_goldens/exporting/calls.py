@@ -42,9 +42,9 @@ class CallStructure:
     Attributes
     ----------
     spec
-        Of ``(args, kwargs)``.
+        Structure of ``(args, kwargs)``.
     leaves
-        In order, `TENSOR` where a tensor is.
+        Arguments in order, `TENSOR` where a tensor is.
     """
 
     spec: pytree.TreeSpec

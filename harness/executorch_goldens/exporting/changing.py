@@ -210,11 +210,11 @@ def half(example: Example) -> Example:
     return replace(changed, module=example.module.bfloat16())
 
 
-#: What is changed by a rewrite of the graph.
+#: Changes by a rewrite of the graph.
 _REWRITTEN: Mapping[str, Change] = {
     name: functools.partial(rewriting.rewritten, rewrite=each) for name, each in rewriting.REWRITES.items()
 }
-#: What may be changed, by name, in the order in which a search tries it.
+#: Changes by name, in the order in which a search tries them.
 CHANGES: Mapping[str, Change] = {
     **{name: _REWRITTEN[name] for name in rewriting.FIRST},
     "stacked": stacked,
@@ -256,7 +256,7 @@ def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Cas
     Parameters
     ----------
     module
-        The one that it is registered in.
+        The module that it is registered in.
     """
 
     def build(data: Data) -> Example:
@@ -292,7 +292,7 @@ def keep(to: str, module: str, name: str, *changes: str, target: str) -> None:
     changes
         Names of `CHANGES`.
     target
-        The one that it is exported for.
+        The target that it is exported for.
 
     Raises
     ------

@@ -24,7 +24,7 @@ from executorch_goldens.zoo.targets import TOSA, XNNPACK, Target
 if TYPE_CHECKING:
     from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 
-#: What exports of each backend load. Those of the other do not: what they make cannot depend on it, and
+#: Modules that exports of each backend load. Those of the other do not: what they make cannot depend on it, and
 #: `executorch_goldens.exporting.recording` shows so.
 MODULES = {
     TOSA: (
@@ -172,7 +172,7 @@ class Pipeline:
     owner, method
         The class and the name of its method.
     name
-        As traces name the pipeline.
+        Name of the pipeline in traces.
     """
 
     owner: type[Any]

@@ -342,7 +342,7 @@ class Example:
         Whether `Data.fill` replaces the parameters. False keeps the module's own, a checkpoint's for instance; two
         processes must then build the same bits.
     dynamic_shapes
-        For `torch.export.export`: for each input, which of its dimensions may change, as ``{dimension: Dim}``, nested
+        Dimensions of each input that may change, for `torch.export.export`, as ``{dimension: Dim}``, nested
         as the inputs are.
     kwargs
         Its keyword arguments.
@@ -359,8 +359,8 @@ class Example:
         Makes quantized targets train: takes the model as ``prepare_qat_pt2e`` prepares it, after it has run on what it
         calibrates with, and changes it in place. It is called with the seed 0.
     metric
-        Of the task: takes the outputs of the program, arrays by name of the sample, of what is recorded or else of the
-        example, and returns a number, the more the better.
+        Metric of the task: takes the outputs of the program, arrays by name of the sample, of what is recorded or else
+        of the example, and returns a number, the more the better.
     bound
         The least that `metric` may be.
     program

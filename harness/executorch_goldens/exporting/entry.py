@@ -52,7 +52,7 @@ def export(
     execute
         Whether the program is executed on the case's samples.
     bound
-        In place of the target's.
+        Bound in place of the target's.
     observer
         Sees what is run.
 

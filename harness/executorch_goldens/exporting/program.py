@@ -50,7 +50,7 @@ class Request:
     execute
         Whether the program is run on the case's samples.
     tolerance
-        In place of the target's bound.
+        Tolerance in place of the target's bound.
     watch
         Notes the stages; enter it to have passes and node visitors noted as well.
     observer
@@ -87,11 +87,11 @@ class Reference:
     samples
         Steps to run, by sample name; the outputs of the last count.
     expected
-        For each of them, the outputs of the eager model or, once quantized, of the quantized eager graph.
+        Outputs for each of them of the eager model or, once quantized, of the quantized eager graph.
     moved
-        For each of them, how far rounding alone moves the outputs; none for runs that were recorded elsewhere.
+        Movement of the outputs for each of them by rounding alone; none for runs that were recorded elsewhere.
     floats
-        For each of them, the outputs of the model before it is quantized; none where it is not.
+        Outputs for each of them of the model before it is quantized; none where it is not.
     scales, codes, unjudged
         See `Lowered`.
     unfolded
@@ -239,11 +239,11 @@ class Edge:
     Attributes
     ----------
     methods
-        In the order of their names, which is that of the emitted program.
+        Methods in the order of their names, which is that of the emitted program.
     graph
         The text of all graphs.
     delegates
-        Of all methods.
+        Delegates of all methods.
     """
 
     methods: Mapping[str, EdgeMethod]
@@ -316,7 +316,7 @@ class ExportProgress:
     Attributes
     ----------
     references
-        For each way in which the program is run.
+        References, one for each way in which the program is run.
     edge
         The lowered program; None before and after the stage that emits it.
     made
@@ -326,7 +326,7 @@ class ExportProgress:
     unbounded
         See `executorch_goldens.exporting.numerics.samples.unbounded`.
     result
-        At the end.
+        The end of the export; None before.
     """
 
     stage: str

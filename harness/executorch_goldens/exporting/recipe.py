@@ -146,7 +146,7 @@ def unexecuted(
     Parameters
     ----------
     module
-        Has the delegates, for tosa-tools to check.
+        A module with the delegates, for tosa-tools to check.
     """
     for index, delegate in enumerate(delegates):
         request.watch.stage(f"{DELEGATE}{index}", delegate.payload)

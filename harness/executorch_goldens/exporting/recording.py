@@ -32,7 +32,7 @@ NOTHING = "nothing"
 
 #: Variables that name a folder where exports leave what is asked for besides: no input.
 OUTPUTS = ("GOLDENS_BRANCHES", "GOLDENS_FIELDED", "GOLDENS_RECORDS")
-#: Those, and variables that name places of a machine or a person, or that a variation sets: none may matter.
+#: Variables that name places of a machine or a person, or that a variation sets, and `OUTPUTS`: none may matter.
 NO_VARIABLES = (
     *("PATH", "PYTHONPATH", "PYTHONHASHSEED", "HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHLVL", "_"),
     *("TMPDIR", "TEMP", "TMP", "COLUMNS", "LINES", "TERM", "VIRTUAL_ENV", "TZ", "LC_ALL", "HOSTNAME"),
@@ -41,7 +41,7 @@ NO_VARIABLES = (
 #: The module that lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"
 
-#: What is as young as this when it is read may change again without a new modification time.
+#: Age, in ns, up to which a file may change again without a new modification time.
 SETTLED_NS = 2_000_000_000
 #: Types of paths.
 NAMED = (str, bytes, os.PathLike)

@@ -210,7 +210,7 @@ def longer_steps(graph: Graph) -> None:
             node.args = (*node.args, *(0, 0, 2**63 - 1, 2)[len(node.args) - 1 :])[:5]
 
 
-#: Those that a search tries first.
+#: Rewrites that a search tries first.
 FIRST = (
     *(
         "from-the-end",

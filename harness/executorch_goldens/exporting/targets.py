@@ -38,9 +38,9 @@ class Lowering:
     target
         Its origin.
     lower
-        From an exported program to the lowered one.
+        Function from an exported program to the lowered one.
     quantizer
-        From the case's quantizer settings to a quantizer; None for float targets.
+        Function from the case's quantizer settings to a quantizer; None for float targets.
     simulator
         Runs a delegate, in place of the TOSA reference model.
     """

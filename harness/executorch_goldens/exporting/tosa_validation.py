@@ -26,7 +26,7 @@ from executorch_goldens.exporting.limits import WALL
 
 #: The backend whose payloads are TOSA.
 BACKEND = "TOSABackend"
-#: What a specification (``TOSA-1.0+INT+int16+cf``) names differently from ``tosa-opt``, or what ``tosa-opt`` has no
+#: Names of a specification (``TOSA-1.0+INT+int16+cf``) that differ from ``tosa-opt``'s, or that ``tosa-opt`` has no
 #: name for: the subset of an Ethos-U55, the level.
 PROFILES: Mapping[str, str] = {"INT": "pro_int", "FP": "pro_fp"}
 EXTENSIONS: Mapping[str, str] = {"cf": "controlflow", "var": "variable", "u55": "", "8k": ""}
@@ -41,7 +41,7 @@ LIMIT = 60.0 * WALL
 MOST = 4
 #: A pass's message about an operator: it is refused. Anything else that goes wrong says nothing about the payload.
 REFUSAL = re.compile(r"error: (?P<words>'(?:tosa|func)\.[^']*' op .*)$", re.MULTILINE)
-#: What it says of each operator of a payload of TOSA 1.0 that leaves a size open, as lowering with dynamic dimensions
+#: Message about each operator of a payload of TOSA 1.0 that leaves a size open, as lowering with dynamic dimensions
 #: makes them: whoever runs it gives the sizes first (`executorch_goldens.numerics.open_sizes`).
 OPEN = "operand shape dimension cannot be dynamic"
 #: Messages of ``tosa-opt`` that has read nothing, or does not know an option.

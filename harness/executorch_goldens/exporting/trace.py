@@ -205,7 +205,7 @@ class Content:
     objects
         Nodes, and what they refer to. A node's arguments are immutable, and replaced when they change.
     texts
-        What may change in place: what of `METADATA` is not fixed, and versions of constants.
+        Values that may change in place: what of `METADATA` is not fixed, and versions of constants.
     """
 
     objects: list[Any]

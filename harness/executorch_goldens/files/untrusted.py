@@ -30,13 +30,13 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 #: Names that Windows gives to devices, whatever suffix they have ("Naming Files, Paths, and Namespaces").
 DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 
-#: What moves a cursor, colours, rings, or turns the direction of writing: controls but for tabs and ends of lines
+#: Characters that move a cursor, colour, ring, or turn the direction of writing: controls but for tabs and newlines
 #: (ECMA-48, 5.2 to 5.4), marks of direction (UAX #9, 2.1 to 2.7), separators that some take for ends of lines, and
 #: surrogates.
 CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-#: What a job of GitHub Actions obeys: at the beginning of a line, or in the older form anywhere in it.
+#: Commands that a job of GitHub Actions obeys: at the beginning of a line, or in the older form anywhere in it.
 COMMAND = re.compile(r"^(\s*):(?=:)|##(?=\[)", re.MULTILINE)
 
 

@@ -55,7 +55,7 @@ class Accuracy:
     used
         Largest part of its tolerance that an element's difference takes: 1 is the limit.
     sqnr
-        Of a quantized program, the least ratio of signal to quantization noise of an output, in dB, at most `MOST`;
+        The least ratio of signal to quantization noise of an output of a quantized program, in dB, at most `MOST`;
         see `Nearness`.
     unseen
         Parts of the program that were not judged operator by operator, and why; empty for none.
@@ -99,7 +99,7 @@ class Nearness:
     text
         The text of a golden's manifest: over all samples, then on the example, which the quantizer calibrated with.
     sqnr
-        On the example, power of the signal over that of the difference, in dB; infinity where they are equal, minus
+        Power of the signal over that of the difference on the example, in dB; infinity where they are equal, minus
         infinity where the program gives a NaN or an infinity for a number. Over all samples where the example has no
         signal; None where that has none, or where there is nothing to measure it by.
     """

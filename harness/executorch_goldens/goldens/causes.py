@@ -9,8 +9,8 @@ from typing import NamedTuple
 SHOWN_MESSAGE = 110
 #: Names of nodes and constants: one defect names different ones in every model.
 NAMES = re.compile(r"(?<=name )\w+|\(\w+\)|\b\w*_\d+\w*\b")
-#: What of a reason is one cell's own: variations, samples and tolerances; what brackets hold; names with numbers, and
-#: those after words that a name follows; numbers that are no part of a dtype.
+#: Parts of a reason that are one cell's own: variations, samples and tolerances; what brackets hold; names with
+#: numbers, and those after words that a name follows; numbers that are no part of a dtype.
 OWN = (
     (re.compile(r"^seed\d+-heap\d+: | \((tolerance |within )?[a-z0-9][-a-z0-9.+ ]*\)"), ""),
     (re.compile(r"\[(?:[^\]]*[\d,][^\]]*)?\]|(?<=outputs are )\[\w*\]"), "[…]"),

@@ -53,7 +53,7 @@ FIELDS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     REJECTED: (("cause", "why"), ()),
     BUDGET: (("limits", "cells"), ("releases", "why")),
 }
-#: What a golden is (`kind`) that is one only where it is expected, with the kind of decision that expects it.
+#: Kinds of golden (`kind`) that is one only where it is expected, with the kind of decision that expects it.
 EXPECTED = {FAILS: FAILURE, UNDELEGATED: NO_DELEGATE}
 
 
@@ -69,10 +69,10 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     what
         A key of `FIELDS`.
     cause
-        Of an expected golden, its `cause_of`. Of a known defect, `executorch_goldens.judging.verdict.cause`; empty for
+        `cause_of` of an expected golden. Of a known defect, `executorch_goldens.judging.verdict.cause`; empty for
         whatever has its `verdict`. Either may end at a semicolon. Of a rejection, the cause of its group.
     unchecked
-        What is accepted although nothing checks it: `executorch_goldens.goldens.unchecked.objection`.
+        An accepted output although nothing checks it: `executorch_goldens.goldens.unchecked.objection`.
     releases
         Versions of ExecuTorch; empty for all of them.
     cells

@@ -22,7 +22,7 @@ class Deviation:
     Attributes
     ----------
     expected, actual
-        Of one shape; dtypes may differ.
+        Tensors of one shape; dtypes may differ.
     tolerance
         Largest absolute difference that is no difference, of each element or of all; 0 demands equality.
     """

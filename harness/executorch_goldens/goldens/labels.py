@@ -12,7 +12,7 @@ class Labels(NamedTuple):
     new: str
 
 
-#: Of a run, which compares with goldens.
+#: Labels of a run, which compares with goldens.
 OF_RUN = Labels("golden", "now")
-#: Of two toolchains, where nothing is recorded.
+#: Labels of two toolchains, where nothing is recorded.
 OF_TOOLCHAINS = Labels("base", "head")

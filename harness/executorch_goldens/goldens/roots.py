@@ -141,7 +141,7 @@ def share(folder: Path, facts: Mapping[str, str]) -> None:
     Parameters
     ----------
     facts
-        Of its goldens; kept are the stack, the patches and the variations.
+        Facts of its goldens; kept are the stack, the patches and the variations.
     """
     if (folder / golden.RELEASE).exists() or any(golden.recorded(folder)):
         return

@@ -65,7 +65,7 @@ def compare(
     Parameters
     ----------
     labels
-        What messages call `reviewed` and the artifact.
+        Names of `reviewed` and the artifact in messages.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def diverging(
     return dataclasses.replace(judged, divergence=found, detail=detail, delegates=delegates)
 
 
-#: Of a wrong program without a golden.
+#: Detail of a wrong program without a golden.
 UNTRACED = "no pass is named: there is no golden whose passes its passes could be compared with"
 #: The way out for a case that is another model each time.
 STEADY = "give it the same each time: draw from `data`, or after torch.manual_seed"

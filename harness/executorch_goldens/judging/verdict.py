@@ -97,9 +97,9 @@ class Verdict:
     known
         Why it is the known defect of the cell; empty where it is none.
     excess
-        Of a program that is wrong in nothing but its outputs.
+        Excess of a program that is wrong in nothing but its outputs.
     where
-        Of a wrong program, the outputs that are wrong and the operator at which values begin to be, where
+        The outputs of a wrong program that are wrong, and the operator at which values begin to be, where
         known; empty for any other.
     attribution
         The factor that it follows, where that is known or was sought.
@@ -153,7 +153,7 @@ def objection(cell: Cell, outcomes: Sequence[Outcome], accepted: Collection[str]
     Parameters
     ----------
     accepted
-        What is accepted of the cell although nothing checks it.
+        Accepted outputs of the cell that nothing checks.
     """
     for outcome in outcomes:
         if isinstance(outcome.result, Casualty):

@@ -41,7 +41,7 @@ class Allowed:
     reach
         The tolerance of each element.
     sizes
-        Of each element, the largest value of its group, in this sample and in the first.
+        The largest value of each element's group, in this sample and in the first.
     sizes_anywhere
         The same, in all samples.
     """
@@ -79,7 +79,7 @@ def allowed(
     Parameters
     ----------
     expected
-        In each sample.
+        Expected output in each sample.
     spreads
         Movement of each element by rounding alone; none where that was not measured.
     code

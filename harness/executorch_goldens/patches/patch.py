@@ -29,7 +29,7 @@ class Patch:
     unguarded
         Why no function needs a digest; None where `known` names functions.
     verdicts
-        Those that a cell may have for want of the patch, each to what its message contains then: empty for any message.
+        Verdicts that a cell may have without the patch, each to what its message contains then: empty for any message.
     delegates
         The fewest that a program has which is different without it.
     """

@@ -43,7 +43,7 @@ class ReachGoal:
     Attributes
     ----------
     function
-        The one that it is in.
+        The function that it is in.
     cells
         Numbers, in the map, of the cells that reach it.
     words
@@ -64,7 +64,7 @@ class Choice:
     cells
         Numbers in the map, in the order in which they are exported.
     left_out
-        Those that reach the edit too, and are over the budget.
+        Cells that reach the edit too, and are over the budget.
     unmapped
         Edited functions that no cell of the map is known to reach, as ``file: function``.
     """

@@ -63,9 +63,9 @@ class Function:
     first, last
         Its lines, from 1, with decorators.
     digest
-        Of its code, without docstrings, comments and places.
+        Digest of its code, without docstrings, comments and places.
     statements
-        Those that run when it is called, in order.
+        Statements that run when it is called, in order.
     head
         Its parameters and decorators, normalized.
     uses

@@ -39,7 +39,7 @@ class CodeEdit:
         Statements of the base that the head lacks, and those that stand where the head has further ones: a cell that
         reaches them reaches the edit.
     users
-        Of what is outside of functions: the functions that its names are used in, as (file, function).
+        Functions that use the names of what is outside of functions, as (file, function).
     """
 
     file: str

@@ -29,7 +29,7 @@ FILE = "reach.xz"
 FORMAT = 1
 #: The command that makes one.
 UPDATE = "nox -s lab -- reach --update"
-#: What the code of a definition inside of a function begins with (`code.Statement.text`).
+#: Beginning of the code of a definition inside of a function (`code.Statement.text`).
 _INNER = ("FunctionDef", "AsyncFunctionDef", "ClassDef")
 #: Bytes that a map may have when it is unpacked.
 LARGEST = 1 << 30
@@ -47,7 +47,7 @@ class MappedCell(msgspec.Struct, frozen=True, array_like=True):
     source
         Number of the zoo that registers it, among `ReachMap.sources`.
     milliseconds
-        Of processor time, of one export.
+        Processor time of one export.
     facts
         A digest of what the program is made of: its node visitors, and whether a value has several users.
     """

@@ -37,7 +37,7 @@ class Square:
     Attributes
     ----------
     strength
-        From -1 to 1, 0 for no colour; NaN for what is no finite number.
+        A number from -1 to 1, 0 for no colour; NaN for what is no finite number.
     """
 
     column: float
@@ -58,13 +58,13 @@ class Picture:
     facts
         A summary: how many numbers, the least, the largest.
     squares
-        Of a small tensor.
+        Squares of a small tensor.
     across
         Elements of the last dimension.
     largest
         The value of the strongest colour.
     bars
-        Of a large one: how many numbers are in each of `BARS` equal parts between `least` and `most`.
+        Bars of a large one: how many numbers are in each of `BARS` equal parts between `least` and `most`.
     """
 
     title: str
@@ -115,7 +115,7 @@ class Error:
     used
         The largest part of its tolerance that an element takes; infinity where it has none.
     apart, size
-        How many elements are beyond their tolerance, and of how many.
+        Number of elements that are beyond their tolerance, and of all.
     """
 
     name: str

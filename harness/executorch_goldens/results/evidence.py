@@ -65,7 +65,7 @@ class ShownTensor:
     Attributes
     ----------
     name
-        Of the constant in its delegate, or what a message calls it.
+        Name of the constant in its delegate, or of the tensor in messages.
     where
         The delegate's text without its kind (``delegate_0``), or the sample of inputs.
     expected, tolerance
@@ -98,7 +98,7 @@ class Evidence:
     after
         The graph that this pass left, by variation; empty where all made the same.
     tensors
-        Beyond those that the texts hold whole.
+        Tensors beyond those that the texts hold whole.
     """
 
     message: Sequence[str] = ()

@@ -40,7 +40,7 @@ class PartialResults:
     Attributes
     ----------
     parts
-        How many they were merged of.
+        Number of results that they were merged of.
     """
 
     folder: Path

@@ -61,7 +61,7 @@ class Proposal:
     accuracy
         The distance of the program from eager; None where it did not run.
     cause
-        What a known defect of it would name (`executorch_goldens.judging.verdict.cause`).
+        Cause that a known defect of it would name (`executorch_goldens.judging.verdict.cause`).
     begins
         Where its values begin to be wrong (`executorch_goldens.judging.rightness.place`); empty where none are, or it
         is not known.

@@ -39,7 +39,7 @@ class Provenance:
     stack
         Distribution name to version: what a golden names.
     commit
-        Of the repository of the zoo; None outside of a git checkout.
+        Commit of the repository of the zoo; None outside of a git checkout.
     changes
         Digest of what differs from that commit, goldens aside; empty where nothing does.
     settings

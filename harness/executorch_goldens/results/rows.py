@@ -150,7 +150,7 @@ class Results:
         reviewed
             The golden that it would replace, if there is one that can be used.
         accuracy
-            Of the program, right or wrong, if it ran.
+            Accuracy of the program, right or wrong, if it ran.
         """
         proposal = Proposal(
             release=self.release.version,

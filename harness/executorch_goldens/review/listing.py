@@ -15,7 +15,7 @@ from executorch_goldens.judging.updating import FEWER
 SHOWN_LINES = 8
 #: Cells that a list names.
 SHOWN_CELLS = 6
-#: What may be done about a group, by its state.
+#: Choices about a group, by its state.
 STATE_WORDS = {
     PENDING: "to review",
     UNDECIDED: "to decide: what accepts it names the option that it takes",

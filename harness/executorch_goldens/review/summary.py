@@ -198,7 +198,7 @@ def marks(groups: Sequence[Group], goldens: Path, within: str, most: int = 10) -
     Parameters
     ----------
     most
-        As many as GitHub shows of a step.
+        Number of marks that GitHub shows of a step.
     """
     members = [(group, group.specimen) for group in groups]
     members += [(group, each) for group in groups for each in group.members if each is not group.specimen]

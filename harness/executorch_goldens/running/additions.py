@@ -20,7 +20,7 @@ class Addition:
     Attributes
     ----------
     option
-        As it is typed.
+        The option as it is typed.
     value
         Its value.
     """

@@ -70,7 +70,7 @@ def within(
     Parameters
     ----------
     folder
-        Of the release's goldens.
+        Folder of the release's goldens.
     known
         All of the zoo on this release.
     declared

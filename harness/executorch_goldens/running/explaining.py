@@ -87,7 +87,7 @@ class FurtherEvidence:
     Attributes
     ----------
     proof
-        What an export without the blamed pass proves.
+        Proof by an export without the blamed pass.
     factor
         The factor that a disagreement follows.
     after
@@ -110,17 +110,17 @@ class Explainer:
     Attributes
     ----------
     settings
-        Those of the run's exports.
+        Settings of the run's exports.
     targets
         Exports that the templates of the run made before they served.
     seconds
-        Of one export of each cell.
+        Seconds of one export of each cell.
     suspects
         The cells that are looked into after the last one.
     looking
-        Has a line for each export that could not be made.
+        Diagnoses, with a line for each export that could not be made.
     left
-        What there was no time for.
+        Lines about what there was no time for.
     """
 
     plan: Plan

@@ -39,13 +39,13 @@ class Experiment:
     one, other
         The variations; `one` with some factors of `other` are those that are exported.
     settings
-        Those of the run; nothing is taken from the store, and nothing put there.
+        Settings of the run; nothing is taken from the store, and nothing put there.
     targets
         Exports that the templates of the run made before they served.
     tick
         Called while exports are waited for; what it raises ends them.
     exports
-        How many were made.
+        Number of exports made.
     """
 
     cell: Cell

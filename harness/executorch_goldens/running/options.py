@@ -32,7 +32,7 @@ ON, OFF = "on", "off"
 #: The variable that names the command that a person typed, where that is a wrapper of ``goldens run``, such as nox.
 CALLED_AS = "EXECUTORCH_GOLDENS_CALLED_AS"
 
-#: What ``--explain`` may be, and the seconds that a run looks for causes by further exports after its last cell.
+#: Values of ``--explain``, and the seconds that a run looks for causes by further exports after its last cell.
 EXPLAINED = {"off": 0.0, "some": 60.0, "all": math.inf}
 
 #: The groups of ``goldens run --help``.
@@ -246,7 +246,7 @@ def add_to(adders: Mapping[str, Adder], names: Collection[str] | None = None) ->
     adders
         Adds an option to a group, by the title of the group.
     names
-        Of the options to add; None adds all.
+        Names of the options to add; None adds all.
     """
     for field, option in DECLARED.items():
         if names is None or option.name in names:

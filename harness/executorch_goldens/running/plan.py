@@ -51,7 +51,7 @@ class Plan:
     goldens
         Root of the goldens.
     listed
-        What the zoo registers.
+        Cases and sources that the zoo registers.
     zoo
         Every cell that the zoo and the release make, in the zoo's order.
     tier
@@ -59,15 +59,15 @@ class Plan:
     left_out
         Cells that were asked for, and that are not of the tier.
     asked
-        Those that are of it.
+        Cells of the tier that were asked for.
     selected
-        Those of them that are of the shard: what is exported and judged.
+        Cells of these in the shard: they are exported and judged.
     decided
         The decisions of the root of the goldens about cells of the release.
     variations
         The variations of each of them.
     beside
-        Those of them that are exported under the last variation alone, unless they then differ from their golden: see
+        Cells of these that are exported under the last variation alone, unless they then differ from their golden: see
         `_beside`.
     settings
         Settings of exports; without a store yet.
@@ -111,7 +111,7 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     again
         Whether files of the zoo may have changed since this process listed it.
     toolchain
-        The one that exports; None for the one that the options name.
+        The toolchain that exports; None for the one that the options name.
 
     Raises
     ------

@@ -51,11 +51,11 @@ class Progress:
     Parameters
     ----------
     cells
-        Those that are checked.
+        Cells that are checked.
     seconds
         Remembered seconds of their exports.
     exports
-        Of each cell, but for those `alone`, which are exported once.
+        Number of exports of each cell, but for those `alone`, which are exported once.
     jobs
         Exports at a time.
     live

@@ -65,15 +65,15 @@ class Run:
     Attributes
     ----------
     release
-        That of the plan.
+        Release of the plan.
     verdicts
-        Of the cells that were checked.
+        Verdicts of the cells that were checked.
     accuracies
-        Of those of them whose program is right, how near it is to eager.
+        Distance of each right program from eager, by its cell.
     unchecked
-        What of the checked cells' programs nothing checks.
+        Parts of the checked cells' programs that nothing checks.
     not_judged
-        Of those whose program was not run, why.
+        Why a program was not run, by its cell.
     reuse
         Use of the cache of exports; None for a run without one.
     confirmed
@@ -81,7 +81,7 @@ class Run:
     lacking
         Cells whose golden has not recorded yet what goldens have now.
     edits
-        Of cells that need a look, how they differ from their goldens.
+        Difference from its golden of each cell that needs a look.
     recorded
         The causes whose goldens were replaced, each with their number.
     alone
@@ -89,7 +89,7 @@ class Run:
     standby
         Templates of earlier runs, which this one leaves to the next; None for those of its own.
     names
-        By which a review knows causes, by `executorch_goldens.causes.groups.Group.cause`.
+        Names by which a review knows causes, by `executorch_goldens.causes.groups.Group.cause`.
     """
 
     def __init__(self, plan: Plan, standby: Standby | None = None) -> None:

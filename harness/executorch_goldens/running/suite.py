@@ -63,7 +63,7 @@ class Suite:
     root
         Directory of this release's goldens.
     folder
-        For the pickled modules, by name.
+        Folder for the pickled modules, by name.
     owners
         Name of a golden to the test that it is of.
     """
@@ -220,9 +220,9 @@ class Exports:
         inputs
             Its positional inputs, tensors.
         targets
-            By default those of ``[tool.goldens]``.
+            Names of targets, by default those of ``[tool.goldens]``.
         name
-            Of the golden; by default the test's, with dashes.
+            Name of the golden; by default the test's, with dashes.
         """
         __tracebackhide__ = True
         try:

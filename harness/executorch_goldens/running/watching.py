@@ -144,7 +144,7 @@ class Watching:
     words
         Arguments of pytest.
     keys
-        Of each cell that was judged, its exports in the store then; None for one that is not there.
+        Exports in the store of each cell when it was judged; None for one that is not there.
     """
 
     options: Options

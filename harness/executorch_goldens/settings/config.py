@@ -54,9 +54,9 @@ class Config:
     toolchains
         Toolchains, by name (`executorch_goldens.toolchains.naming`); a command takes the first by default.
     requirements
-        Of ``[tool.goldens.environment]``: what the zoo needs beside a release, as pip reads it.
+        Requirements of ``[tool.goldens.environment]``: what the zoo needs beside a release, as pip reads it.
     variations
-        As ``--variations`` names them.
+        Variations as ``--variations`` names them.
     patches
         Default of ``--patches`` (`executorch_goldens.patches.select`): ExecuTorch is exported with as it was
         published, unless the file says otherwise.

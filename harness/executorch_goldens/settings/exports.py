@@ -43,7 +43,7 @@ class Machine:
     capability
         ``ATEN_CPU_CAPABILITY``: ``default``, ``avx2``, ``avx512``; empty for whatever the CPU has.
     threads
-        Of torch, OpenMP and BLAS.
+        Threads of torch, OpenMP and BLAS.
     onednn
         Whether oneDNN may replace torch's own kernels.
     environment
@@ -105,7 +105,7 @@ class Settings:
     observer
         ``module:name`` of the `exporting.observing.Observer` of each export; nothing that is reused has one.
     twins
-        In how many processes that begin with the same memory each export is made; 0 makes it in one, without another.
+        Processes with the same memory at their beginning that make each export; 0 makes it in one, without a second.
     reach
         Files and folders below site-packages whose lines are recorded as they run: `Artifact.reach`.
     memory

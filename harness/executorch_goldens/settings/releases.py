@@ -80,7 +80,7 @@ class Matrix:
     default
         The release that the harness's own tests run in.
     releases
-        By version, in the order of the file.
+        Releases by version, in the order of the file.
     """
 
     default: str

@@ -10,7 +10,7 @@ import msgspec
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-#: What msgspec says of a field that is missing or unknown, with its name.
+#: Messages of msgspec about a field that is missing or unknown, with its name.
 FIELD = re.compile(r"(?:unknown|required) field `(.*)`")
 
 

@@ -43,7 +43,7 @@ class Zoo(msgspec.Struct, frozen=True):
     Attributes
     ----------
     cases
-        By name, in order of registration.
+        Cases by name, in order of registration.
     files
         The files of the zoos' own modules.
     patches

@@ -60,7 +60,7 @@ class Input:
     Attributes
     ----------
     name
-        As the model's ``forward`` calls it.
+        Name of the input in the model's ``forward``.
     """
 
     shape: tuple[int, ...]

@@ -40,7 +40,7 @@ VARIABLES = (
     ),
     *("GOMP_", "LD_", "DYLD_", "MALLOC_", "GLIBC_", "CUDA_", "PYTHON", "LANG", "LC_", "TZ"),
 )
-#: Of these what is at the places counts, or they are the harness's own.
+#: Variables of these whose value does not count: the files at the paths do, or they are the harness's own.
 NO_VARIABLES = ("PYTHONPATH", "PYTHONHASHSEED", "EXECUTORCH_GOLDENS_")
 #: Settings that are asked for as they are.
 SETTINGS = (

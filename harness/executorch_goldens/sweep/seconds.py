@@ -108,7 +108,7 @@ class Remembered:
     Parameters
     ----------
     folder
-        Of the results of the release.
+        Folder of the results of the release.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -226,7 +226,7 @@ class Groups:
     Parameters
     ----------
     requests, answers
-        As of `Template`: of this process, whose requests are passed on; the groups answer themselves.
+        Descriptors of this process as of `Template`: it passes requests on; the groups answer themselves.
     group_of
         The group of a request.
     """

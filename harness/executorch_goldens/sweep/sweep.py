@@ -112,7 +112,7 @@ class Sweep:
     Parameters
     ----------
     cells
-        In the order in which they are exported, best the longest first: no core is idle at the end.
+        Cells in the order in which they are exported, best the longest first: no core is idle at the end.
     variations
         Each cell is exported once under each.
     beside
@@ -162,7 +162,7 @@ class Sweep:
             Job(next(self.numbers), cell, variation) for cell in cells for variation in self.wanted[cell]
         )
         self.templates: dict[Variation, TemplateProcess] = standby.templates if standby is not None else {}
-        #: Those whose template was killed before it was ready.
+        #: Variations whose template was killed before it was ready.
         self.killed: set[Variation] = set()
         self.results: dict[Cell, list[EndedExport]] = {cell: [] for cell in cells}
         self.error: BaseException | None = None
@@ -216,7 +216,7 @@ class Sweep:
         Parameters
         ----------
         settings
-            From now on; they may differ in what a request to a template names.
+            Settings from now on; they may differ in what a request to a template names.
         """
         self.settings = settings or self.settings
         self.add(cell, variations, awaited=True)

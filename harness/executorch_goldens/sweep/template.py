@@ -21,7 +21,7 @@ from executorch_goldens.zoo.variations import Variation
 
 #: States of a process that has ended, and of one that is no more (man 5 proc, /proc/PID/stat, field 3).
 ENDED = ("Z", "X", "")
-#: Of a process on a system that does not say.
+#: Memory of a process on a system that does not say.
 UNKNOWN = "?"
 
 
@@ -44,10 +44,10 @@ class TemplateProcess:
     finished
         Whether it was asked to end, because no export is wanted of it any more.
     expected
-        By the number of each job that it has, when its next answer is due, or is looked into, in seconds of
+        When the next answer of each job that it has is due, or is looked into, by the job's number, in seconds of
         `time.monotonic`.
     ends
-        By the number of each job that has started, when it has ended or been ended at the latest.
+        When each job that has started has ended or been ended at the latest, by its number.
     over
         Numbers of the jobs that had ended when their answers were looked into last.
     """
@@ -130,7 +130,7 @@ class Standby:
     Attributes
     ----------
     numbers
-        Of jobs: no two sweeps have the same.
+        Numbers of jobs: no two sweeps have the same.
     """
 
     def __init__(self, targets: Iterable[str]) -> None:

@@ -87,7 +87,7 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
     return [str(interpreter), "-P", "-c", alone + code, str(root)]
 
 
-#: What this process records of what its exports depend on, and where the template of this process has left it; None
+#: Recorder of what this process's exports depend on, and where the template of this process has left its record; None
 #: where nothing is recorded.
 RECORDER: Recorder | None = None
 BEFORE: str | None = None

@@ -56,7 +56,7 @@ class Layer:
     Attributes
     ----------
     requirements
-        As pip reads them: ``timm==1.0.20``, ``-e .``.
+        Requirements as pip reads them: ``timm==1.0.20``, ``-e .``.
     folder
         The folder that paths in them are relative to.
     locks

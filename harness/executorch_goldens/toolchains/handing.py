@@ -33,9 +33,9 @@ def over_if_needed(
     Parameters
     ----------
     arguments
-        With ``toolchain`` and ``models``, as they were said.
+        Arguments with ``toolchain`` and ``models``, as they were said.
     variables
-        Of the environment of the process that takes over.
+        Variables of the environment of the process that takes over.
 
     Raises
     ------

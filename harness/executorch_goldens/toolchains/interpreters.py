@@ -46,7 +46,7 @@ class Interpreter:
     version
         Major and minor version, ``3.13``.
     request
-        What uv and nox find it by: its path, or its version.
+        Word that uv and nox find it by: its path, or its version.
     """
 
     version: str

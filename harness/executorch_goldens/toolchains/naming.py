@@ -42,7 +42,7 @@ class Sources:
     Attributes
     ----------
     revision
-        Of git; None is what the folder has, committed or not.
+        Revision of git; None is what the folder has, committed or not.
     """
 
     checkout: Path
@@ -56,7 +56,7 @@ class Name:
     Attributes
     ----------
     word
-        As it was given.
+        The word as it was given.
     version
         Public version of executorch; None for an environment that is there.
     python

@@ -53,7 +53,7 @@ class Toolchain:
     Attributes
     ----------
     name
-        As it was asked for.
+        The name as it was asked for.
     python
         Its interpreter.
     site_packages
@@ -232,7 +232,7 @@ class Fit:
         return _FITS.setdefault(key, cls(*json.loads(printed.splitlines()[-1])))
 
 
-#: What this process has asked, by `_guarded` and the question.
+#: Answers that this process has got, by `_guarded` and the question.
 _FITS: dict[tuple[str, str], Fit] = {}
 
 

@@ -39,11 +39,11 @@ BACKEND_IDS = {
     "XnnpackBackend": XNNPACK,
 }
 
-#: What runs a lowered program: ExecuTorch's runtime in this process takes the ``.pte``; the TOSA reference model takes
+#: Runners of lowered programs: ExecuTorch's runtime in this process takes the ``.pte``; the TOSA reference model takes
 #: the delegates, one by one, and what is between them runs eagerly; or all of it runs eagerly, operator by operator,
 #: and the delegates in the target's `simulator`.
 RUNTIME, REFERENCE_MODEL, EAGER = RUNS = ("runtime", "reference-model", "eager")
-#: Of a build: whichever of the first two can run all that it has delegated.
+#: Runner of a build: whichever of the first two can run all that it has delegated.
 EITHER = "either"
 
 #: Functions of both backends' quantizers that give the release's own config. The second: TOSA only.
@@ -124,10 +124,10 @@ class Target:
         Name of what the model's floating weights and inputs are cast to before anything else, one of `DTYPES`; empty
         leaves them.
     bound
-        How far outputs may be from the (quantized) eager ones beside what rounding explains
+        The furthest that outputs may be from the (quantized) eager ones beside what rounding explains
         (`executorch_goldens.exporting.numerics.rounding`), as a fraction of the largest absolute value.
     floor
-        Of a quantized target, the least that an output's signal may be above the noise of quantization, in dB, on the
+        The least that the signal of a quantized target's output may be above the noise of quantization, in dB, on the
         example (`executorch_goldens.goldens.accuracy`); None asks for nothing.
     opt_in
         Whether only those cases are exported for it that ask for it (`also` of a case).
@@ -401,7 +401,7 @@ TARGETS: Mapping[str, Target] = {
     )
 }
 
-#: That of cases that make a whole program: quantizer, partitioners and memory plan are the case's own.
+#: Target of cases that make a whole program: quantizer, partitioners and memory plan are the case's own.
 BUILT = Target(
     name=BUILD,
     description="a program made by the case's function: its own quantizers, partitioners and memory plan",

@@ -77,9 +77,9 @@ class Relay:
     at
         The worker that has a batch, by the number of the batch.
     tasks
-        By the same numbers, the tasks that wait for it.
+        Tasks that wait for it, by the same numbers.
     lost
-        How many workers were gone before they answered, by the number of the batch.
+        Number of workers that were gone before they answered, by the number of the batch.
     """
 
     def __init__(

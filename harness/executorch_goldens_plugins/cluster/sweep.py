@@ -47,7 +47,7 @@ class Batch:
     Attributes
     ----------
     attempt
-        How many workers have refused it.
+        Number of workers that have refused it.
     """
 
     number: int
@@ -107,9 +107,9 @@ class ClusterSweep(Sweep):
     Parameters
     ----------
     address
-        Of the scheduler, ``tcp://host:8786``.
+        Address of the scheduler, ``tcp://host:8786``.
     release
-        That the workers must offer.
+        Release that the workers must offer.
     cells, variations, settings
         See `Sweep`.
     """
@@ -281,7 +281,7 @@ class Requests:
     Attributes
     ----------
     descriptor
-        Of the pipe.
+        Descriptor of the pipe.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -328,7 +328,7 @@ def batches(jobs: Sequence[Job], workers: int, slots: int) -> list[Batch]:
     Parameters
     ----------
     workers, slots
-        How many workers there are, and how many exports all of them make at once.
+        Number of workers, and of exports that all of them make at once.
     """
     by_cell: dict[Cell, list[Job]] = {}
     for job in jobs:

@@ -29,7 +29,7 @@ class ExporterProcess:
     Attributes
     ----------
     settings
-        Of the sweep that it runs.
+        Settings of the sweep that it runs.
     """
 
     def __init__(self, settings: Mapping[str, Any], variables: Iterable[str]) -> None:

@@ -111,9 +111,9 @@ class Compiler:
     name
         Its distribution, a key of `KINDS`.
     python
-        Of its environment.
+        Python of its environment.
     version
-        Of the distribution there.
+        Version of the distribution there.
     """
 
     name: str

@@ -39,11 +39,11 @@ class CompileRequest:
     payloads
         Files.
     folders
-        For each, where its child leaves what it made. They exist.
+        Folders, which exist, where each one's child leaves what it made.
     arguments
-        For each, of the compiler.
+        Arguments of the compiler for each.
     directories
-        For each, its working and output directory.
+        Working and output directory of each.
     heap_seed, listings_seed, history_seed
         See `variations.Variation`. A history of n lets a child compile the n payloads that come after its own
         first.

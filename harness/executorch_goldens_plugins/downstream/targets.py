@@ -21,7 +21,7 @@ class CompiledTarget:
     Attributes
     ----------
     name
-        For an Ethos-U as upstream's compile specs have it: ``ethos-u55-128``.
+        Name, for an Ethos-U as upstream's compile specs have it: ``ethos-u55-128``.
     compiler
         Distribution that compiles for it.
     takes

@@ -16,7 +16,7 @@ ALIGNMENT = 16
 #: An input or output of Vela's has six dimensions.
 DIMENSIONS = 6
 
-#: Of Vela's summary: bytes used in a memory (it says KiB), and whole numbers.
+#: Fields of Vela's summary: bytes used in a memory (it says KiB), and whole numbers.
 MEMORIES = ("sram", "dram", "on_chip_flash", "off_chip_flash")
 KIB = 1024
 COUNTS = ("nn_macs", "cycles_npu", *(f"cycles_{memory}_access" for memory in MEMORIES), "cycles_total")

@@ -57,7 +57,7 @@ def judge(
     made
         Name of each variation to what was made under it.
     head
-        Of the golden that would be recorded.
+        Head of the golden that would be recorded.
     """
     compiler = KINDS[TARGETS[cell.target].compiler].title
     found: list[tuple[str, tuple[Facts, ...]]] = []

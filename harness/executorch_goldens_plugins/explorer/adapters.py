@@ -30,7 +30,7 @@ class Adapted:
     Attributes
     ----------
     name
-        Of the file and the adapter.
+        Name of the file and the adapter.
     delegate
         Number of the delegate; None for a program.
     graphs

@@ -143,7 +143,7 @@ class _Drawing:
     Parameters
     ----------
     states, ids
-        Of what is in delegates, by place; the id of what has none follows from its place.
+        State and id of what is in delegates, by place; the id of what has none follows from its place.
     """
 
     def __init__(self, record: Record, states: Mapping[Place, str], ids: Mapping[Place, str]) -> None:

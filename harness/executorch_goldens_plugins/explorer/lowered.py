@@ -27,7 +27,7 @@ class LoweredNode:
     Attributes
     ----------
     op
-        As torch.fx has it: ``placeholder``, ``get_attr``, ``call_function``; `RETURN` for what the program returns.
+        Kind in torch.fx: ``placeholder``, ``get_attr``, ``call_function``; `RETURN` for what the program returns.
     arguments
         The rest of its line.
     read

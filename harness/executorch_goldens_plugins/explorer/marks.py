@@ -36,7 +36,7 @@ VALUE = "value"
 OfDelegate = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-#: Of all exports of this process: what an earlier one has left in a graph that is used again is none of the next.
+#: Numbers of nodes in all exports of this process: one that an earlier export left in a graph is none of the next.
 _numbers = itertools.count()
 
 
@@ -46,7 +46,7 @@ class Mark(NamedTuple):
     Attributes
     ----------
     number
-        Of the node, in the order in which they were first seen; what is made from a node has its mark, too.
+        Number of the node, in the order in which they were first seen; what is made from a node has its mark, too.
     operator
         The kind of node when it got the mark.
     origin

@@ -32,7 +32,7 @@ def serve(
     cell
         ``TARGET/CASE``.
     release
-        Of the results; None for the only one there is.
+        Release of the results; None for the only one there is.
     sweeps, goldens
         None for those of the repository.
     """

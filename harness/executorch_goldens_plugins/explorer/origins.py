@@ -39,7 +39,7 @@ class Origins:
     variations
         Names of those that made the artifact.
     delegates
-        Of each delegate, the names of the values that are made in it, with what made the operator or constant of each,
+        Names of the values made in each delegate, with what made the operator or constant of each,
         a pass or a stage, then the passes that converted it.
     """
 

@@ -11,7 +11,7 @@ from executorch_goldens.running.additions import Addition
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens_plugins.explorer import origins
 
-#: Of the exporting process, which imports torch.
+#: Observer of the exporting process, which imports torch.
 MARKING = "executorch_goldens_plugins.explorer.marks:Marking"
 
 

@@ -27,7 +27,7 @@ class Model:
     Attributes
     ----------
     overlays
-        By name, then by id of the graph.
+        Overlays by name, then by id of the graph.
     """
 
     name: str
@@ -70,7 +70,7 @@ def config(models: Sequence[Model], panes: int, folder: Path) -> ModelExplorerCo
     Parameters
     ----------
     panes
-        How many of the models are side by side: one or two.
+        Number of models side by side: one or two.
     folder
         Where the graphs are put as files, for as long as they are served.
     """

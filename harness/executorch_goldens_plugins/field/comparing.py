@@ -11,7 +11,7 @@ from executorch_goldens_plugins.field.running import Ran
 
 #: Results of a program, beside `executorch_goldens_plugins.field.running.REFUSED`, ``CRASHED`` and ``TIMED_OUT``.
 SAME, ROUNDING, WRONG, KEPT = "same", "within rounding", "wrong", "kept"
-#: Those that are as they should be.
+#: Results that are right.
 RIGHT = frozenset((SAME, ROUNDING, KEPT))
 
 
@@ -26,11 +26,11 @@ class Result:
         tolerance that was frozen. ``wrong``: some differ by more. ``kept``: only the device that it is for runs it.
         ``refused``, ``crashed``, ``timed-out``: the runtime did not run it to its end.
     reason
-        In a line; empty for ``same``.
+        A line; empty for ``same``.
     samples
-        For each sample that it was run on: its name, and which of the first three.
+        Name of each sample that it was run on, and which of the first three.
     seconds
-        That its process took.
+        Seconds that its process took.
     """
 
     word: str

@@ -41,7 +41,7 @@ ITEMSIZE = {
     **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
     "complex128": 16,
 }
-#: Of these, those that numpy has not, with how their bits become float32.
+#: Dtypes of these that numpy has not, with how their bits become float32.
 NOT_IN_NUMPY = {
     "bfloat16": CODECS["bf16"],
     "float8_e4m3fn": CODECS["f8e4m3fn"],
@@ -68,13 +68,13 @@ class FrozenTensor:
     Attributes
     ----------
     dtype
-        As torch calls it: ``float32``, ``bfloat16``.
+        Dtype in torch's words: ``float32``, ``bfloat16``.
     shape
         Lengths of the dimensions.
     data
         The elements in C order, little endian, ``prod(shape) * ITEMSIZE[dtype]`` bytes.
     strides
-        How far elements are from each other in memory when it is handed to a program, where not as in C order: a
+        Distance of elements from each other in memory when it is handed to a program, where not as in C order: a
         channels-last image for instance.
     """
 
@@ -173,9 +173,9 @@ class FrozenSample:
     outputs
         The outputs of the last of them when it was frozen.
     expected
-        For each output, what it is measured by: what the (quantized) eager model gives.
+        Reference of each output: what the (quantized) eager model gives.
     tolerances
-        For each output, the largest absolute difference from `expected` that rounding explains: of all its elements, or
+        The largest absolute difference from `expected` that rounding explains, for each output: of all its elements, or
         float64 for each.
     methods
         The method that each step runs; empty where all run `FORWARD`. A delegate by itself has no methods.

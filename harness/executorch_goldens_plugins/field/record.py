@@ -26,7 +26,7 @@ class TosaCall:
     Attributes
     ----------
     payload
-        As it is in the program.
+        The payload in the program.
     ran
         The reference model's input: `payload`, with the sizes of these inputs where it leaves sizes open.
     """

@@ -46,7 +46,7 @@ class JudgedSample:
     result
         ``same``, ``within rounding``, ``wrong``, ``missing`` or ``truncated``.
     reason
-        In a line; empty for ``same``.
+        A line; empty for ``same``.
     """
 
     cell: Cell

@@ -62,9 +62,9 @@ class ProgramLimits:
     Attributes
     ----------
     seconds
-        From the beginning of its process to the end, all samples together.
+        Seconds from the beginning of its process to the end, all samples together.
     megabytes
-        Of address space, in 2**20 bytes, beyond what the process begins with. A thread that allocates reserves 128.
+        Address space in 2**20 bytes, beyond what the process begins with. A thread that allocates reserves 128.
     """
 
     seconds: float = 60.0
@@ -78,13 +78,13 @@ class Ran:
     Attributes
     ----------
     outputs
-        For each sample that it came to an end with, in order: what it gave.
+        Outputs for each sample that it came to an end with, in order.
     stopped
         Why it came no further: ``refused``, ``crashed``, ``timed-out``; empty where it ended with all.
     reason
-        In the words of the engine.
+        The engine's own words.
     seconds
-        That its process took.
+        Seconds that its process took.
     """
 
     outputs: tuple[tuple[FrozenTensor, ...], ...]

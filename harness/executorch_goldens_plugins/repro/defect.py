@@ -43,15 +43,15 @@ class Defect:
     reason
         One line.
     stage
-        Of ``raises``: see `executorch_goldens.artifact.Failure`.
+        Stage of ``raises``: see `executorch_goldens.artifact.Failure`.
     type, fragment
-        Of ``raises``: name of the exception's class, and a part of its message that names nothing of the model.
+        Class of the exception of ``raises``, and a part of its message that names nothing of the model.
     seeds
         The hash seeds that show it: two for ``follows-seed``, otherwise the first that was tried.
     sample
-        Of ``outputs``: the inputs that show it, see `executorch_goldens.zoo.registry.SAMPLES`.
+        Inputs of ``outputs`` that show it, see `executorch_goldens.zoo.registry.SAMPLES`.
     tolerances
-        Of ``outputs``: the largest absolute difference of each output that is none.
+        The largest absolute difference of each output of ``outputs`` that is none.
     """
 
     kind: str

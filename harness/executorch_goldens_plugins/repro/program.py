@@ -66,7 +66,7 @@ class GraphProgram:
         Parameters
         ----------
         inputs
-            All that it takes.
+            Its inputs, all of them.
         dynamic_shapes
             The declaration of each of them.
         """

@@ -41,7 +41,7 @@ class TrialSettings:
     Attributes
     ----------
     variations
-        As ``--variations`` names them.
+        Variations as ``--variations`` names them.
     """
 
     variations: str
@@ -61,7 +61,7 @@ class Repro:
     Parameters
     ----------
     folder
-        For the program under trial.
+        Folder for the program under trial.
     edited
         See `executorch_goldens_plugins.repro.script.script`.
     """

@@ -36,7 +36,7 @@ observer = FixedQParamsObserver.with_args(
 snorm = QuantizationSpec(torch.int8, observer, -127, 127, torch.per_tensor_symmetric, is_dynamic=False)
 config = QuantizationConfig(snorm, snorm, None, None)"""
 
-#: Of the dtypes that numpy lacks, what of theirs the reference model takes: integers of torch, and of numpy.
+#: Integers of torch and of numpy that the reference model takes in place of the dtypes that numpy lacks.
 BITS: Mapping[str, tuple[str, str]] = {
     "bfloat16": ("int16", "uint16"),
     "float8_e4m3fn": ("uint8", "uint8"),

@@ -13,7 +13,7 @@ from executorch_goldens.settings.exports import Machine, Settings, worker_enviro
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import Variation
 
-#: What ``ATEN_CPU_CAPABILITY`` may be, the least first (``compute_cpu_capability`` of ``DispatchStub.cpp``). torch does
+#: Values of ``ATEN_CPU_CAPABILITY``, the least first (``compute_cpu_capability`` of ``DispatchStub.cpp``). torch does
 #: not check that the CPU has it: a process with a higher one dies of an illegal instruction.
 CAPABILITIES = ("default", "avx2", "avx512")
 #: Prints what torch takes by itself.
@@ -68,7 +68,7 @@ def builds(capabilities: Sequence[str], cores: int, *patches: tuple[str, ...]) -
     Parameters
     ----------
     capabilities
-        Those that there may be, the CPU's own first.
+        Capabilities that there may be, the CPU's own first.
     cores
         Threads that torch takes by itself.
     patches

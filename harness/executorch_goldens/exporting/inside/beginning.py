@@ -128,7 +128,7 @@ def beginning(
     steps
         Inputs of the sample; only the last is looked into.
     off
-        Of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
+        Approximations of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
     """
     walk = _ToTheFirst(method, lowered.bound, off)
     try:
@@ -264,7 +264,7 @@ def looked_into(
     samples
         Inputs by name of the sample; of several steps only the last is looked at.
     off
-        Of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
+        Approximations of the backend; see `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS`.
     """
     walk = _OverAll(method, lowered.bound, off)
     expected = {sample.name: sample.outputs for sample in lowered.samples}
@@ -295,7 +295,7 @@ class _OverAll(DelegateWalk):
     found
         The first departure that an operator makes by itself.
     values
-        How many values were compared.
+        Number of values that were compared.
     unseen
         See `executorch_goldens.artifact.Inside`.
     """

@@ -72,7 +72,7 @@ class DelegateComparison:
     eager
         The graph's value.
     points
-        Of each value that is seen inside the delegate, by its node.
+        Points of each value that is seen inside the delegate, by its node.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class DelegateTensor:
     operator
         The operator that computes it, in the words of the payload's format; empty if unknown.
     value
-        As the delegate has it: its dimensions may be in another order than the graph's, or cut and joined.
+        The tensor in the delegate: its dimensions may be in another order than the graph's, or cut and joined.
     """
 
     operator: str
@@ -52,9 +52,9 @@ class Look:
     Attributes
     ----------
     run
-        From a delegate and its inputs to its outputs.
+        Function from a delegate and its inputs to its outputs.
     values
-        From a delegate, its inputs and its outputs, which depart, to the values inside.
+        Function from a delegate, its inputs and its outputs, which depart, to the values inside.
     opened
         Makes a delegate ready to be run with the values inside seen.
     """
@@ -105,7 +105,7 @@ def evaluate(
     Parameters
     ----------
     given
-        By name of a node: what the nodes after it take in place of what it gives. No rounding before it counts then.
+        Values, by name of a node, that the nodes after it take in place of its own. No rounding before it counts then.
     bound, off
         Beside rounding, as for the outputs of the whole program.
     """

@@ -144,7 +144,7 @@ def made_from(lowered: LoweredBackendModule) -> Mapping[str, str]:
         return _NOTED[_key(payload, lowered.original_module)]
 
 
-#: Of each delegate that was lowered while `noted` was entered: see `made_from`.
+#: The origin of each tensor of the delegates that were lowered while `noted` was entered: see `made_from`.
 _NOTED: dict[tuple[bytes, tuple[str, ...]], Mapping[str, str]] = {}
 
 

@@ -30,7 +30,7 @@ from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.inside.evaluation import DelegateTensor, Opened, Values, following_inputs
 from executorch_goldens.exporting.numerics import programs as numerics
 
-#: Of the one partition.
+#: Tag of the one partition.
 TAG = "tag0"
 #: Key of the metadata of a quantize or dequantize that belongs to an operator.
 IMPLICIT = "IS_IMPLICIT_Q_DQ_TAG"

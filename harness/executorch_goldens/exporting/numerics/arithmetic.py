@@ -30,7 +30,7 @@ EXACT = frozenset(
     new_zeros adaptive_max_pool2d adaptive_max_pool3d
     """.split()  # noqa: SIM905 - a word each line would hide what they have in common
 )
-#: Of operators that are not, units in the last place of the result by which a kernel may be off. Sums, products and
+#: Units in the last place by which a kernel of an operator that is not exact may be off. Sums, products and
 #: differences are correctly rounded (IEEE 754); others are approximated. Of these the C library's float functions are
 #: within a unit or two (glibc manual, "Known Maximum Errors in Math Functions"), torch's vectors of them within one
 #: (SLEEF, `u10`), and another library's beside them is within four of either. What is narrower than float32 torch
@@ -91,8 +91,8 @@ SUMS: Mapping[str, Callable[..., int]] = {
 REDUCTIONS = frozenset({"sum", "mean"})
 MANY = 1024
 
-#: Of those, sums of float8 in TOSA, with what torch adds to them: terms are added up in float16, and the sum is rounded
-#: once (TOSA 1.0: `acc_type` of the convolutions and AVG_POOL2D, the result of MATMUL).
+#: Sums of float8 in TOSA among those, with what torch adds to them: terms are added up in float16, and the sum is
+#: rounded once (TOSA 1.0: `acc_type` of the convolutions and AVG_POOL2D, the result of MATMUL).
 SUMS_OF_FLOAT8: Mapping[str, Callable[..., int]] = {
     **{name: SUMS[name] for name in ("mm", "bmm", "convolution", "avg_pool2d", "_adaptive_avg_pool2d")},
     "addmm": lambda made, added, one, other: one.shape[-1] + 1,
@@ -203,7 +203,7 @@ def step_of_sum(name: str, terms: Sequence[Any], number: int) -> float:
     terms
         The operator's arguments.
     number
-        How many terms are added up.
+        Number of terms.
     """
     steps = [step_of(x) for x in terms if isinstance(x, torch.Tensor)]
     if name.endswith("avg_pool2d"):

@@ -39,7 +39,7 @@ class Loss:
     Attributes
     ----------
     nodes
-        That quantize.
+        Nodes that quantize.
     left
         Ratio of the output's signal to the noise where nothing else is quantized, in dB.
     values, codes
@@ -161,7 +161,7 @@ class _Partly(Interpreter):
     active
         Names of those that it runs with.
     seen
-        Of each of these: distinct values, codes that they become, and its parameters.
+        Distinct values of each of these, codes that they become, and its parameters.
     """
 
     def __init__(self, module: GraphModule, call: CallStructure) -> None:

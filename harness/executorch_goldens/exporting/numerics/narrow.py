@@ -185,7 +185,7 @@ def _log_softmax(x: torch.Tensor, dim: int, *_: Any) -> torch.Tensor:
     return below - _sum(below.exp(), dim, keepdim=True).log()
 
 
-#: What a kernel that adds up in its own type gives, to the last bit where it takes the terms in this order.
+#: Sums as a kernel that adds up in its own type gives them, to the last bit where it takes the terms in this order.
 KERNELS: Mapping[str, Callable[..., torch.Tensor]] = {
     "mm": _mm,
     "bmm": _mm,

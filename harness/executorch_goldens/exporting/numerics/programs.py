@@ -54,7 +54,7 @@ QUANTIZE = frozenset(
         _DECOMPOSED.quantize_per_tensor.tensor2,
     }
 )
-#: What an output may be beside a tensor and None: types (the first that matches decides), the result for each, and the
+#: Kinds of output beside a tensor and None: types (the first that matches decides), the result for each, and the
 #: dtype that holds it. A bool is an int to Python.
 NUMBERS: Sequence[tuple[tuple[type, ...], type, type]] = (
     ((bool, torch.SymBool), bool, np.bool_),
@@ -262,7 +262,7 @@ class Elsewhere:
         Parameters
         ----------
         taken, given
-            What the program declares of its inputs and of its outputs, as `executorch.exir.schema.Tensor`.
+            Declarations of its inputs and of its outputs in the program, as `executorch.exir.schema.Tensor`.
         """
         if self.simulator is not None:
             return self.simulator(self.lowered[backend, payload], inputs)
@@ -322,7 +322,7 @@ def evaluate(
     Parameters
     ----------
     given
-        By name of a node: what the nodes after it take in place of what it computes.
+        Values, by name of a node, that the nodes after it take in place of its own.
     """
     interpreter = _Noting(program.graph_module, given or {})
     with torch.no_grad():
@@ -466,7 +466,7 @@ def run_payload(
     Parameters
     ----------
     taken, given
-        Of its inputs and of its outputs.
+        Layouts of its inputs and of its outputs.
     """
     arrays = _arrays(inputs, taken)
     observer.calls(payload, arrays)

@@ -15,7 +15,7 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.zoo.registry import Case
 
-#: Of torch's generator, where a case trains.
+#: Seed of torch's generator, where a case trains.
 SEED = 0
 
 

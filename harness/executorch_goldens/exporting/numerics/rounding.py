@@ -57,7 +57,7 @@ aten = torch.ops.aten
 #: way, which no run at random shows.
 RUNS: Sequence[float | None] = (1.0, -1.0, None, None)
 
-#: What became of a value on its way from an input: nothing that changes a number; it was codes, and is their numbers;
+#: States of a value on its way from an input: nothing that changes a number; it was codes, and is their numbers;
 #: it was rounded.
 GIVEN, CODED, ROUNDED = range(3)
 
@@ -72,7 +72,7 @@ class _Call:
     Attributes
     ----------
     name
-        Of the operator, without its overload.
+        Name of the operator, without its overload.
     state
         State of its input value, the furthest of several: `GIVEN`, `CODED` or `ROUNDED`.
     """
@@ -95,9 +95,9 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     inputs
         The inputs of the model.
     direction
-        Of all moves; None for each its own, drawn from `generator`.
+        Direction of all moves; None for each its own, drawn from `generator`.
     off
-        Those of `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS` that the backend has.
+        The `executorch_goldens.exporting.numerics.arithmetic.APPROXIMATIONS` that the backend has.
     kernels
         Operators that the program leaves to kernels which add up in a narrow type; see `narrow.outside`.
     """

@@ -24,7 +24,7 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.numerics import programs as numerics
 
-#: What holds a value: where memory is planned for it, so that a view without an instruction shares it, or its number.
+#: Holder of a value: where memory is planned for it, so that a view without an instruction shares it, or its number.
 Place: TypeAlias = "tuple[int, int] | int"
 #: Operators of the runtime alone write their last argument, but for this one.
 PRIM, COPY_INDEX = "executorch_prim::", "executorch_prim::et_copy_index"
@@ -65,7 +65,7 @@ class Walker:
     Parameters
     ----------
     elsewhere
-        What runs delegates that the runtime does not.
+        Runner of the delegates that the runtime does not run.
     data
         A data file (``.ptd``); empty where there is none.
     """
@@ -394,9 +394,9 @@ class HeldValues:
     Attributes
     ----------
     values
-        By the place that holds it: the number of the value that was written there last, and its content.
+        Number of the value that was written last in each place that holds one, and its content.
     sizes
-        Of each tensor, as it was written last.
+        Size of each tensor, as it was written last.
     """
 
     values: dict[Place, tuple[int, Any]] = field(default_factory=dict)
@@ -482,7 +482,7 @@ def _crossing(values: list[Any], number: int) -> int:
     return len(values) - 1
 
 
-#: What a program declares of a number, by its type.
+#: Declarations of numbers in a program, by type.
 KINDS: Mapping[type, Any] = {bool: schema.Bool, int: schema.Int, float: schema.Double}
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
-#: What is replaced or relied on: the digests of its source, and the releases that have it.
+#: Functions that are replaced or relied on: the digests of their source, and the releases that have it.
 FITS = {
     "torch.fx.interpreter:Interpreter.run": {
         "bbb15df17486fd3e5731dc605f6ce51e195ace55df59f7471e8564a105863f87": "1.1.0 1.2.0",
@@ -61,7 +61,7 @@ class RememberedResults:
     Attributes
     ----------
     found
-        By operator and arguments, each result with the arguments: these keep their tensors, whose identity is the key.
+        Each result with the arguments, by operator and arguments: these keep their tensors, whose identity is the key.
     """
 
     def __init__(self) -> None:
