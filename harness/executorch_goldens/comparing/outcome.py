@@ -64,7 +64,7 @@ class Made:
     Attributes
     ----------
     verdict
-        The verdict without a golden: ``new`` where it repeats and is right, or fails to lower as it should be judged.
+        The verdict without a golden: ``new`` where it repeats and is right, or fails to lower.
     record
         The artifact that its variations agree on, where it is right, or fails to lower; otherwise None.
     every

@@ -80,7 +80,7 @@ def read_twice(graph: Graph, place: int) -> None:
 
 
 def turned(graph: Graph, place: int) -> None:
-    """A value is permuted, and permuted back behind an operator."""
+    """A value is permuted, and permuted back after an operator."""
     node = _value(graph, place)
     rank = node.meta["val"].dim()
     if rank < 2:
@@ -90,7 +90,7 @@ def turned(graph: Graph, place: int) -> None:
 
 
 def flattened(graph: Graph, place: int) -> None:
-    """A value loses its shape, and gets it back behind an operator."""
+    """A value loses its shape, and gets it back after an operator."""
     node = _value(graph, place)
     shape = list(node.meta["val"].shape)
     _behind(node, (aten.reshape.default, [-1]), (aten.relu.default,), (aten.reshape.default, shape))

@@ -1,4 +1,4 @@
-"""The page of a cell that is not as it should be."""
+"""The page of a cell that does not pass."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Gathered:
     Attributes
     ----------
     groups
-        Causes of what is not as it should be. Their members read their sections when these are asked for.
+        Causes of the cells that do not pass. Their members read their sections when these are asked for.
     compares
         Whether they are the results of a comparison, whose base is in the place of goldens.
     measured

@@ -54,7 +54,7 @@ class PartialResults:
         return cls(folder, Provenance.load(folder), results.read(folder / results.FILE))
 
     def wrong(self) -> list[Mapping[str, Any]]:
-        """Return the lines of the cells that are not as they should be."""
+        """Return the lines of the cells that do not pass."""
         return [row for row in self.rows if not row["accepted"]]
 
     def core_seconds(self) -> float:

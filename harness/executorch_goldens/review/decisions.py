@@ -37,7 +37,7 @@ ACCEPTED, REJECTED = "accepted", "rejected"
 #: Threads that a reason names by their number.
 TRACKER = "https://github.com/pytorch/executorch/issues"
 THREAD = re.compile(r"#(\d{3,6})\b")
-#: Verdicts of cells that may become as they should be by what is recorded.
+#: Verdicts of cells that recording a golden can make pass.
 RECORDABLE = ("changed", "renamed", "new", "failed")
 
 

@@ -94,8 +94,7 @@ class ReviewSummary:
         if number[ALLOWED]:
             parts.append(count(number[ALLOWED], ALLOWED))
         right = sum(row["accepted"] for _, row in self.rows) - number[KNOWN] - number[ALLOWED]
-        whole = f"{count(right, 'cell')} as {'it' if right == 1 else 'they'} should be"
-        parts.append(f"{whole}, on {count(len(releases), 'release')}")
+        parts.append(f"{count(right, 'cell')} passing, on {count(len(releases), 'release')}")
         return f"**Goldens: {self.state}.** {'; '.join(filter(None, parts))}."
 
     def _causes(self, most: int) -> Iterator[str]:
@@ -144,7 +143,7 @@ class ReviewSummary:
             {name_of(release, row): row["accepted"] for release, row in rows}
             for rows in (self.base, self.rows)
         )
-        # Cells accepted since are as they should be.
+        # Cells accepted since pass.
         now |= dict.fromkeys(self.decided.accepted & now.keys(), True)
         worse = [name for name, accepted in now.items() if not accepted and before.get(name)]
         mended = [name for name, accepted in now.items() if accepted and before.get(name) is False]

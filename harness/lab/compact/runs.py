@@ -25,7 +25,7 @@ from lab.compact.parts import Parts
 
 #: What a cell may be beside its verdict.
 KNOWN, RECORDED, UNEXPECTED = "known defect", "recorded", "unexpected"
-#: Those that are as they should be.
+#: Verdicts of cells that pass.
 ACCEPTED = ("stable", KNOWN, RECORDED)
 
 

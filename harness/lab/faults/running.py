@@ -25,7 +25,7 @@ STABLE = {"sound": "stable", "sound-as-well": "stable"}
 
 
 def of_exports(place: Place, expected: dict[str, str], fact: str = "") -> None:
-    """Run over failing cases, and demand their verdicts; their neighbours must be as they should be."""
+    """Run over failing cases, and demand their verdicts; their neighbours must pass."""
     place.limit(SECONDS, MEMORY)
     ended = place.run(*ONE, cells=(*expected, *STABLE))
     demand(ended.code == 1, f"it ends with {ended.code}:\n{ended.output}")

@@ -81,16 +81,16 @@ def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_ap
     red = ReviewSummary(made, [titled(renaming, "names alone")])
     assert red.state == "changed"
     lines = list(red.markdown())
-    assert lines[1] == "**Goldens: changed.** 8 renamed; 0 cells as they should be, on 1 release."
+    assert lines[1] == "**Goldens: changed.** 8 renamed; 0 cells passing, on 1 release."
     assert lines[2].startswith("- 8 renamed: names alone: 8 cells, as ")
     allowed = ReviewSummary([(release, {**row, "accepted": True}) for release, row in made], [])
     assert list(allowed.markdown())[1] == (
-        "**Goldens: green.** 8 allowed renames; 0 cells as they should be, on 1 release."
+        "**Goldens: green.** 8 allowed renames; 0 cells passing, on 1 release."
     )
     recorded = ReviewSummary(
         [(release, {**row, "accepted": True, "recorded": True}) for release, row in made], []
     )
-    assert list(recorded.markdown())[1] == "**Goldens: green.** 8 cells as they should be, on 1 release."
+    assert list(recorded.markdown())[1] == "**Goldens: green.** 8 cells passing, on 1 release."
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_the_summary_of_a_green_run_is_a_line(proposed: Runner, artifacts: Artif
     assert proposed(*RUN).code == 0
     assert list(summed(proposed).markdown()) == [
         MARK,
-        "**Goldens: green.** 12 cells as they should be, on 1 release.",
+        "**Goldens: green.** 12 cells passing, on 1 release.",
     ]
 
 
@@ -128,7 +128,7 @@ def test_the_summary_speaks_of_the_newest_run_and_not_of_what_earlier_ones_left(
     assert proposed(*RUN, "--cell", "tosa-fp/gamma").code == 1
     assert len(found(proposed)) > 1
     lines = merged(proposed, capsys, "--markdown")[1].splitlines()
-    assert lines[1] == "**Goldens: broken.** 1 corrupt; 0 cells as they should be, on 1 release."
+    assert lines[1] == "**Goldens: broken.** 1 corrupt; 0 cells passing, on 1 release."
     assert [line for line in lines if line.startswith("- ")] == [lines[2]]
     assert "1 corrupt: " in lines[2]
     assert "alpha" not in merged(proposed, capsys, "--annotations")[1]
@@ -191,7 +191,7 @@ def test_where_all_is_accepted_the_summary_is_green(
     assert proposed(*RUN).code == 1
     assert review("--accept", titled(proposed, "constants").name).code == 0
     assert merged(proposed, capsys, "--markdown")[1].splitlines()[1:] == [
-        "**Goldens: green.** 4 accepted in review; 8 cells as they should be, on 1 release."
+        "**Goldens: green.** 4 accepted in review; 8 cells passing, on 1 release."
     ]
     assert merged(proposed, capsys, "--into", str(proposed.folder / "merged"))[0] == 0
 
