@@ -321,7 +321,7 @@ class Group:
 
     def amounts(self) -> Iterator[str]:
         """Yield how far values moved over all members, and how much more there is, by operator and in bytes."""
-        yield from benign.lines([each for each in self.members if each.proposal.verdict not in DISAGREEING])
+        yield from _weights([each for each in self.members if each.proposal.verdict not in DISAGREEING])
         total: Counter[str] = Counter()
         for member in self.members:
             for name, more in member.quantities.operators.items():
@@ -531,6 +531,35 @@ def _edits(proposal: Proposal, before: Record | None, after: Record) -> Mapping[
     if proposal.verdict == RENAMED and before is not None and (names := names_alone(before, after)):
         return {NAMES_ALONE: " -> ".join(names[0])}
     return edits(before, after, delegates=targets.delegates(proposal.target), labels=labels_of(proposal))
+
+
+def _weights(members: Sequence[Member]) -> Iterator[str]:
+    """Yield lines to weigh a cause by: errors that grew, values that moved, SQNR that fell."""
+    measured = [each for each in members if each.used is not None]
+    known = [each for each in measured if each.used_before is not None]
+    unknown = [each for each in measured if each.used_before is None]
+    if grown := sorted((each for each in known if each.growth), key=lambda each: -each.growth):
+        where = f"most in {grown[0].proposal.cell}: {grown[0].error_words}"
+        yield f"error against eager: larger in {len(grown)} of {len(known)}, {where}"
+    elif known:
+        yield f"error against eager: larger in none of {len(known)}"
+    if unknown:
+        largest = max(unknown, key=lambda each: each.used or 0.0)
+        most = f"{largest.error_words.removeprefix('error ')} in {largest.proposal.cell}"
+        which = "its error" if len(unknown) == 1 else f"the largest of {len(unknown)} whose error"
+        yield f"error against eager: {most}; {which} before is unknown"
+    if parts := [part for each in members if (part := benign.moved(each.before, each.after)) is not None]:
+        yield f"constants changed by at most {max(parts):.2g} of their largest listed value"
+    found = ((each.proposal.cell, each.ratios) for each in members)
+    pairs = {cell: (had, now) for cell, (had, now) in found if had is not None and now is not None}
+    fallen = {cell: had - now for cell, (had, now) in pairs.items() if accuracy.fell(had, now)}
+    lower = f"SQNR: lower by more than {accuracy.STEP:g} dB in"
+    if fallen:
+        cell = max(fallen, key=lambda each: fallen[each])
+        had, now = pairs[cell]
+        yield f"{lower} {len(fallen)} of {len(pairs)}, most in {cell}: {had:.1f} -> {now:.1f} dB"
+    elif pairs:
+        yield f"{lower} none of {len(pairs)}"
 
 
 def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:

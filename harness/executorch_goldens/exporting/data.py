@@ -447,7 +447,9 @@ def example_of(case: Case) -> Example:
     built = require_example(case, case.build(data))
     module = data.fill(built.module) if built.fill else in_mode(built.module)
     example = replace(built, module=module, dynamic_shapes=_shapes(built))
-    inputs = Inputs(f"case {case.name!r} of {case.module}", example, folder_of(case))
+    what, keys = f"case {case.name!r} of {case.module}", example.call.names(module)
+    shapes = example.call.shapes(module, example.dynamic_shapes)
+    inputs = Inputs(what, folder_of(case), example.tensors, example.call, keys, shapes)
     calibrates = example.calibration is not None
     return replace(
         example,

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
     from executorch_goldens.artifact import Tensor
-    from executorch_goldens.exporting.program import ExportProgress, Request
 
 #: Runs a delegate: from it and its inputs to its outputs (`executorch_goldens.zoo.targets.Target.simulator`).
 Simulator: TypeAlias = "Callable[[LoweredBackendModule, Sequence[torch.Tensor]], list[torch.Tensor]]"
@@ -50,8 +49,8 @@ class Observer:
     `settings.exports.Settings.observer` names a subclass, which the exporting process makes an instance of.
     """
 
-    def around(self, request: Request, stages: Iterator[ExportProgress]) -> Iterator[ExportProgress]:
-        """Carry out an export: yield its stages, and let what it raises pass."""
+    def around(self, request: Any, stages: Iterator[Any]) -> Iterator[Any]:
+        """Carry out an `exporting.program.Request`: yield each `ExportProgress`, and let what it raises pass."""
         yield from stages
 
     def runs(self, sample: str, pte: bytes) -> None:

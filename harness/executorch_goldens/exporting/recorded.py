@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +21,6 @@ import torch
 from executorch_goldens.exporting.calls import CallStructure, tensors_in
 from executorch_goldens.files import npz
 from executorch_goldens.zoo.registry import SAMPLE_NAMES, Case, ZooError
-
-if TYPE_CHECKING:
-    from executorch_goldens.exporting.data import Example
 
 #: Names of samples are parts of messages, and of lines of goldens.
 NAME = re.compile(r"[\w.-]{1,64}(/[\w.-]{1,64})?")
@@ -66,24 +64,26 @@ def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
     return torch.from_numpy(whole.astype(whole.dtype.newbyteorder("="))).reshape(array.shape)
 
 
+@dataclass(frozen=True)
 class Inputs:
     """Reads and checks inputs of an example.
 
-    Parameters
+    Attributes
     ----------
     what
         The case, in words.
     folder
         The folder that files are relative to.
+    keys, shapes
+        Name, and declaration of dynamic dimensions, of each of the example's `tensors`.
     """
 
-    def __init__(self, what: str, example: Example, folder: Path) -> None:
-        self.what = what
-        self.folder = folder
-        self.tensors = example.tensors
-        self.call = example.call
-        self.keys = example.call.names(example.module)
-        self.shapes = example.call.shapes(example.module, example.dynamic_shapes)
+    what: str
+    folder: Path
+    tensors: Tensors
+    call: CallStructure
+    keys: Sequence[str]
+    shapes: Sequence[Any]
 
     def recorded(self, named: Any) -> dict[str, Tensors]:
         """Return samples by name; raise `ZooError`.
