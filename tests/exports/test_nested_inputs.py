@@ -11,7 +11,7 @@ from torch.export import Dim
 
 from executorch_goldens.artifact import Cell, Lowered
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.calls import CallStructure
+from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import programs
@@ -108,12 +108,12 @@ def test_a_model_with_nested_inputs_is_lowered_and_right(target: str) -> None:
 
 
 def test_the_runtime_gets_each_input_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = CallStructure.for_runtime
+    right = CallSpec.for_runtime
 
-    def swapped(self: CallStructure, step: Any) -> Any:
+    def swapped(self: CallSpec, step: Any) -> Any:
         return right(self, (step[0], step[2], step[1], *step[3:]))
 
-    monkeypatch.setattr(CallStructure, "for_runtime", swapped)
+    monkeypatch.setattr(CallSpec, "for_runtime", swapped)
     artifact = export(CASE, "xnnpack-fp32")
     cell = Cell("xnnpack-fp32", "nested")
     objection = verdict.objection(cell, [outcome(artifact, cell)])

@@ -15,13 +15,7 @@ from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.running.explaining import (
-    Explainer,
-    FurtherEvidence,
-    Investigation,
-    Suspect,
-    with_shown,
-)
+from executorch_goldens.running.explaining import Diagnosis, Explainer, Probe, Suspect, with_shown
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.seconds import Seconds
@@ -183,7 +177,7 @@ def test_the_factor_is_sought_unless_nothing_is_to_be_explained(
 
 
 def test_when_the_seconds_for_it_are_over_nothing_more_is_exported_and_the_cell_says_so() -> None:
-    def never(suspect: Suspect, tick: Callable[[], None]) -> FurtherEvidence:
+    def never(suspect: Suspect, tick: Callable[[], None]) -> Diagnosis:
         raise AssertionError(suspect)
 
     plan: Any = SimpleNamespace(options=SimpleNamespace(budget=60.0))
@@ -192,7 +186,7 @@ def test_when_the_seconds_for_it_are_over_nothing_more_is_exported_and_the_cell_
     suspect = Suspect(Verdict(Cell("tosa-fp", "alpha"), "unstable", "why"), False, (ONE, OTHER))
     took: list[float] = []
     shown = explainer._shown(
-        Investigation(0, suspect, "the factor", explainer._factor), time.monotonic() - 61.0, took.append
+        Probe(0, suspect, "the factor", explainer._factor), time.monotonic() - 61.0, took.append
     )
     assert shown.factor is not None
     assert "60 s were over; the command below seeks it" in with_shown(suspect.judged, shown).detail[0]

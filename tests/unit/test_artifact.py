@@ -48,9 +48,8 @@ def test_equal_values_of_another_dtype_are_a_different_tensor() -> None:
 
 def tolerances(bound: float, *samples: list[float], scale: float = 0.0) -> list[float]:
     """Return the tolerance of the one output of each sample, the example first."""
-    run = tuple(
-        Sample(str(n), (Tensor.from_array(np.float32(values)),), ()) for n, values in enumerate(samples)
-    )
+    tensors = [Tensor.from_array(np.float32(values)) for values in samples]
+    run = tuple(Sample(str(n), (tensor,), ()) for n, tensor in enumerate(tensors))
     lowered = Lowered(graph="", delegates=(), pte=b"", samples=run, bound=bound, schemas=(), scales=(scale,))
     found = [lowered.tolerance(sample, 0) for sample in run]
     assert all((each == each.max(initial=0.0)).all() for each in found)
@@ -146,9 +145,8 @@ def joined(*parts: tuple[float, float, int], axis: int, samples: int = 2, bound:
         values = np.concatenate([drawn(size / 2, size, slices) for size, _, slices in parts], axis)
         spreads = np.concatenate([drawn(spread / 2, spread, slices) for _, spread, slices in parts], axis)
         expected = Tensor.from_array(values.astype(np.float32))
-        run.append(
-            Sample(str(number), (expected,), (expected,), (Tensor.from_array(spreads.astype(np.float32)),))
-        )
+        spread = Tensor.from_array(spreads.astype(np.float32))
+        run.append(Sample(str(number), (expected,), (expected,), (spread,)))
     return Lowered(graph="", delegates=(), pte=b"", samples=tuple(run), bound=bound, schemas=())
 
 

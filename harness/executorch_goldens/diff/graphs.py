@@ -79,12 +79,8 @@ class Pairing:
         where: str = "",
         regions: Mapping[str, str] | None = None,
     ) -> None:
-        self.before, self.after, self.where, self.regions = (
-            GraphSide(before),
-            GraphSide(after),
-            where,
-            regions or {},
-        )
+        self.before, self.after = GraphSide(before), GraphSide(after)
+        self.where, self.regions = where, regions or {}
         self.matching: Matching = match(self.before, self.after)
         self.names: dict[str, str] = {}
         self.pair_values()

@@ -22,7 +22,7 @@ from executorch_goldens.decode import Decoded, DecodeError, Schemas, Value, deco
 from executorch_goldens.decode.pte import DTYPES
 from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.building import Build, Built, Method
-from executorch_goldens.exporting.calls import CallStructure
+from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.data import Example
 from executorch_goldens.exporting.inside import tosa
 from executorch_goldens.exporting.numerics import narrow
@@ -288,7 +288,7 @@ def references_of(request: Request, own: Own, off: Approximations) -> Iterator[R
             reference = spreading(reference, exported(module, example))
         else:
             inputs, _ = next(iter(runs.values()))
-            reference = Reference((name,), (CallStructure.from_arguments(inputs, {}),))
+            reference = Reference((name,), (CallSpec.from_arguments(inputs, {}),))
         yield dataclasses.replace(
             reference,
             samples={**reference.samples, **{sample: (inputs,) for sample, (inputs, _) in runs.items()}},
@@ -356,7 +356,7 @@ def require_inputs(case: Case, own: Own, reference: Reference) -> None:
 class InOrder(torch.nn.Module):
     """Runs one module after another, each time the next, and begins again after the last."""
 
-    def __init__(self, modules: Sequence[torch.nn.Module], calls: Sequence[CallStructure]) -> None:
+    def __init__(self, modules: Sequence[torch.nn.Module], calls: Sequence[CallSpec]) -> None:
         super().__init__()
         self.steps = torch.nn.ModuleList(modules)
         self.calls = tuple(calls)

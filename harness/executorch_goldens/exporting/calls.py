@@ -1,6 +1,6 @@
 """Arguments of a call of a module as ``torch.export`` takes them: nested, and not all tensors.
 
-Everywhere else in the harness the inputs of a run are a flat tuple of tensors. A `CallStructure` turns these into the
+Everywhere else in the harness the inputs of a run are a flat tuple of tensors. A `CallSpec` turns these into the
 arguments of the eager module, and into what the runtime takes.
 """
 
@@ -23,7 +23,7 @@ CONSTANTS = (type(None), bool, int, float, str)
 
 
 class _Place:
-    """Marks a tensor in `CallStructure.leaves`."""
+    """Marks a tensor in `CallSpec.leaves`."""
 
     def __repr__(self) -> str:
         return "tensor"
@@ -36,7 +36,7 @@ TENSOR = _Place()
 
 
 @dataclass(frozen=True)
-class CallStructure:
+class CallSpec:
     """The structure of a module's arguments, and those that are no tensors.
 
     Attributes
@@ -51,7 +51,7 @@ class CallStructure:
     leaves: tuple[Any, ...]
 
     @classmethod
-    def from_arguments(cls, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallStructure:
+    def from_arguments(cls, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CallSpec:
         leaves, spec = pytree.tree_flatten((args, dict(kwargs)))
         return cls(spec, tuple(TENSOR if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves))
 
@@ -141,7 +141,7 @@ def tensors_in(tree: Any) -> tuple[torch.Tensor, ...]:
 
 
 class _Flat(torch.nn.Module):
-    def __init__(self, module: torch.nn.Module, call: CallStructure) -> None:
+    def __init__(self, module: torch.nn.Module, call: CallSpec) -> None:
         super().__init__()
         self.module = module
         self.call = call

@@ -24,7 +24,7 @@ import torch
 from executorch_goldens.artifact import Metric, Tensor
 from executorch_goldens.exporting.arrays import PACKED, array_of
 from executorch_goldens.exporting.blame import handed_on
-from executorch_goldens.exporting.calls import TENSOR, CallStructure, require_leaves, tensors_in
+from executorch_goldens.exporting.calls import TENSOR, CallSpec, require_leaves, tensors_in
 from executorch_goldens.exporting.recorded import Inputs, folder_of
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.zoo.registry import Case, ZooError
@@ -385,9 +385,9 @@ class Example:
     calibrating: tuple[tuple[torch.Tensor, ...], ...] = ()
 
     @functools.cached_property
-    def call(self) -> CallStructure:
+    def call(self) -> CallSpec:
         """Return the arguments of a call of the module."""
-        return CallStructure.from_arguments(self.inputs, self.kwargs)
+        return CallSpec.from_arguments(self.inputs, self.kwargs)
 
     @functools.cached_property
     def tensors(self) -> tuple[torch.Tensor, ...]:

@@ -18,7 +18,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from executorch_goldens.artifact import Delegate, Lowered, Tensor
 from executorch_goldens.exporting import compat
-from executorch_goldens.exporting.calls import CallStructure
+from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.inside.beginning import EdgeMethod
 from executorch_goldens.exporting.limits import EndlessError, ending_within
@@ -99,7 +99,7 @@ class Reference:
     """
 
     order: tuple[str, ...]
-    calls: tuple[CallStructure, ...]
+    calls: tuple[CallSpec, ...]
     samples: Mapping[str, Steps] = field(default_factory=dict)
     expected: Mapping[str, tuple[Tensor, ...]] = field(default_factory=dict)
     moved: Mapping[str, rounding.Moved] = field(default_factory=dict)

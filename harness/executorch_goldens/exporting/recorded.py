@@ -1,7 +1,7 @@
 """Inputs that a case brings itself: recorded ones from ``.npz`` files, and those that quantizers calibrate with.
 
 An ``.npz`` file has one array for each tensor of the inputs, under its name
-(`executorch_goldens.exporting.calls.CallStructure.names`): the parameter, then the way into it, ``x``, ``states.h`` or
+(`executorch_goldens.exporting.calls.CallSpec.names`): the parameter, then the way into it, ``x``, ``states.h`` or
 ``cache.keys``; or ``arr_0``, ``arr_1`` as ``numpy.savez`` numbers them. Several samples are in several files, or in one
 with their names in front, ``day/x`` and ``night/x``. Files are read without unpickling.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from executorch_goldens.exporting.calls import CallStructure, tensors_in
+from executorch_goldens.exporting.calls import CallSpec, tensors_in
 from executorch_goldens.files import npz
 from executorch_goldens.zoo.registry import SAMPLE_NAMES, Case, ZooError
 
@@ -81,7 +81,7 @@ class Inputs:
     what: str
     folder: Path
     tensors: Tensors
-    call: CallStructure
+    call: CallSpec
     keys: Sequence[str]
     shapes: Sequence[Any]
 
@@ -125,7 +125,7 @@ class Inputs:
         args, kwargs = given if self.call.has_keywords else (given, {})
         if not isinstance(args, tuple) or not isinstance(kwargs, Mapping):
             raise ZooError(f"{self.what}: {what} is no tuple of inputs: write [(input,), (input,)]")
-        call = CallStructure.from_arguments(args, kwargs)
+        call = CallSpec.from_arguments(args, kwargs)
         if (call.spec, call.leaves) != (self.call.spec, self.call.leaves):
             raise ZooError(f"{self.what}: {what} is not nested as the inputs of the example are")
         flat = tensors_in((args, kwargs))

@@ -115,7 +115,7 @@ class Judge:
     ) -> JudgedCell:
         """Record unless a decision is missing; otherwise report the missing decision."""
         judged, made = comparison.verdict, comparison.record
-        if made is None or judged.acceptance is Acceptance.ALLOWED:
+        if made is None or judged.allowed:
             return self._recorded(path, comparison, reviewed, snapshot)
         stable = judged.name == "stable" and reviewed is not None
         # Of two that count as the same, a person has seen the golden.

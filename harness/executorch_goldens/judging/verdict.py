@@ -141,10 +141,14 @@ class Verdict:
         return self.acceptance in (Acceptance.HELD, Acceptance.RECORDED)
 
     @property
+    def allowed(self) -> bool:
+        """True if the repository allows what differs from the golden, which stays."""
+        return self.acceptance is Acceptance.ALLOWED
+
+    @property
     def accepted(self) -> bool:
         """True if a person has nothing left to do."""
-        allowed = self.acceptance is Acceptance.ALLOWED
-        return self.name == "stable" or self.recorded or bool(self.known) or allowed
+        return self.name == "stable" or self.recorded or bool(self.known) or self.allowed
 
 
 def objection(cell: Cell, outcomes: Sequence[Outcome], accepted: Collection[str] = ()) -> Verdict | None:

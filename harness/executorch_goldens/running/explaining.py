@@ -81,7 +81,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class FurtherEvidence:
+class Diagnosis:
     """What further exports show of a cell.
 
     Attributes
@@ -191,7 +191,7 @@ class Explainer:
 
     # After the last cell
 
-    def look(self, causes: Sequence[Sequence[Cell]], watch: Watch) -> Iterator[FurtherEvidence]:
+    def look(self, causes: Sequence[Sequence[Cell]], watch: Watch) -> Iterator[Diagnosis]:
         """Yield what further exports show, of one cell of each cause, then of the next, while there is time.
 
         Parameters
@@ -208,25 +208,23 @@ class Explainer:
                 shown = self._shown(step, started, partial(watch, step.what, done, len(steps), budget))
                 if shown.proof:
                     proven.add(step.cause)
-                if shown != FurtherEvidence(step.suspect.cell):
+                if shown != Diagnosis(step.suspect.cell):
                     yield shown
         finally:
             self._stop()
 
-    def _steps(self, causes: Sequence[Sequence[Cell]]) -> Iterator[Investigation]:
+    def _steps(self, causes: Sequence[Sequence[Cell]]) -> Iterator[Probe]:
         for suspects in itertools.zip_longest(*map(self._in_order, causes)):
             several = [(cause, each) for cause, each in enumerate(suspects) if each is not None]
             for cause, each in several:
                 if each.omission is not None:
-                    yield Investigation(cause, each, f"{each.cell} without {each.blamed}", self._proof)
+                    yield Probe(cause, each, f"{each.cell} without {each.blamed}", self._proof)
             for cause, each in several:
                 if each.pair:
-                    yield Investigation(cause, each, f"the factor that {each.cell} follows", self._factor)
+                    yield Probe(cause, each, f"the factor that {each.cell} follows", self._factor)
             for cause, each in several:
                 if each.parting is not None:
-                    yield Investigation(
-                        cause, each, f"the graphs of {each.cell} after {each.blamed}", self._after
-                    )
+                    yield Probe(cause, each, f"the graphs of {each.cell} after {each.blamed}", self._after)
 
     def _in_order(self, cells: Sequence[Cell]) -> list[Suspect]:
         """Return the suspects of a cause: wrong ones first, and of these the ones that export fastest.
@@ -238,7 +236,7 @@ class Explainer:
             suspects, key=lambda each: (each.judged.name in DECIDED, self.seconds.expected(each.cell))
         )
 
-    def _shown(self, step: Investigation, started: float, watch: Callable[[float], None]) -> FurtherEvidence:
+    def _shown(self, step: Probe, started: float, watch: Callable[[float], None]) -> Diagnosis:
         """Return what a step shows; nothing where it fails, or where the time is over."""
         budget, cell = self.plan.options.budget, step.suspect.cell
 
@@ -248,22 +246,20 @@ class Explainer:
             if took > budget:
                 raise SpentError
 
-        def find() -> FurtherEvidence:
+        def find() -> Diagnosis:
             tick()
             return step.find(step.suspect, tick)
 
         try:
-            return self.looking.attempt(
-                f"the result of {step.what}", find, FurtherEvidence(cell), (SpentError,)
-            )
+            return self.looking.attempt(f"the result of {step.what}", find, Diagnosis(cell), (SpentError,))
         except SpentError:
             self.left.append(step.what)
             if step.find != self._factor:
-                return FurtherEvidence(cell)
+                return Diagnosis(cell)
             line = f"the factor it follows was not sought: {budget:g} s were over; the command below seeks it"
-            return FurtherEvidence(cell, factor=Attribution(line), is_left=True)
+            return Diagnosis(cell, factor=Attribution(line), is_left=True)
 
-    def _proof(self, suspect: Suspect, tick: Callable[[], None]) -> FurtherEvidence:
+    def _proof(self, suspect: Suspect, tick: Callable[[], None]) -> Diagnosis:
         left_out = suspect.omission
         assert left_out is not None
         made = self._exported(
@@ -273,25 +269,25 @@ class Explainer:
         proof = omission.proof(
             suspect.judged, left_out, suspect.gave_wrong, made, reviewed, self.plan.release
         )
-        return FurtherEvidence(suspect.cell, proof=proof)
+        return Diagnosis(suspect.cell, proof=proof)
 
-    def _after(self, suspect: Suspect, tick: Callable[[], None]) -> FurtherEvidence:
+    def _after(self, suspect: Suspect, tick: Callable[[], None]) -> Diagnosis:
         """Export two variations again up to the pass at which they diverge."""
         kept = {}
         for variation, number in zip(suspect.pair, suspect.parting or (), strict=True):
             (outcome,) = self._exported(suspect.cell, [variation], tick, omission=None, capture=number)
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
                 kept[variation.name] = outcome.result.watched.kept
-        return FurtherEvidence(suspect.cell, after=kept if len(kept) == len(suspect.pair) else {})
+        return Diagnosis(suspect.cell, after=kept if len(kept) == len(suspect.pair) else {})
 
-    def _factor(self, suspect: Suspect, tick: Callable[[], None]) -> FurtherEvidence:
+    def _factor(self, suspect: Suspect, tick: Callable[[], None]) -> Diagnosis:
         # Its templates are others, and each keeps a gigabyte.
         self._stop()
         one, other = suspect.pair
         found = Experiment(suspect.cell, one, other, self.settings, self.targets, tick).run()
         # What is random looks like an order by address: both repeat where exports begin with the same memory.
         is_told = not (suspect.judged.blames_case and found.factor == "heap")
-        return FurtherEvidence(suspect.cell, factor=found if is_told else None)
+        return Diagnosis(suspect.cell, factor=found if is_told else None)
 
     def _exported(
         self, cell: Cell, variations: Sequence[Variation], tick: Callable[[], None], **changed: Any
@@ -316,7 +312,7 @@ class Explainer:
 
 
 @dataclass(frozen=True)
-class Investigation:
+class Probe:
     """Exports that may tell more of a cell.
 
     Attributes
@@ -332,10 +328,10 @@ class Investigation:
     cause: int
     suspect: Suspect
     what: str
-    find: Callable[[Suspect, Callable[[], None]], FurtherEvidence]
+    find: Callable[[Suspect, Callable[[], None]], Diagnosis]
 
 
-def with_shown(judged: Verdict, shown: FurtherEvidence) -> Verdict:
+def with_shown(judged: Verdict, shown: Diagnosis) -> Verdict:
     """Return a verdict with what further exports show of its cell, below where it begins."""
     lines: Sequence[str] = [shown.factor.line] if shown.factor is not None else []
     if shown.after and judged.divergence is not None:

@@ -12,14 +12,7 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
-from executorch_goldens.judging.verdict import (
-    DISAGREEING,
-    NOT_JUDGED,
-    UNEXPECTED,
-    Acceptance,
-    Verdict,
-    kind_of_new,
-)
+from executorch_goldens.judging.verdict import DISAGREEING, NOT_JUDGED, UNEXPECTED, Verdict, kind_of_new
 from executorch_goldens.results import proposals
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.running.counting import (
@@ -31,7 +24,7 @@ from executorch_goldens.running.counting import (
     not_judged,
     stale,
 )
-from executorch_goldens.running.explaining import FurtherEvidence
+from executorch_goldens.running.explaining import Diagnosis
 from executorch_goldens.running.hints import commands, unpatched, ways_out
 from executorch_goldens.running.run import Run
 from executorch_goldens.settings import config
@@ -148,7 +141,7 @@ def _places(run: Run) -> str:
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
-def found(number: int, shown: FurtherEvidence) -> str:
+def found(number: int, shown: Diagnosis) -> str:
     """Return what further exports show of a cause; empty for graphs, which the report has."""
     said = shown.proof or (shown.factor.line if shown.factor is not None else "")
     return f"cause {number}: {said} ({shown.cell})" if said and not shown.is_left else ""
@@ -244,7 +237,7 @@ def _rest(run: Run) -> Iterator[str]:
     for judged in run.verdicts.values():
         if judged.known:
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {judged.known}"
-        elif judged.acceptance is Acceptance.ALLOWED:
+        elif judged.allowed:
             yield f"{ALLOWED}: {judged.cell} {judged.reason}"
     yield from not_judged(run.not_judged)
     for target in dict.fromkeys(cell.target for cell in run.accuracies):
@@ -270,7 +263,7 @@ def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
 
 def _counted(judged: Verdict) -> str:
     """Return the category of a cell: its verdict, or the reason that makes it acceptable."""
-    return KNOWN if judged.known else ALLOWED if judged.acceptance is Acceptance.ALLOWED else judged.name
+    return KNOWN if judged.known else ALLOWED if judged.allowed else judged.name
 
 
 def _leftovers(run: Run) -> Iterator[str]:

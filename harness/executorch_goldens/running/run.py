@@ -41,7 +41,7 @@ from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import OF_PLUGINS, Results
-from executorch_goldens.running.explaining import Explainer, FurtherEvidence, Watch, noting, with_shown
+from executorch_goldens.running.explaining import Diagnosis, Explainer, Watch, noting, with_shown
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.progress import Progress, Screen
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
@@ -327,7 +327,7 @@ class Run:
             self.explainer.suspects.clear()
         return worst_first(causes)
 
-    def diagnose(self, causes: Sequence[Group], watch: Watch) -> Iterator[tuple[int, FurtherEvidence]]:
+    def diagnose(self, causes: Sequence[Group], watch: Watch) -> Iterator[tuple[int, Diagnosis]]:
         """Look into causes by further exports; yield what these show, with the place of the cause, as it comes."""
         of_causes = [[member.proposal.cell for member in group.members] for group in causes]
         for shown in self.explainer.look(of_causes, watch):
@@ -337,7 +337,7 @@ class Run:
                 self._amend(shown)
             yield next(number for number, cells in enumerate(of_causes) if shown.cell in cells), shown
 
-    def _amend(self, shown: FurtherEvidence) -> None:
+    def _amend(self, shown: Diagnosis) -> None:
         """Add what further exports show to the verdict of a cell, its result and its evidence."""
         cell = shown.cell
         judged = self.verdicts[cell] = with_shown(self.verdicts[cell], shown)

@@ -31,11 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     root = arguments.goldens or config.load().goldens
     found = checking.find(Cell.named(arguments.after), root, arguments.release)
     pte = read_payload(name)
-    selected = (
-        None
-        if arguments.kernels is None
-        else kernels.read(read_payload(arguments.kernels), arguments.kernels)
-    )
+    listed = arguments.kernels
+    selected = kernels.read(read_payload(listed), listed) if listed is not None else None
     identical = found.has_bytes(pte)
     if arguments.rebuild and not identical:
         handing.over_if_needed(arguments, ["diff", *arguments.forwarded])

@@ -59,13 +59,8 @@ def compare(
         return JudgedCell(Verdict(cell, "stable", ""), made)
     lines = tuple(form.differences(reviewed, made))
     names = dict.fromkeys(line.rpartition("/")[2] for line in lines if line.startswith("+++ "))
-    changed = Verdict(
-        cell,
-        "changed",
-        f"differs from its golden in {', '.join(names)}",
-        lines,
-        acceptance=Acceptance.POSSIBLE,
-    )
+    reason = f"differs from its golden in {', '.join(names)}"
+    changed = Verdict(cell, "changed", reason, lines, acceptance=Acceptance.POSSIBLE)
     return JudgedCell(_diverging(changed, outcomes, reviewed), made)
 
 

@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.settings.exports import default_interpreter
-from executorch_goldens_plugins.field.format import (
-    EXECUTORCH,
-    REFERENCE_MODEL,
-    FrozenProgram,
-)
+from executorch_goldens_plugins.field.format import EXECUTORCH, REFERENCE_MODEL, FrozenProgram
 from executorch_goldens_plugins.field.running import Runtime
 from tests.plugins.field.corpora import FROZEN, TOSA, XNNPACK, program
 

@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens_plugins.field.format import (
-    MANIFEST,
-    OBJECTS,
-    SEAL,
-    FrozenProgram,
-)
+from executorch_goldens_plugins.field.format import MANIFEST, OBJECTS, SEAL, FrozenProgram
 from executorch_goldens_plugins.field.reading import Corpus
 from tests import DATA
 

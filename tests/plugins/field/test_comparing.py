@@ -7,11 +7,7 @@ import dataclasses
 import numpy as np
 
 from executorch_goldens_plugins.field import comparing, running
-from executorch_goldens_plugins.field.format import (
-    FrozenProgram,
-    FrozenSample,
-    FrozenTensor,
-)
+from executorch_goldens_plugins.field.format import FrozenProgram, FrozenSample, FrozenTensor
 from executorch_goldens_plugins.field.running import Ran
 
 

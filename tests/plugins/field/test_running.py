@@ -19,12 +19,7 @@ from executorch_goldens.exporting import kernels
 from executorch_goldens.files import logged
 from executorch_goldens.settings.exports import default_interpreter
 from executorch_goldens_plugins.field import comparing, runner, running
-from executorch_goldens_plugins.field.format import (
-    EXECUTORCH,
-    REFERENCE_MODEL,
-    FrozenProgram,
-    FrozenTensor,
-)
+from executorch_goldens_plugins.field.format import EXECUTORCH, REFERENCE_MODEL, FrozenProgram, FrozenTensor
 from executorch_goldens_plugins.field.running import ProgramLimits, Ran, RunningError, Runtime
 from executorch_goldens_plugins.field.writing import Writer
 from tests.plugins.field.corpora import XNNPACK, changed, halved

@@ -22,16 +22,7 @@ import numpy as np
 import pytest
 import torch
 
-from executorch_goldens.artifact import (
-    Altered,
-    Casualty,
-    Cell,
-    Delegate,
-    Failure,
-    Lowered,
-    Sample,
-    Tensor,
-)
+from executorch_goldens.artifact import Altered, Casualty, Cell, Delegate, Failure, Lowered, Sample, Tensor
 from executorch_goldens.cli import ERROR, main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.exporting.eager import FLOAT8

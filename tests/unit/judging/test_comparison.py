@@ -8,28 +8,13 @@ import numpy as np
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import (
-    Artifact,
-    Cell,
-    Failure,
-    Lowered,
-    Sample,
-    Tensor,
-)
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Sample, Tensor
 from executorch_goldens.goldens import rendering
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Acceptance, Verdict
 from executorch_goldens.zoo.targets import TARGETS
-from tests.support.making import (
-    CELL,
-    DUPLICATE_OUTPUTS,
-    GRAPH,
-    WRONG_CAT,
-    failure,
-    lowered,
-    tosa,
-)
+from tests.support.making import CELL, DUPLICATE_OUTPUTS, GRAPH, WRONG_CAT, failure, lowered, tosa
 from tests.support.screens import of_verdict
 
 ORIGIN = rendering.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
@@ -77,12 +62,8 @@ def test_a_new_golden_leads_with_what_a_person_has_to_decide(
     bare = replace(TARGETS["xnnpack-fp32"], name="bare", delegates=False)
     monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**TARGETS, "bare": bare})
     wanted, given = np.float32([1.0, -1.0]), np.float32([1.01, -1.01])
-    sample = Sample(
-        "example",
-        (Tensor.from_array(given),),
-        (Tensor.from_array(given),),
-        floats=(Tensor.from_array(wanted),),
-    )
+    outputs = (Tensor.from_array(given),)
+    sample = Sample("example", outputs, outputs, floats=(Tensor.from_array(wanted),))
     whole = lowered(GRAPH, tosa(WRONG_CAT))
     shown = {
         "a failure": (new(failure("no such thing", "export")), "FAILURE"),

@@ -8,15 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from executorch_goldens.artifact import (
-    IMPRECISE,
-    Altered,
-    Cell,
-    Inside,
-    Lowered,
-    Sample,
-    Tensor,
-)
+from executorch_goldens.artifact import IMPRECISE, Altered, Cell, Inside, Lowered, Sample, Tensor
 from executorch_goldens.goldens import deviation
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.rendering import decode_delegates

@@ -8,13 +8,7 @@ import pytest
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.sweep.schedule import Job, Schedule
-from executorch_goldens.sweep.seconds import (
-    TABLE,
-    Remembered,
-    Seconds,
-    SecondsError,
-    committed,
-)
+from executorch_goldens.sweep.seconds import TABLE, Remembered, Seconds, SecondsError, committed
 from executorch_goldens.zoo.variations import variations
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))

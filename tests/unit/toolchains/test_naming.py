@@ -34,12 +34,7 @@ def test_another_version_of_a_distribution_and_of_executorch() -> None:
 
 def test_the_python_of_an_environment_is_kept_as_the_link_that_it_is(folder: Path) -> None:
     python = folder / "with" / ".venv" / "bin" / "python"
-    assert (
-        Name.parse("with").python
-        == Name.parse("with/.venv").python
-        == Name.parse(str(python)).python
-        == python
-    )
+    assert {Name.parse(word).python for word in ("with", "with/.venv", str(python))} == {python}
 
 
 def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None:

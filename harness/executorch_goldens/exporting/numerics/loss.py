@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from executorch_goldens.artifact import Tensor
-from executorch_goldens.exporting.calls import CallStructure
+from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.numerics.arithmetic import kind_of
 from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
 from executorch_goldens.goldens.accuracy import Nearness
@@ -64,12 +64,7 @@ class Loss:
 
 
 def losses(
-    converted: GraphModule,
-    call: CallStructure,
-    steps: Steps,
-    floats: Sequence[Tensor],
-    index: int,
-    floor: float,
+    converted: GraphModule, call: CallSpec, steps: Steps, floats: Sequence[Tensor], index: int, floor: float
 ) -> tuple[str, ...]:
     """Return the quantizations that leave an output below the floor, line by line, the worst first.
 
@@ -164,7 +159,7 @@ class _Partly(Interpreter):
         Distinct values of each of these, codes that they become, and its parameters.
     """
 
-    def __init__(self, module: GraphModule, call: CallStructure) -> None:
+    def __init__(self, module: GraphModule, call: CallSpec) -> None:
         super().__init__(module)
         self.call = call
         self.active: Collection[str] = ()

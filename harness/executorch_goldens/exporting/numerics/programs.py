@@ -25,7 +25,7 @@ from executorch_goldens.decode import Schemas, decode
 from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
-from executorch_goldens.exporting.calls import CallStructure
+from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.files.wording import type_of
@@ -122,7 +122,7 @@ def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:
     tensor.copy_(values)
 
 
-def states(module: torch.nn.Module, call: CallStructure, inputs: Sequence[torch.Tensor]) -> frozenset[str]:
+def states(module: torch.nn.Module, call: CallSpec, inputs: Sequence[torch.Tensor]) -> frozenset[str]:
     """Return the names of the buffers of `module`, which is left as it is, that a run of it changes."""
     own = copy.deepcopy(module)
     before = [(name, buffer, buffer._version) for name, buffer in own.named_buffers()]
@@ -199,7 +199,7 @@ def run_methods(pte: bytes, calls: Sequence[tuple[str, Sequence[Any]]], data: by
     Parameters
     ----------
     calls
-        The method and the inputs of each step; see `executorch_goldens.exporting.calls.CallStructure.for_runtime`.
+        The method and the inputs of each step; see `executorch_goldens.exporting.calls.CallSpec.for_runtime`.
     data
         A data file (``.ptd``); empty where there is none.
     """

@@ -23,16 +23,7 @@ from lab.mutants.history import FIXES, red
 from lab.mutants.history.__main__ import SOURCES as MEASURED
 from lab.mutants.history.__main__ import frozen, lines, red_results, tried_of
 from lab.mutants.history.__main__ import met as met_of
-from lab.mutants.history.document import (
-    REPOSITORY,
-    SOURCES,
-    Effort,
-    document,
-    needed,
-    not_seen,
-    recall,
-    row,
-)
+from lab.mutants.history.document import REPOSITORY, SOURCES, Effort, document, needed, not_seen, recall, row
 from lab.mutants.history.earlier import earlier
 from lab.mutants.history.fix import Fix
 from lab.mutants.history.measure import (
