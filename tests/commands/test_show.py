@@ -14,7 +14,8 @@ import pytest
 from executorch_goldens.cli import main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
-from executorch_goldens.goldens import golden
+from executorch_goldens.diff.payloads import IN_DIGEST
+from executorch_goldens.goldens import golden, program
 from executorch_goldens.goldens.record import Record
 from tests import GOLDENS
 from tests.support.decoding.payloads import FIXTURES, load
@@ -113,6 +114,23 @@ def test_diff_of_a_golden_and_a_payload_is_of_its_only_section_of_that_kind(
     golden.write(two, Record(FACTS, {"graph": "", "delegate_0.tosa": text, "delegate_1.tosa": other}))
     code, _, error = run(capsys, "diff", str(two), TOSA)
     assert (code, "is a golden with 2 sections of the other's kind, tosa" in error) == (2, True)
+
+
+def test_diff_of_a_golden_and_a_program_is_of_what_a_golden_has_of_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    whole, path = load("1.5.1/tosa-fp.pte").text(delegates=False), tmp_path / "golden.txt"
+    golden.write(path, Record(FACTS, {"graph": "", "pte": program.section(whole)}, whole=whole), kept=True)
+    assert run(capsys, "diff", str(path), str(FIXTURES / "1.5.1/tosa-fp.pte")) == (0, "", "")
+    other = tmp_path / "other.txt"
+    elsewhere = whole.replace("memory_offset = 0\n", "memory_offset = 16\n", 1)
+    section = Record(FACTS, {"graph": "", "pte": program.section(elsewhere)}, whole=elsewhere)
+    golden.write(other, section)
+    code, out, _ = run(capsys, "diff", str(path), str(other))
+    assert (code, f"    its whole text: {path.with_suffix(golden.WHOLE)}" in out.splitlines()) == (1, True)
+    golden.write(other, section, kept=True)
+    code, out, _ = run(capsys, "diff", str(path), str(other))
+    assert (code, "memory_offset 0 -> 16" in out, IN_DIGEST in out) == (1, True, False)
 
 
 def test_diff_of_two_goldens_has_no_digest_and_nothing_of_how_they_were_made(

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.cli import ERROR, SAME, main
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import golden, program
+from executorch_goldens.goldens.record import Record
 from tests import DATA, GOLDENS
+from tests.support.decoding.payloads import load
 
 CELL = "tosa-fp/linear"
 MADE = DATA / "report_results" / "stock" / "1.2.0" / "tosa-fp" / "two-delegates"
@@ -75,6 +77,17 @@ def test_what_a_run_made_is_shown_where_it_is_newer_than_the_golden(
         said = capsys.readouterr().out
         assert said.startswith(f"{CELL}: {source}")
         assert (golden.read(made).texts()["manifest"] in said) == (newer == made)
+
+
+def test_of_what_a_run_made_the_whole_text_of_the_program_is_shown(
+    roots: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    whole = load("1.5.1/tosa-fp.pte").text(delegates=False)
+    made = tmp_path / "sweeps" / "1.4.1" / CELL / "seed0-heap0" / "golden.txt"
+    sections = {"graph": "", "pte": program.section(whole)}
+    golden.write(made, Record({"variations": "x"}, sections, whole=whole), kept=True)
+    assert main(["show", CELL, "--release", "1.4.1", *roots]) == SAME
+    assert f"==> pte <==\n{whole}" in capsys.readouterr().out
 
 
 def test_a_cell_that_there_is_not_is_an_error_that_says_how_to_get_one(

@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered
+from executorch_goldens.diff.payloads import IN_DIGEST
 from executorch_goldens.goldens import golden
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from tests.conftest import ZOO_VERDICTS, Artifacts, ZooRun
 from tests.runs.conftest import SEEDS, UPDATE, WHOLE
-from tests.support.making import with_graph, wrong
+from tests.support.making import with_another_program, with_graph, wrong
 from tests.support.runner import Runner
 
 
@@ -234,6 +235,19 @@ def test_a_change_is_shown_and_not_written_without_being_asked(
     assert "--cell tosa-fp/alpha" in finished.output
     assert UPDATE in finished.output
     assert recorded.files() == before
+
+
+def test_where_programs_differ_in_what_a_golden_has_a_digest_of_a_run_names_the_whole_text(
+    recorded: Runner,
+) -> None:
+    place = recorded.root / "xnnpack-fp32/alpha.txt"
+    golden.write(place, with_another_program(golden.read(place)))
+    finished = recorded(*WHOLE)
+    assert finished.verdicts()["xnnpack-fp32/alpha"] == "changed"
+    whole = recorded.results.parent / "xnnpack-fp32/alpha/seed0-heap0/golden.pte-text"
+    assert f"{IN_DIGEST}: sha256 " in finished.output
+    assert f"its whole text is in {whole}; 'goldens compare' shows" in finished.output
+    assert "memory_offset = " in whole.read_text()
 
 
 @pytest.mark.parametrize("case", ["set-of-strings", "hashed-constant", "wrong"])

@@ -105,6 +105,14 @@ def with_texts(record: Record, texts: Mapping[str, str]) -> Record:
     return Record.in_order([line.partition(": ")[::2] for line in lines], sections)
 
 
+def with_another_program(record: Record) -> Record:
+    """Return a golden whose program differs in what the golden has a digest of, and in nothing else."""
+    digests = re.search(r"^text = .*$", record.sections["pte"], re.MULTILINE)
+    assert digests is not None
+    turned = re.sub(r"[0-9a-f]{16}", lambda digest: digest[0][::-1], digests[0])
+    return with_texts(record, {"pte": record.sections["pte"].replace(digests[0], turned)})
+
+
 def outcome(
     result: Artifact | Lowered | Failure | Casualty, cell: Cell = CELL, variation: str = "seed0-heap0"
 ) -> Outcome:

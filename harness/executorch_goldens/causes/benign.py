@@ -42,6 +42,7 @@ def moved(before: Record | None, after: Record | None) -> float | None:
     if before is None or after is None:
         return None
     parts = []
+    before, after = before.beside(after), after.beside(before)
     for name in (*before.delegates, PROGRAM):
         one, other = before.payload(name), after.payload(name)
         for change in compare(one, other).changes if one is not None and other is not None else ():

@@ -14,12 +14,12 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read_payload
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.diff import equality
-from executorch_goldens.diff.payloads import compare
+from executorch_goldens.diff.payloads import IN_DIGEST, compare
 from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.errors import CommandError
-from executorch_goldens.goldens import golden, record
+from executorch_goldens.goldens import golden, program, record
 from executorch_goldens.goldens.outline import Outline, OutlineError, outline
-from executorch_goldens.goldens.record import TRACE, Record
+from executorch_goldens.goldens.record import PROGRAM, TRACE, Record
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
 from executorch_goldens.zoo.registry import RELEASE
@@ -169,16 +169,26 @@ def _goldens(
 ) -> Iterator[_Difference]:
     """Yield the sections of two goldens that differ, then the facts: the sections explain their digests."""
     explained = False
-    for name in dict.fromkeys([*ours.sections, *theirs.sections]):
-        if name not in ours.sections or name not in theirs.sections:
-            yield f"{name}: only in {before if name in ours.sections else after}", iter(())
+    left, right = ours.beside(theirs).sections, theirs.beside(ours).sections
+    for name in dict.fromkeys([*left, *right]):
+        if name not in left or name not in right:
+            yield f"{name}: only in {before if name in left else after}", iter(())
             continue
-        one, other = _section(ours.sections[name], name, before), _section(theirs.sections[name], name, after)
-        for difference in _sections(name, one, other, before, after, limit):
+        one, other = _section(left[name], name, before), _section(right[name], name, after)
+        for heading, lines in _sections(name, one, other, before, after, limit):
             explained = True
-            yield difference
+            yield heading, _with_places(lines, before, after)
     if found := list(_facts(ours, theirs, explained)):
         yield "facts", iter(found)
+
+
+def _with_places(lines: Iterator[str], *files: str) -> Iterator[str]:
+    """Yield lines, and after one about a digest the files that have the whole text."""
+    for line in lines:
+        yield line
+        if IN_DIGEST in line:
+            places = (Path(file).with_suffix(golden.WHOLE) for file in files)
+            yield from (f"    its whole text: {place}" for place in places if place.is_file())
 
 
 def _section(text: str, name: str, file: str) -> Outline | str:
@@ -222,8 +232,13 @@ def _outline(text: str, name: str) -> Outline:
 
 
 def _payload(side: Record | Outline | str, other: Record | Outline | str, name: str) -> Outline | str:
-    """Return a side; of a golden, the only section that is of the other side's kind; raise CommandError."""
+    """Return a side; of a golden, the only section that is of the other side's kind; raise CommandError.
+
+    Of a program that is compared with a golden, it is what a golden has of it.
+    """
     if not isinstance(side, Record):
+        if isinstance(other, Record) and isinstance(side, Outline) and side.kind == PROGRAM:
+            return outline(program.section(side.text))
         return side
     kind = other.kind if isinstance(other, Outline) else ""
     of_kind = [text for text in side.sections.values() if kind and text.startswith(f"{kind} ")]

@@ -125,7 +125,8 @@ def _of_cell(arguments: argparse.Namespace) -> Iterator[str]:
     goldens, sweeps = arguments.goldens or repository.goldens, arguments.sweeps or repository.sweeps
     source, found = proposals.latest(cell, arguments.release, goldens, sweeps)
     yield f"{cell}: {source}"
-    shown = _brief_of_cell(found) if arguments.short else found.texts()
+    # Of a result, the whole text of the program is at hand.
+    shown = _brief_of_cell(found) if arguments.short else found.beside(found).texts()
     if not arguments.short:
         shown[MANIFEST] += f"{CONTENTS}: sha256 {found.digest}\n"
     for file, text in shown.items():

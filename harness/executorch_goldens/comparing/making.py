@@ -242,7 +242,7 @@ class Comparison:
                 self.reached.setdefault(file, set()).update(lines)
         if old.record is not None:
             # The head is compared with it as with goldens of its own release.
-            golden.write(golden.file_of(self.artifacts / release.version, cell), old.record)
+            golden.write(golden.file_of(self.artifacts / release.version, cell), old.record, kept=True)
         if compared.kind != SAME:
             self._say_at_once(f"{KINDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
             made = results.keep(cell, of_head)

@@ -135,6 +135,7 @@ def _facts(before: Record, after: Record) -> Iterator[Edit]:
 def _sections(before: Record, after: Record) -> Iterator[Edit]:
     """Yield differences of artifacts that compute the same: in names, in order, around the delegates."""
     found: dict[Edit, None] = {}
+    before, after = before.beside(after), after.beside(before)
     for name in sorted(before.delegates.keys() & after.delegates.keys()):
         found |= dict.fromkeys(_payload("delegate", before.delegates[name], after.delegates[name]))
     old, new = before.sections.get(GRAPH, ""), after.sections.get(GRAPH, "")

@@ -12,6 +12,7 @@ from executorch_goldens.diff.payloads import compare
 from executorch_goldens.diff.renaming import Renames, renamed_nodes, renamed_values
 from executorch_goldens.goldens.golden import LAYOUT
 from executorch_goldens.goldens.outline import Outline
+from executorch_goldens.goldens.program import same_but_sizes
 from executorch_goldens.goldens.record import GRAPH, PROGRAM, TRACE, Record
 
 #: Relations between two artifacts, see `likeness`.
@@ -87,14 +88,15 @@ def renames(before: Record, after: Record) -> Renames:
         return ()
     found: list[tuple[str, str]] = []
     for name in sorted(name for name in ours if ours[name] != theirs[name]):
-        one, other = before.payload(name), after.payload(name)
+        one, other = before.delegates.get(name), after.delegates.get(name)
         renamed: Renames | None = None
         if name == GRAPH:
             renamed = renamed_nodes(ours[name], theirs[name])
+        elif name == PROGRAM and same_but_sizes(ours[name], theirs[name]):
+            renamed = ()
         elif one is not None and other is not None:
             renamed = renamed_values(one, other)
-        # The numbers of a program's values are what its instructions refer to.
-        if renamed is None or (name == PROGRAM and renamed):
+        if renamed is None:
             return ()
         found += renamed
     return tuple(dict.fromkeys(found))
@@ -145,7 +147,7 @@ def _is_reordered_program(before: Record, after: Record) -> bool:
         & {each.text for each in payloads[1]}
     ):
         return False
-    one, other = before.program, after.program
+    one, other = before.beside(after).program, after.beside(before).program
     assert one is not None
     assert other is not None
     if any(change.content for change in compare(one, other).changes) or {*one.blobs} != {*other.blobs}:

@@ -16,6 +16,7 @@ from executorch_goldens.diff.changes import (
 )
 from executorch_goldens.diff.graphs import graph_changes
 from executorch_goldens.diff.values import ABSENT, EXAMPLES, attribute_changes, content_changes
+from executorch_goldens.goldens import program
 from executorch_goldens.goldens.outline import Outline, OutlineDelegate, OutlineGraph, OutlineValue
 
 #: Facts of positions and sizes in the payload, by the beginning of their names. They follow from the lengths of names
@@ -31,6 +32,8 @@ LAYOUT = (
 )
 #: Facts that are keys of data, by the end of their names. The data itself is compared where it is used.
 KEYS = frozenset({"key", "named_key"})
+#: What a golden has of a program as a digest only (`executorch_goldens.goldens.program`).
+IN_DIGEST = "what goldens have as a digest only"
 #: Numbers that nothing refers to: a different one changes nothing if all else is the same. Inputs and outputs are
 #: already in the order of their external ids.
 LABELS = frozenset({"debug_handle", "external_id"})
@@ -88,9 +91,18 @@ def compare(before: Outline, after: Outline) -> Differences:
     if before.text == after.text:
         return Differences(())
     changes = list(_outlines(before, after, ""))
+    if not any(change.content for change in changes):
+        changes += _by_digest(before, after)
     if not changes:
         changes += _unexplained(before.text, after.text)
     return Differences(tuple(sorted(changes, key=lambda change: not change.content)))
+
+
+def _by_digest(before: Outline, after: Outline) -> Iterator[Change]:
+    """Yield that programs differ in what goldens have a digest of, if that shows nowhere else."""
+    ours, theirs = (each.facts.get(program.TEXT, "") for each in (before, after))
+    if ours != theirs and not program.same_but_sizes(ours, theirs):
+        yield PartChanged("", IN_DIGEST, ours.partition(",")[0], theirs.partition(",")[0])
 
 
 def _unexplained(before: str, after: str) -> Iterator[Change]:
@@ -123,7 +135,11 @@ class _Asides:
             self.layout.append(("bytes", before.size, after.size))
         for change in attribute_changes(where, "payload", before.facts, after.facts):
             last = change.name.rpartition(".")[2]
-            if change.name.startswith(LAYOUT) or last == "offset":
+            if change.name == program.TEXT:
+                if program.same_but_sizes(change.before, change.after):
+                    ours, theirs = (each.partition(",")[0] for each in (change.before, change.after))
+                    self.layout.append(("sizes and offsets", ours, theirs))
+            elif change.name.startswith(LAYOUT) or last == "offset":
                 self.layout.append((change.name, change.before, change.after))
             elif last in KEYS and ABSENT not in (change.before, change.after):
                 self.keys.append((change.before, change.after))

@@ -21,7 +21,7 @@ from executorch_goldens.goldens.outline import (
 Renames = tuple[tuple[str, str], ...]
 
 #: Facts of a payload that follow from the lengths of names in it.
-FOLLOWING = re.compile(r"size|header\..*|flatbuffer_.*|constant_data_offset|segments\[\d+\]\.(size|offset)")
+FOLLOWING = re.compile(r"header\..*|flatbuffer_.*|constant_data_offset")
 #: The lines of a graph's text (``str`` of a `torch.fx.Graph`): its head, what it defines, and what it returns.
 _HEAD = "graph("
 _DEFINED = re.compile(r"    %(\w+) :.*? = (\w+)\[target=")
@@ -112,13 +112,8 @@ def _without_sizes(payload: Outline) -> Outline:
     return replace(
         payload,
         size="",
-        facts=_unsized(payload.facts),
-        delegates=tuple(replace(each, attributes=_unsized(each.attributes)) for each in payload.delegates),
+        facts={name: "" if FOLLOWING.fullmatch(name) else value for name, value in payload.facts.items()},
     )
-
-
-def _unsized(facts: Mapping[str, str]) -> dict[str, str]:
-    return {name: "" if FOLLOWING.fullmatch(name) else value for name, value in facts.items()}
 
 
 # Graphs

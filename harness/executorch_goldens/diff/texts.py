@@ -25,6 +25,7 @@ def from_golden(reviewed: Record, made: Record, old_label: str, new_label: str) 
 
 def difference(before: Record, after: Record, old_label: str, new_label: str) -> Iterator[str]:
     """Yield how two records differ: payloads by structure, facts and other sections by their first lines."""
+    before, after = before.beside(after), after.beside(before)
     ours, theirs = before.texts(), after.texts()
     for name in dict.fromkeys([*ours, *theirs]):
         if ours.get(name) == theirs.get(name):

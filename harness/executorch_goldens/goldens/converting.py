@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden, record, roots
+from executorch_goldens.goldens import golden, program, record, roots
 from executorch_goldens.goldens.golden import GoldenError, UnwritableError
-from executorch_goldens.goldens.record import CONTENTS, DIGITS, FORMAT, Record
+from executorch_goldens.goldens.record import CONTENTS, DIGITS, FORMAT, PROGRAM, Record
 
 #: Facts of older goldens that newer ones do not have.
 RETIRED = ("format", "trace", "kernels", "shortcuts")
@@ -122,6 +122,8 @@ def _read(path: Path) -> _Old:
         for name, text in texts.items()
         if name != golden.OLD
     }
+    if PROGRAM in sections:
+        sections[PROGRAM] = program.section(sections[PROGRAM])
     retired = tuple(name for name, _ in facts if name in RETIRED)
     return _Old(path, Record.in_order(kept, sections), len(texts), retired)
 

@@ -7,6 +7,8 @@ share is in ``<root>/release.toml``. Files are replaced whole.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -16,8 +18,8 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import FileError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens import merging
-from executorch_goldens.goldens.record import FAILURE, FORMAT, GRAPH, Record, RecordError, version
+from executorch_goldens.goldens import merging, program
+from executorch_goldens.goldens.record import FAILURE, FORMAT, GRAPH, PROGRAM, Record, RecordError, version
 
 #: Fact with the digest of the payloads and the program that holds on every architecture
 #: (`executorch_goldens.decode.layout`).
@@ -37,6 +39,8 @@ RECIPE = "recipe"
 RELEASE = "release.toml"
 #: Ends the name of a golden.
 SUFFIX = ".txt"
+#: Ends the name of the file beside an artifact that a run left, with the whole text of its program.
+WHOLE = ".pte-text"
 #: A file in the folder of a golden of the older form.
 OLD = "manifest.txt"
 
@@ -101,6 +105,8 @@ def _shared(path: Path, *_state: int) -> Mapping[str, str]:
 def read(path: Path) -> Record | None:
     """Read the golden in file `path`; None if there is none.
 
+    Of an artifact that a run left, the whole text of the program is read as well.
+
     Raises
     ------
     GoldenError
@@ -150,14 +156,26 @@ def _whole(path: Path, text: str) -> Record:
         raise GoldenError(path, "does not say variations", _again(path))
     if FAILURE not in record.sections and GRAPH not in record.sections:
         raise GoldenError(path, f"has neither {GRAPH} nor {FAILURE}", _again(path))
+    with contextlib.suppress(OSError, ValueError):
+        whole = untrusted.text(path.with_suffix(WHOLE))
+        if program.is_of(whole, record.sections.get(PROGRAM, "")):
+            return dataclasses.replace(record, whole=whole)
     return record
 
 
-def write(path: Path, record: Record) -> None:
-    """Replace the golden in file `path`, whole or not at all; raise GoldenError."""
+def write(path: Path, record: Record, *, kept: bool = False) -> None:
+    """Replace the golden in file `path`, whole or not at all; raise GoldenError.
+
+    Parameters
+    ----------
+    kept
+        Whether it is an artifact that a run leaves: with the whole text of its program in a file beside it.
+    """
     text = record.text(shared(path.parent.parent))
     try:
         durable.replace(path, text)
+        if kept and record.whole is not None:
+            durable.replace(path.with_suffix(WHOLE), record.whole)
     except OSError as error:
         what = f"cannot be written ({error})"
         raise UnwritableError(path, what, "Make room for it, then record it again.") from error

@@ -14,14 +14,12 @@ from executorch_goldens.decode import pte, tosa, xnnpack
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.goldens.accuracy import FIELD
 from executorch_goldens.goldens.causes import cause
+from executorch_goldens.goldens.operators import outside
 from executorch_goldens.goldens.outline import NUMBERING, Outline, OutlineGraph
 
 if TYPE_CHECKING:
     from executorch_goldens.goldens.record import Record
 
-_CALLED = re.compile(r"call_function\[target=([\w.]+)\]")
-#: Operators that every graph has around its delegates.
-_GLUE = ("executorch_call_delegate", "operator.getitem")
 #: The instruction of a program that runs a delegate.
 _CALL = "DelegateCall"
 #: The attribute of a method with the sizes of the arenas that memory is planned in; the first entry is the constants'.
@@ -100,12 +98,11 @@ def inventory(record: Record) -> Inventory:
 def _inventory(record: Record) -> Inventory:
     if record.fails:
         return Inventory(": ".join(cause(record.sections["failure"])))
-    called = Counter(_CALLED.findall(record.sections["graph"]))
     program = record.program
     payloads = [*record.delegates.values(), *([program] if program is not None else [])]
     found = Inventory(
         None,
-        outside=Counter({_short(name): count for name, count in called.items() if not name.endswith(_GLUE)}),
+        outside=outside(record.sections["graph"]),
         instructions=_instructions(program) if program is not None else None,
         size=int(record.facts.get("pte", "0").split()[0]),
         constant_bytes=sum(map(_constant_bytes, payloads)),
@@ -181,15 +178,6 @@ def _bytes(type_: str) -> int:
         return 0
     shape = [int(length) for length in match["shape"].split(",") if length]
     return (math.prod(shape) * _BITS[match["dtype"]] + 7) // 8
-
-
-def _short(target: str) -> str:
-    """Return an operator's name without its dialect's module path.
-
-    >>> _short("executorch.exir.dialects.edge._ops.aten.add.Tensor")
-    'aten.add.Tensor'
-    """
-    return target.removeprefix("executorch.exir.dialects.edge._ops.").removeprefix("torch.ops.")
 
 
 def _add(found: Inventory, delegate: Outline) -> None:

@@ -213,6 +213,7 @@ def _graph(name: str, node: _Node, decoded: Decoded | None, at: int) -> OutlineG
     attributes: dict[str, str] = {}
     inputs: list[str] = []
     outputs: list[str] = []
+    boundary: dict[str, OutlineValue] = {}
     values_by_name: dict[str, OutlineValue] = {}
     operators: list[OutlineOperator] = []
     for child in node.children:
@@ -220,7 +221,9 @@ def _graph(name: str, node: _Node, decoded: Decoded | None, at: int) -> OutlineG
         if rest.startswith("= "):
             _assign(child, attributes)
         elif keyword in ("input", "output"):
-            (inputs if keyword == "input" else outputs).append(_operand(rest))
+            operand, type_ = _operand(rest)
+            (inputs if keyword == "input" else outputs).append(operand)
+            boundary[operand] = OutlineValue(operand, type_, {}, None)
         elif keyword == "value":
             value = _value(rest, child, constants.get(len(values_by_name)))
             values_by_name[value.name] = value
@@ -228,6 +231,10 @@ def _graph(name: str, node: _Node, decoded: Decoded | None, at: int) -> OutlineG
             operators.append(_operator(rest, child))
         else:
             raise child.refuse()
+    # Of a program, a golden has no further lines about them (`executorch_goldens.goldens.program`).
+    for value in boundary.values():
+        if value.type:
+            values_by_name.setdefault(value.name, value)
     bound = [_as_bound(names, values_by_name) for names in (inputs, outputs)]
     return OutlineGraph(name, bound[0], bound[1], values_by_name, tuple(operators), attributes)
 
@@ -245,9 +252,10 @@ def _as_bound(names: list[str], values: Mapping[str, OutlineValue]) -> tuple[str
     return tuple(sorted(names, key=lambda name: int(ids[name])))
 
 
-def _operand(text: str) -> str:
+def _operand(text: str) -> tuple[str, str]:
+    """Return the name and the type of an operand; no type where none is written."""
     match = _TYPED.fullmatch(text)
-    return match["name"] if match else text
+    return (match["name"], match["type"]) if match else (text, "")
 
 
 def _value(text: str, node: _Node, constant: Constant | None) -> OutlineValue:
@@ -272,7 +280,7 @@ def _operator(type_: str, node: _Node) -> OutlineOperator:
         if rest.startswith("= "):
             _assign(child, attributes)
         elif keyword.startswith("output"):
-            outputs.append((keyword, _operand(rest)))
+            outputs.append((keyword, _operand(rest)[0]))
         elif rest and not attributes and not outputs:
             inputs.append((keyword, rest))
         else:

@@ -13,7 +13,8 @@ Facts come first, a line each, then sections under headers, in the order in whic
 
 ``contents`` is a digest over all facts and sections. Facts that the goldens of a release share are in ``release.toml``,
 and in a golden only where it departs from them; ``without`` names those that it lacks. A line of a section that would
-be a header has a backslash before it.
+be a header has a backslash before it. A golden of many operators has a table of them before its sections, from which
+it follows (`executorch_goldens.goldens.operators`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from pathlib import Path
 from typing import Self
 
 from executorch_goldens.artifact import PassRun
+from executorch_goldens.goldens import operators
 from executorch_goldens.goldens.inventory import Inventory, inventory
+from executorch_goldens.goldens.operators import OPERATORS
 from executorch_goldens.goldens.outline import Outline, outline
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
@@ -94,19 +97,26 @@ class Record:
         Text of each section by its name, in the order of the file.
     path
         The file that it was read from; None for one that was not.
+    whole
+        The whole text of its program; None where that is not at hand.
     """
 
     facts: Mapping[str, str]
     sections: Mapping[str, str]
     path: Path | None = field(default=None, compare=False, repr=False)
+    whole: str | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def in_order(
-        cls, facts: Iterable[tuple[str, str]], sections: Mapping[str, str], path: Path | None = None
+        cls,
+        facts: Iterable[tuple[str, str]],
+        sections: Mapping[str, str],
+        path: Path | None = None,
+        whole: str | None = None,
     ) -> Self:
         """Return the record with these facts and sections, in the order of a file."""
         ordered = sorted(sections.items(), key=lambda section: _section_order(section[0]))
-        return cls(dict(sorted(facts, key=_fact_order)), dict(ordered), path)
+        return cls(dict(sorted(facts, key=_fact_order)), dict(ordered), path, whole)
 
     @property
     def fails(self) -> bool:
@@ -154,14 +164,22 @@ class Record:
 
     def unread(self) -> Record:
         """Return the same without what was read of its payloads, which takes more memory than their texts."""
-        made = Record(self.facts, self.sections, self.path)
+        made = Record(self.facts, self.sections, self.path, self.whole)
         made.__dict__.update({name: each for name, each in self.__dict__.items() if name not in _READ})
         return made
 
     def part(self, facts: Mapping[str, str], sections: Mapping[str, str]) -> Record:
         """Return a record with some of its facts and sections, and what was read of its payloads."""
-        made = Record(facts, sections)
+        made = Record(facts, sections, whole=self.whole)
         made.__dict__.update({name: self.__dict__[name] for name in _READ if name in self.__dict__})
+        return made
+
+    def beside(self, other: Record) -> Record:
+        """Return it for a comparison with `other`: with the whole text of its program where both have theirs."""
+        if self.whole is None or other.whole is None:
+            return self
+        made = Record(self.facts, {**self.sections, PROGRAM: self.whole})
+        made.__dict__.update({"delegates": self.delegates})
         return made
 
     def texts(self) -> dict[str, str]:
@@ -180,6 +198,11 @@ class Record:
             made.update(b"\n")
         return made.hexdigest()[:DIGITS]
 
+    def _table(self) -> dict[str, str]:
+        """Return the table of operators under its name; nothing for a golden that needs none."""
+        table = operators.table(self.sections, GRAPH)
+        return {OPERATORS: table} if table else {}
+
     def text(self, shared: Mapping[str, str] | None = None) -> str:
         """Return the file."""
         shared = shared or {}
@@ -188,7 +211,7 @@ class Record:
             lines.append(f"{WITHOUT}: {' '.join(lacking)}")
         lines += [f"{name}: {value}" for name, value in self.facts.items() if shared.get(name) != value]
         pieces = ["\n".join(lines), f"\n{CONTENTS}: sha256 {self.digest}\n"]
-        for name, text in self.sections.items():
+        for name, text in {**self._table(), **self.sections}.items():
             ended = not text or text.endswith("\n")
             body = _MARKED.sub(r"\\\1", text) if MARK in text else text
             pieces += [f"{MARK}{name}{'' if ended else _UNENDED} ==\n", body, "" if ended else "\n"]
@@ -209,7 +232,13 @@ class Record:
             line += part.count("\n") + 1
         if not text.endswith("\n"):
             raise RecordError(line - 1, "the file does not end with a whole line")
+        table = {name: sections.pop(name) for name in (OPERATORS,) if name in sections}
         read = cls.in_order(facts.items(), sections, path)
+        if table != read._table():
+            raise RecordError(
+                head.count("\n") + 2,
+                "the table of operators is not the one of its sections: it was edited by hand",
+            )
         if read.digest != digest:
             what = (
                 "the file is damaged or was edited by hand: its content does not match its digest, or release.toml "

@@ -12,7 +12,7 @@ from executorch_goldens.artifact import Artifact, Failure, Lowered, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
 from executorch_goldens.decode.formats import layout_digest
 from executorch_goldens.decode.text import DIGITS
-from executorch_goldens.goldens import accuracy, unchecked
+from executorch_goldens.goldens import accuracy, program, unchecked
 from executorch_goldens.goldens.golden import DATA, DIGESTS, FIRST, LAYOUT, RECIPE
 from executorch_goldens.goldens.record import DELEGATE, FAILURE, GRAPH, MODEL, PROGRAM, TRACE, Record
 
@@ -39,6 +39,8 @@ def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> Rec
     """Return the golden of an artifact."""
     result = artifact.result
     sections = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result, digits)
+    if (whole := sections.get(PROGRAM)) is not None:
+        sections[PROGRAM] = program.section(whole)
     facts = [*made_with.stack.items()]
     facts.append(("patches", " ".join(artifact.patches) or "none"))
     facts.append(("variations", " ".join(made_with.variations)))
@@ -50,7 +52,7 @@ def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> Rec
             facts.append((DIGESTS, made_with.architecture))
     if artifact.watched is not None:
         sections[TRACE] = trace_text(artifact.watched)
-    return Record.in_order(facts, sections)
+    return Record.in_order(facts, sections, whole=whole)
 
 
 def _measured(lowered: Lowered) -> Iterator[tuple[str, str]]:
@@ -96,8 +98,8 @@ def _render_lowered(lowered: Lowered, digits: int) -> dict[str, str]:
     texts = {GRAPH: lowered.graph}
     for index, payload in enumerate(decode_delegates(lowered)):
         texts[f"{DELEGATE}{index}.{payload.kind}"] = payload.text(digits=digits)
-    program = decode(lowered.pte, schemas=Schemas.under(*lowered.schemas))
-    texts[PROGRAM] = program.text(delegates=False, digits=digits)
+    decoded = decode(lowered.pte, schemas=Schemas.under(*lowered.schemas))
+    texts[PROGRAM] = decoded.text(delegates=False, digits=digits)
     if lowered.model:
         texts[MODEL] = model_of(lowered)
     for name, content in lowered.data:

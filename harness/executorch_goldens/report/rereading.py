@@ -46,6 +46,10 @@ class Reread(Record):
         return self._whole().program
 
     @property
+    def whole(self) -> str | None:
+        return self._whole().whole
+
+    @property
     def inventory(self) -> Inventory:
         return self._whole().inventory
 

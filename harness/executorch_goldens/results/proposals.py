@@ -100,7 +100,7 @@ class Proposal:
         discard(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         if proposed is not None:
-            golden.write(self.folder / GOLDEN, proposed)
+            golden.write(self.folder / GOLDEN, proposed, kept=True)
         self._write_file()
 
     def _write_file(self) -> None:
@@ -173,6 +173,7 @@ def discard(folder: Path) -> None:
     """Delete the proposal in the folder of a cell, if there is one."""
     (folder / FILE).unlink(missing_ok=True)
     (folder / GOLDEN).unlink(missing_ok=True)
+    (folder / GOLDEN).with_suffix(golden.WHOLE).unlink(missing_ok=True)
 
 
 def find(sweeps: Path, but: Collection[Path] = ()) -> Iterator[Proposal]:

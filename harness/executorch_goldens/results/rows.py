@@ -201,7 +201,7 @@ class Results:
                 records.append(
                     rendering.render(outcome.result, made_with(outcome.result, names, self.release))
                 )
-                golden.write(place / proposals.MADE, records[-1])
+                golden.write(place / proposals.MADE, records[-1], kept=True)
             place.mkdir(parents=True, exist_ok=True)
             result = outcome.result.result
             made = result.made if isinstance(result, Failure) else result

@@ -27,6 +27,7 @@ from executorch_goldens.causes.groups import (
     worst_first,
 )
 from executorch_goldens.causes.standing import Standing
+from executorch_goldens.diff.payloads import IN_DIGEST
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -270,6 +271,10 @@ class Run:
             self.results.clear(judged.cell)
         else:
             made = self.results.keep(judged.cell, outcomes)
+            if any(IN_DIGEST in line for line in judged.detail):
+                whole = (folder / outcomes[0].variation / proposals.MADE).with_suffix(golden.WHOLE)
+                place = f"its whole text is in {whole}; 'goldens compare' shows the lines that differ"
+                judged = dataclasses.replace(judged, detail=(*judged.detail, f"  {place}"))
             judged = self.explainer.explain(judged, outcomes, folder)
             if judged.acceptance is not Acceptance.HELD:
                 self.explainer.suspect(judged, outcomes)

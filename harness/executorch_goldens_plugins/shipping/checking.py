@@ -13,7 +13,7 @@ from executorch_goldens.decode import Decoded, Schemas
 from executorch_goldens.diff import equality
 from executorch_goldens.diff.payloads import Differences, compare
 from executorch_goldens.errors import CommandError, some
-from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens import golden, program, rendering
 from executorch_goldens.goldens.outline import OutlineError, outline
 from executorch_goldens.goldens.record import DIGITS, PROGRAM, Record
 
@@ -58,7 +58,7 @@ class Found:
         CommandError
             For texts that no version of this harness wrote.
         """
-        made = {PROGRAM: outline(decoded.text(delegates=False))}
+        made = {PROGRAM: outline(program.section(decoded.text()))}
         for index, delegate in enumerate(decoded.delegates):
             if delegate.decoded is not None:
                 made[f"delegate_{index}.{delegate.decoded.kind}"] = outline(delegate.decoded)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.artifact import PassRun
 from executorch_goldens.diff import equality
-from executorch_goldens.goldens.record import CONTENTS, FAILURE, MANIFEST, TRACE, Record
+from executorch_goldens.goldens.record import CONTENTS, FAILURE, MANIFEST, PROGRAM, TRACE, Record
 from lab.compact import parts
 from lab.compact.table import ENDING
 
@@ -44,7 +44,9 @@ def compact(record: Record, of_parts: str = "") -> Record:
         Its `PARTS`; empty for none.
     """
     facts = {**FORM, **record.facts}
-    for name, text in sorted(record.sections.items()):
+    # Its digest is of the whole text, as it was before goldens had the program in short.
+    whole = {PROGRAM: record.whole} if record.whole is not None else {}
+    for name, text in sorted({**record.sections, **whole}.items()):
         if name not in (FAILURE, TRACE):
             digest = hashlib.sha256(text.encode()).hexdigest()
             facts[f"{name}{ENDING}"] = f"{len(text.splitlines())} lines sha256 {digest}"

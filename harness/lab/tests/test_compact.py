@@ -55,7 +55,7 @@ def test_a_compact_golden_differs_where_any_text_does(whole: Record) -> None:
         )
         assert not form.equal(one, two)
         assert any(line.startswith(f"+{name}.txt: ") for line in form.differences(one, two))
-    without_trace = Record(whole.facts, {**whole.sections, TRACE: ""})
+    without_trace = Record(whole.facts, {**whole.sections, TRACE: ""}, whole=whole.whole)
     assert form.equal(compact(without_trace), compact(whole))
 
 

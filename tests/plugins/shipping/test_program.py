@@ -18,7 +18,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.commands import payload_files
 from executorch_goldens.decode import Schemas, decode
-from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens import golden, program, rendering
 from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens.settings.exports import Machine, Settings, cores, default_interpreter
 from executorch_goldens_plugins.shipping import kernels
@@ -38,7 +38,7 @@ PATCHES = ("partition-order", "output-aliases", "folded-scales")
 def record(root: Path, pte: bytes, release: str = "1.5.1", cell: Cell = CELL) -> Path:
     """Write a golden of a program, as a run would, without the parts that only an export has; return `root`."""
     decoded = decode(pte, schemas=SCHEMAS)
-    texts = {GRAPH: "graph\n", "pte": decoded.text(delegates=False)}
+    texts = {GRAPH: "graph\n", "pte": program.section(decoded.text())}
     for index, delegate in enumerate(decoded.delegates):
         assert delegate.decoded is not None
         texts[f"delegate_{index}.{delegate.decoded.kind}"] = delegate.decoded.text()

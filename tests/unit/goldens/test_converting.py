@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens import cli
-from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens import golden, program, roots
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.goldens.record import Record
+from executorch_goldens.goldens.record import PROGRAM, Record
 
 FACTS = (
     "format: 2\nexecutorch: 1.4.1\npatches: none\nshortcuts: collector\nvariations: seed0-heap0 seed4-heap1\n"
@@ -20,6 +20,7 @@ TEXTS = {
     "graph.txt": "graph\n== a ==\n",
     "delegate_0.tosa.txt": "value\n  sha256 {digest}\n",
     "trace.txt": "x: y 0\n",
+    "pte.txt": "pte 4 bytes\nversion = 0\ndata a: bytes[4]\n  sha256 {digest}\n",
 }
 DIGEST = "0123456789abcdef" * 4
 
@@ -58,7 +59,7 @@ def test_a_root_is_converted_and_says_what_was_done(root: Path, capsys: pytest.C
     assert cli.main(["convert", "--goldens", str(root)]) == cli.SAME
     said = capsys.readouterr().out
     assert (
-        "3 goldens in 12 files are 3 files now, each read again and equal; 1 depart from release.toml" in said
+        "3 goldens in 15 files are 3 files now, each read again and equal; 1 depart from release.toml" in said
     )
     assert "shortcuts of 3" in said
     cases = [f"1.4.1/tosa-fp/{case}.txt" for case in ("one", "three", "two")]
@@ -70,6 +71,10 @@ def test_a_root_is_converted_and_says_what_was_done(root: Path, capsys: pytest.C
         "graph\n== a ==\n",
         f"value\n  sha256 {DIGEST[:16]}\n",
     )
+    assert texts.sections[PROGRAM] == program.section(
+        f"pte 4 bytes\nversion = 0\ndata a: bytes[4]\n  sha256 {DIGEST[:16]}\n"
+    )
+    assert texts.program.facts.keys() == {program.TEXT}
     assert "variations" not in (root / "1.4.1/tosa-fp/one.txt").read_text()
     assert cli.main(["convert", "--goldens", str(root)]) == cli.SAME
     assert "nothing is older" in capsys.readouterr().out

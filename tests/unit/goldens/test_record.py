@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies
 
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.operators import OPERATORS
 from executorch_goldens.goldens.record import Record, RecordError
 from tests import GOLDENS
 
@@ -42,10 +43,20 @@ TEXTS = strategies.builds(
 FACTS = strategies.dictionaries(
     WORDS.filter(lambda name: name not in ("golden", "contents", "without")), LINES, max_size=5
 )
+#: Sections of which a golden has a table.
+LARGE = strategies.dictionaries(
+    strategies.sampled_from(["delegate_0.tosa", "delegate_10.xnnpack", "delegate_2.tosa"]),
+    strategies.builds(
+        lambda numbers: "".join(f"  operator {name}\n" * number for name, number in numbers.items()),
+        strategies.dictionaries(WORDS, strategies.integers(1, 400), max_size=3),
+    ),
+    max_size=3,
+)
 RECORDS = strategies.builds(
-    lambda facts, sections: Record.in_order(facts.items(), sections),
+    lambda facts, sections, large: Record.in_order(facts.items(), {**sections, **large}),
     FACTS,
-    strategies.dictionaries(WORDS, TEXTS, max_size=4),
+    strategies.dictionaries(WORDS.filter(lambda name: name != OPERATORS), TEXTS, max_size=4),
+    LARGE,
 )
 
 
@@ -75,6 +86,31 @@ def test_a_file_with_another_character_is_refused_with_a_line(
     hypothesis.assume(text[at] != "#")
     with pytest.raises(RecordError, match=r"line \d+: "):
         Record.parse(f"{text[:at]}#{text[at + 1 :]}")
+
+
+def test_a_golden_of_many_operators_begins_with_a_table_of_where_they_run() -> None:
+    sections = {
+        "graph": "%a = call_function[target=operator.getitem](args = ())\n"
+        "%b = call_function[target=executorch.exir.dialects.edge._ops.aten.add.Tensor](args = ())\n",
+        "delegate_0.tosa": "  operator ADD\n" * 200 + "  operator MUL\n",
+        "delegate_1.tosa": "  operator ADD\n" * 98,
+    }
+    few = Record({}, sections)
+    assert "operator" not in few.text().partition("== graph")[0]
+    more = Record({}, {**sections, "delegate_1.tosa": sections["delegate_1.tosa"] + "  operator SUB\n"})
+    table = more.text().partition("== operators ==\n")[2].partition("== graph")[0]
+    assert table.splitlines() == [
+        "     all outside       0       1  operator",
+        "     301       1     201      99",
+        "     298       .     200      98  ADD",
+        "       1       .       1       .  MUL",
+        "       1       .       .       1  SUB",
+        "       1       1       .       .  aten.add.Tensor",
+    ]
+    with pytest.raises(RecordError, match="table of operators"):
+        Record.parse(more.text().replace(table, table.replace("298", "299")))
+    with pytest.raises(RecordError, match="table of operators"):
+        Record.parse(more.text().replace(f"== operators ==\n{table}", ""))
 
 
 @pytest.mark.parametrize("folder", ROOTS, ids=lambda folder: folder.relative_to(GOLDENS).as_posix())
