@@ -63,11 +63,18 @@ def compact(record: Record, of_parts: str = "") -> Record:
 def texts_of(record: Record) -> dict[str, str]:
     """Return the texts of a compact golden as a table has them: the facts end with a digest over each name and text."""
     texts = {MANIFEST: "", **record.texts()}
-    digest = hashlib.sha256()
-    for name, text in sorted((f"{name}{ENDING}", text) for name, text in texts.items()):
+    return {**texts, MANIFEST: f"{texts[MANIFEST]}{CONTENTS}: sha256 {digest(record)}\n"}
+
+
+def digest(record: Record) -> str:
+    """Return the digest over the facts and sections of a compact golden, 64 hexadecimal digits."""
+    made = hashlib.sha256()
+    for name, text in sorted(
+        (f"{name}{ENDING}", text) for name, text in {MANIFEST: "", **record.texts()}.items()
+    ):
         data = text.encode()
-        digest.update(f"{name} {len(data)}\n".encode() + data)
-    return {**texts, MANIFEST: f"{texts[MANIFEST]}{CONTENTS}: sha256 {digest.hexdigest()}\n"}
+        made.update(f"{name} {len(data)}\n".encode() + data)
+    return made.hexdigest()
 
 
 def unsealed(texts: Mapping[str, str]) -> Record:

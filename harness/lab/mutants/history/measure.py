@@ -27,7 +27,7 @@ from executorch_goldens.judging.comparison import JudgedCell, compare, undecodab
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import find
-from lab.compact import goldens, judging
+from lab.compact import form, goldens, judging
 from lab.compact.runs import Compact
 from lab.fuzz.cause import of_verdict
 from lab.mutants.history.fix import Fix
@@ -151,8 +151,11 @@ class Kept:
         if self.models is not None:
             model = self.models.get(cell.partition("/")[2], "")
             return hashlib.sha256(model.encode()).hexdigest()[:12] if model else "none"
-        record = reviewed_of(self.goldens, Cell(*cell.split("/")))
-        return "" if record is None else record.digest[:12]
+        named = Cell(*cell.split("/"))
+        if (whole := golden.read(golden.file_of(self.goldens, named))) is not None:
+            return whole.digest[:12]
+        short = goldens.read(self.goldens, named)
+        return "" if short is None else form.digest(short)[:12]
 
     def read(self) -> list[Tried]:
         lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
