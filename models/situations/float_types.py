@@ -281,3 +281,17 @@ class FilledWithWhole(nn.Module):
 )
 def filled_with_whole(data: Data) -> Example:
     return Example(FilledWithWhole(), (data.tensor("x", 2, 4),))
+
+
+class RaisedTwice(nn.Module):
+    """A sum of float16 with ones of its shape and type, and two copies of it behind each other."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.ones_like(x) + x
+        return torch.cat((y, y), dim=-1), y
+
+
+@case(guards="the dtype of a constant of float16 with a symbolic size is emitted", backends=("xnnpack-fp32",))
+def half_ones_like(data: Data) -> Example:
+    shapes = ({0: torch.export.Dim("rows", min=2, max=16)},)
+    return Example(RaisedTwice(), (data.tensor("x", 4, 3).half(),), dynamic_shapes=shapes)

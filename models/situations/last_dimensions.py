@@ -92,3 +92,15 @@ class NumbersFirst(nn.Module):
 @case(guards="a permutation after a number and a tensor permutes the tensor")
 def numbers_first(data: Data) -> Example:
     return Example(NumbersFirst(), (data.tensor("x", 3, 3), data.tensor("y", 2, 3, 3)))
+
+
+class BoundedPlace(nn.Module):
+    """The place of the largest of a row, as an integer within bounds, and twice the row."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.argmax(-1).clamp(-1, 1), x + x
+
+
+@case(guards="a bound of integers is made a tensor of integers", backends=("tosa-fp",))
+def bounded_place(data: Data) -> Example:
+    return Example(BoundedPlace(), (data.tensor("x", 5),))

@@ -210,3 +210,16 @@ class DynamicFactors(nn.Module):
 def dynamic_conv_beside_factors(data: Data) -> Example:
     factors = 1.0 + data.tensor("factors", 1, 3, 1, 1, limit=8)
     return Example(DynamicFactors(factors), (data.tensor("x", 1, 3, 4, 5),))
+
+
+class BoundedSoftmax(nn.Module):
+    """A softmax along the width, within bounds that it never leaves, and its input as it is."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return functional.softmax(x, -1).clamp(-1.0, 1.0), x
+
+
+@case(guards="two equal rescales of one value stay two (#21415)", backends=("tosa-int",))
+def softmax_beside_its_input(data: Data) -> Example:
+    x = data.tensor("x", 3, 4, 6, 5).to(memory_format=torch.channels_last)
+    return Example(BoundedSoftmax(), (x,))

@@ -135,3 +135,15 @@ def averages(data: Data) -> Example:
 @case(guards="an average pool of a batch stays outside for Ethos-U55", also=U55, backends=U55)
 def averages_of_a_batch(data: Data) -> Example:
     return Example(nn.AvgPool2d(2), (data.tensor("x", 2, 1, 4, 6),))
+
+
+class FloorQuotients(nn.Module):
+    """The floor of a third of all columns but the first."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.floor_divide(x[..., 1:], 3)
+
+
+@case(guards="a floor quotient by a number is taken apart for Ethos-U55", also=U55, backends=U55)
+def floor_quotients(data: Data) -> Example:
+    return Example(FloorQuotients(), (signed(data, "x", 2, 3, 4, 5),))
