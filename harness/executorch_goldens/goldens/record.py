@@ -178,8 +178,8 @@ class Record:
         """Return it for a comparison with `other`: with the whole text of its program where both have theirs."""
         if self.whole is None or other.whole is None:
             return self
-        made = Record(self.facts, {**self.sections, PROGRAM: self.whole})
-        made.__dict__.update({"delegates": self.delegates})
+        made = self.part(self.facts, {**self.sections, PROGRAM: self.whole})
+        made.__dict__.pop("program", None)
         return made
 
     def texts(self) -> dict[str, str]:

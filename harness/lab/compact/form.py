@@ -60,18 +60,25 @@ def compact(record: Record, of_parts: str = "") -> Record:
     return Record(facts, sections)
 
 
+def is_compact(record: Record) -> bool:
+    """Return whether a golden is a compact one."""
+    return FORM.items() <= record.facts.items()
+
+
 def texts_of(record: Record) -> dict[str, str]:
     """Return the texts of a compact golden as a table has them: the facts end with a digest over each name and text."""
     texts = {MANIFEST: "", **record.texts()}
-    return {**texts, MANIFEST: f"{texts[MANIFEST]}{CONTENTS}: sha256 {digest(record)}\n"}
+    return {**texts, MANIFEST: f"{texts[MANIFEST]}{CONTENTS}: sha256 {_sealing(texts)}\n"}
 
 
 def digest(record: Record) -> str:
     """Return the digest over the facts and sections of a compact golden, 64 hexadecimal digits."""
+    return _sealing(record.texts())
+
+
+def _sealing(texts: Mapping[str, str]) -> str:
     made = hashlib.sha256()
-    for name, text in sorted(
-        (f"{name}{ENDING}", text) for name, text in {MANIFEST: "", **record.texts()}.items()
-    ):
+    for name, text in sorted((f"{name}{ENDING}", text) for name, text in texts.items()):
         data = text.encode()
         made.update(f"{name} {len(data)}\n".encode() + data)
     return made.hexdigest()

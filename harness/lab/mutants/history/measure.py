@@ -151,11 +151,10 @@ class Kept:
         if self.models is not None:
             model = self.models.get(cell.partition("/")[2], "")
             return hashlib.sha256(model.encode()).hexdigest()[:12] if model else "none"
-        named = Cell(*cell.split("/"))
-        if (whole := golden.read(golden.file_of(self.goldens, named))) is not None:
-            return whole.digest[:12]
-        short = goldens.read(self.goldens, named)
-        return "" if short is None else form.digest(short)[:12]
+        record = reviewed_of(self.goldens, Cell(*cell.split("/")))
+        if record is None:
+            return ""
+        return (form.digest(record) if form.is_compact(record) else record.digest)[:12]
 
     def read(self) -> list[Tried]:
         lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
