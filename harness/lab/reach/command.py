@@ -17,9 +17,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
+from executorch_goldens.goldens import golden
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.reach import edits
 from executorch_goldens.reach import map as maps
@@ -119,6 +120,7 @@ def record(
                 if isinstance(outcome.result, Casualty):
                     print(f"{outcome.cell}: {outcome.result.verdict}: no record", file=sys.stderr)
                     continue
+                require_golden(repository.goldens / toolchain.release.version, outcome.cell, outcome.result)
                 made = maps.ReachRecord(
                     source, outcome.cell, outcome.core_seconds, facts(outcome.result), outcome.result.reach
                 )
@@ -128,6 +130,17 @@ def record(
     except SweepError as error:
         raise CommandError(str(error)) from error
     return number
+
+
+def require_golden(root: Path, cell: Cell, artifact: Artifact) -> None:
+    """Raise CommandError for a failure of a cell whose golden, below `root`, does not fail: recording may be why."""
+    known = golden.read(golden.file_of(root, cell))
+    failure = artifact.result
+    if isinstance(failure, Failure) and known is not None and not known.fails:
+        raise CommandError(
+            f"{cell} fails, and its golden does not: {failure.type}: {failure.message.splitlines()[0]}; if "
+            f"'goldens run -t {root.name} --cell {cell}' passes, recording breaks it: mend sweep/reaching.py"
+        )
 
 
 def spared() -> Iterator[str]:

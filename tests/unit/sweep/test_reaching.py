@@ -104,3 +104,17 @@ def test_what_ran_before_is_seen_again_also_where_a_cache_answers(
 def test_files_that_are_not_asked_for_are_imported_as_ever(imported: Callable[[str], ModuleType]) -> None:
     imported("other.made").chosen(1)
     assert reaching.taken() == {}
+
+
+def test_dynamo_leaves_nothing_of_it_in_a_graph_and_counts_what_it_reads(
+    tmp_path: Path, imported: Callable[[str], ModuleType]
+) -> None:
+    torch = pytest.importorskip("torch")
+    source = (
+        "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+    )
+    (tmp_path / "asked" / "net.py").write_text(source)
+    net = imported("asked.net")
+    exported = torch.export.export(net.Net(), (torch.ones(2),), strict=True)
+    assert [node.name for node in exported.graph.nodes] == ["x", "add", "output"]
+    assert reaching.taken() == {"asked/net.py": (6,)}
