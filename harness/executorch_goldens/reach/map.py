@@ -182,6 +182,21 @@ class ReachRecord:
     lines: Mapping[str, tuple[int, ...]]
 
 
+def records(known: ReachMap) -> Iterator[ReachRecord]:
+    """Yield the records that a map was built of, without lines outside of functions."""
+    lines: list[dict[str, list[int]]] = [{} for _ in known.cells]
+    for function in known.functions:
+        for situation in function.situations:
+            ran = [
+                line + function.first if line >= 0 else line + 1 - function.first for line in situation.lines
+            ]
+            for number in situation.numbers:
+                lines[number].setdefault(known.files[function.file], []).extend(ran)
+    for cell, of_cell in zip(known.cells, lines, strict=True):
+        found = {file: tuple(ran) for file, ran in of_cell.items()}
+        yield ReachRecord(known.sources[cell.source], cell.cell, cell.seconds, cell.facts, found)
+
+
 def build(
     release: str,
     lock: str,

@@ -1,8 +1,9 @@
 """``python -m lab reach``: the map of reach of the installed release.
 
 Each cell is exported once and not run, with the patches that its release declares; what ran is kept below
-``build/reach``, a line a cell, so that a session that was stopped goes on. ``--update`` makes the map of it. Shortcuts
-that replace functions of the recorded packages are left out: what they skip is reached.
+``build/reach``, a line a cell, so that a session that was stopped goes on. ``--update`` puts it into the map, where
+other cells stay as they are, as long as the map is of this environment and their zoo has them. Shortcuts that replace
+functions of the recorded packages are left out: what they skip is reached.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def add_to(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     share(parser.add_argument, "--cell")
     parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
     parser.add_argument("--so-far", action="store_true", help="export nothing")
-    parser.add_argument("--update", action="store_true", help="write the map of all records")
+    parser.add_argument("--update", action="store_true", help="put all records into the map")
     share(parser.add_argument, "--jobs", default=cores())
     parser.set_defaults(run=run)
 
@@ -193,17 +194,31 @@ def read(file: Path) -> Iterator[maps.ReachRecord]:
 
 
 def update(toolchain: Toolchain, records: Sequence[maps.ReachRecord]) -> None:
-    """Write the map of some records."""
+    """Put some records into the map."""
     release = toolchain.release.version
     if not records:
-        raise CommandError(f"no cell of {release} is recorded, so that there is no map: leave out --so-far")
+        raise CommandError(f"no cell of {release} is recorded: leave out --so-far")
+    path = config.load().goldens / release / maps.FILE
+    kept = {each.cell: each for each in kept_records(path, toolchain)}
+    kept.update((each.cell, each) for each in records)
     packages = toolchain.site_packages
     today = datetime.date.today().isoformat()
-    made = maps.build(release, maps.lock_of(release), today, records, packages, of_backends(packages))
-    path = config.load().goldens / release / maps.FILE
+    made = maps.build(release, maps.lock_of(release), today, kept.values(), packages, of_backends(packages))
     maps.write(path, made)
     print(f"{path}: {len(made.cells)} cells, {len(made.functions)} functions, {path.stat().st_size:,} bytes")
     pages.update(["reach"])
+
+
+def kept_records(path: Path, toolchain: Toolchain) -> Iterator[maps.ReachRecord]:
+    """Yield the records of an existing map that still hold: of this environment, and of cells that their zoo has."""
+    if not path.is_file():
+        return
+    known = maps.read(path)
+    if known.lock != maps.lock_of(toolchain.release.version):
+        return
+    sources = [source for source in known.sources if source in SOURCES]
+    cells = frozenset(load_cells(tuple(sources), toolchain.release))
+    yield from (each for each in maps.records(known) if each.source in sources and each.cell in cells)
 
 
 def of_backends(packages: Path) -> Iterator[str]:

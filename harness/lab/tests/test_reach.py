@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR
 from executorch_goldens.reach import map as maps
+from executorch_goldens.settings import config
+from executorch_goldens.toolchains.toolchain import here
+from lab import GOLDENS
 from lab.__main__ import main
 from lab.reach import command, page
 
@@ -82,12 +87,37 @@ def test_records_are_read_as_they_were_written_but_for_one_that_was_cut_off(tmp_
     assert list(command.read(tmp_path / "none.jsonl")) == []
 
 
-def test_without_a_record_there_is_no_map(
+def test_without_a_record_the_map_stays_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "RECORDS", tmp_path)
     assert main(["reach", "--so-far", "--update"]) == ERROR
-    assert "there is no map: leave out --so-far" in capsys.readouterr().err
+    assert "is recorded: leave out --so-far" in capsys.readouterr().err
+
+
+def test_what_was_recorded_is_put_into_the_map_and_the_rest_of_it_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolchain = here()
+    release = toolchain.release.version
+    known = maps.read(GOLDENS / release / maps.FILE)
+    repository = replace(config.load(), goldens=tmp_path)
+    monkeypatch.setattr(config, "load", lambda: repository)
+    monkeypatch.setattr(command.pages, "update", lambda names: None)
+    path = tmp_path / release / maps.FILE
+    path.parent.mkdir()
+    maps.write(path, known)
+    linear = next(each for each in maps.records(known) if each.cell == Cell("tosa-fp", "linear"))
+    command.update(toolchain, [replace(linear, facts="new", lines={})])
+    made = {each.cell: each for each in maps.records(maps.read(path))}
+    assert made.pop(linear.cell) == replace(linear, facts="new", lines={})
+    assert made == {each.cell: each for each in maps.records(known) if each.cell != linear.cell}
+
+
+def test_of_a_map_of_another_environment_nothing_stays(tmp_path: Path, known: maps.ReachMap) -> None:
+    path = tmp_path / maps.FILE
+    maps.write(path, msgspec.structs.replace(known, lock="another"))
+    assert list(command.kept_records(path, here())) == []
 
 
 def test_a_source_that_there_is_not_is_refused(
