@@ -188,6 +188,20 @@ def ends(graph: Graph) -> None:
     _replaced(graph, replaced)
 
 
+def numbers(graph: Graph, place: int, by: float) -> None:
+    """Plain numbers of an operator, as bounds, exponents and operands, are so much larger; counted from the last."""
+    of_call: dict[Node, list[tuple[int, float]]] = {}
+    for node, at, _, value in _arguments(graph):
+        of_type = str(node.target._schema.arguments[at].type).lower()
+        if type(value) in (int, float) and any(each in of_type for each in ("number", "float", "tensor")):
+            of_call.setdefault(node, []).append((at, value))
+    if place >= len(of_call):
+        raise NotChangedError("it has too few operators with a number")
+    node = list(of_call)[-1 - place]
+    for at, value in of_call[node]:
+        node.update_arg(at, value + type(value)(by))
+
+
 def many(graph: Graph) -> None:
     """Lists of tensors are six times as long."""
     for node in graph.nodes:
@@ -223,7 +237,7 @@ FIRST = (
         "uneven",
         "many",
     ),
-    *("clamped-inside-0", "longer-steps", "flattened-inside-0", "read-twice-0"),
+    *("clamped-inside-0", "lowered-0", "longer-steps", "flattened-inside-0", "read-twice-0", "raised-1"),
 )
 #: By name; those of one operator with its place, counted from the last.
 REWRITES: Mapping[str, Rewrite] = {
@@ -235,6 +249,8 @@ REWRITES: Mapping[str, Rewrite] = {
             "flattened-inside": flattened,
             "clamped-inside": clamped,
             "again": again,
+            "lowered": functools.partial(numbers, by=-3),
+            "raised": functools.partial(numbers, by=3),
         }.items()
         for place in PLACES
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from dataclasses import replace
@@ -38,10 +39,14 @@ def shrunk(comparison: Comparison) -> Column | None:
     model = comparison.model
     if model is None:
         return None
+    # What torch logs of its imports is nothing of a comparison.
+    logging.disable(logging.WARNING)
     try:
         program = program_of(changed(model.case, model.changes), model.target, "example")
     except NoProgramError as error:
         return _column([f"{model.cell} is not made smaller: {error}"])
+    finally:
+        logging.disable(logging.NOTSET)
     with tempfile.TemporaryDirectory(prefix="goldens-found-") as folder:
         trial = Trial(comparison, model, folder)
         with side_by_side(trial.base, trial.head):

@@ -33,6 +33,11 @@ class Clamped(torch.nn.Module):
         return torch.clamp(x + y, 1.0, 20.0)
 
 
+class Bounded(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.hardtanh(torch.nn.functional.hardtanh(x), -2, 5)
+
+
 def case_of(module: Callable[[], torch.nn.Module], *inputs: torch.Tensor) -> Case:
     return Case(
         name="small",
@@ -75,6 +80,13 @@ def test_an_operator_is_applied_to_its_own_result() -> None:
     assert torch.equal(found, torch.clamp(X - 2 * X - 2 * X, 1.0, 20.0))
     (found,) = run(case_of(Cut), "again-0")
     assert torch.equal(found, X[:, 2:])
+
+
+def test_numbers_of_one_operator_are_others() -> None:
+    (found,) = run(case_of(Clamped, X, -2 * X), "lowered-0")
+    assert torch.equal(found, torch.clamp(X - 2 * X, -2.0, 17.0))
+    (found,) = run(case_of(Bounded), "raised-1")
+    assert torch.equal(found, torch.clamp(X, 2, 4))
 
 
 def test_arguments_of_operators_are_others() -> None:
