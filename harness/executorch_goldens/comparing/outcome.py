@@ -186,13 +186,21 @@ def _quantities(base: Made, head: Made) -> dict[str, Quantity]:
 
 
 def _losses(base: Made, head: Made) -> Iterator[str]:
-    """Yield the error and the SQNR before and after, each if it is worse by more than a machine may change it."""
+    """Yield the error, the SQNR and the values equal to eager's, each if a machine does not make it so much worse."""
     had, has = base.used, head.used
     if had is not None and has is not None and has > had * TIMES and has - had > PART:
         yield f"error {had:.3g} -> {against(has)}"
     ratios = [sqnr(each.record.inventory) for each in (base, head) if each.record is not None]
     if None not in ratios and len(ratios) > 1 and accuracy.fell(ratios[0] or 0.0, ratios[1] or 0.0):
         yield f"SQNR {ratios[0]:.1f} -> {ratios[1]:.1f} dB"
+    texts = [each.record.inventory.accuracies if each.record is not None else {} for each in (base, head)]
+    for old, new in ((old, texts[1].get(output, old)) for output, old in texts[0].items()):
+        if (
+            not any(accuracy.sqnrs((old, new)))
+            and not accuracy.same(old, new)
+            and accuracy.is_worse(old, new)
+        ):
+            yield f"{old} -> {new}"
 
 
 def extent(base: Made, head: Made) -> float:

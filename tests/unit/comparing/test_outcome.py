@@ -27,9 +27,9 @@ def recorded(cell: Cell, release: str = "1.5.1") -> Record:
     return texts
 
 
-def edited(file: str, before: str, after: str) -> Record:
-    """Return the golden with a text in it replaced, wherever it is in a file."""
-    texts = recorded(CELL)
+def edited(file: str, before: str, after: str, cell: Cell = CELL) -> Record:
+    """Return a golden with a text in it replaced, wherever it is in a file."""
+    texts = recorded(cell)
     assert before in texts.texts()[file]
     return with_texts(texts, {file: texts.texts()[file].replace(before, after)})
 
@@ -57,6 +57,11 @@ MEMORY = edited("pte", "non_const_buffer_sizes = [0, 240]", "non_const_buffer_si
 BYTES = edited(MANIFEST, "pte: 3940 bytes", "pte: 3941 bytes")
 FEWER_BYTES = edited(MANIFEST, "pte: 3940 bytes", "pte: 3939 bytes")
 ELSEWHERE = with_another_program(recorded(CELL))
+COUNTED = Cell("tosa-int", "index-arithmetic")
+EQUAL = right(recorded(COUNTED))
+FEWER_EQUAL = with_another_program(
+    edited(MANIFEST, "accuracy 0: 6 of 6 equal", "accuracy 0: 4 of 6 equal", COUNTED)
+)
 OLDER = edited(MANIFEST, "1.5.1", "1.4.1")
 
 
@@ -92,6 +97,8 @@ OLDER = edited(MANIFEST, "1.5.1", "1.4.1")
         (PLAIN, right(ELSEWHERE, used=0.5), "inexact"),
         (right(recorded(CELL), sqnr=40.0, used=0.5), right(ELSEWHERE, sqnr=39.0, used=0.5), "different"),
         (PLAIN, right(ELSEWHERE), "different"),
+        (EQUAL, right(FEWER_EQUAL), "inexact"),
+        (right(FEWER_EQUAL), EQUAL, "different"),
         (PLAIN, right(FEWER_BYTES), "better"),
         (right(MEMORY), PLAIN, "better"),
         (wrong("corrupt"), PLAIN, "better"),
@@ -113,6 +120,7 @@ def test_a_line_says_what_it_was_and_what_it_is() -> None:
     assert shown(PLAIN, right(MEMORY)) == "240 -> 241 bytes of memory"
     assert shown(PLAIN, right(ELSEWHERE, used=0.5)) == "error 0 -> 0.5 of the tolerance"
     assert shown(PLAIN, NOT_RUN) == "not run: no rule gives the sizes"
+    assert shown(EQUAL, right(FEWER_EQUAL)) == "6 of 6 equal -> 4 of 6 equal"
     same = shown(wrong("corrupt"), wrong("corrupt", every=("another",)))
     assert same == "corrupt on both sides: it is"
 
