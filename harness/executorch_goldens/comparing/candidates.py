@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from executorch_goldens.comparing.searching import SEED, UNCHANGED, Search, SearchOrder, Try
+from executorch_goldens.comparing.searching import SEED, UNCHANGED, Reached, Search, SearchOrder, Try
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.reach.answer import answer
-from executorch_goldens.reach.choice import SHORT, differing, turns, words_of
+from executorch_goldens.reach.choice import SHORT, around, differing, turns, words_of
 from executorch_goldens.reach.code import module_of
 from executorch_goldens.reach.edits import Edits
 from executorch_goldens.reach.map import ReachMap
@@ -43,7 +43,7 @@ def search(
     from executorch_goldens.exporting.changing import CHANGES
 
     cases = {name: case for source in known.sources for name, case in load([source]).items()}
-    cells = [known.cells[number] for number in chosen or around(known, edits.files)]
+    cells = [known.cells[number] for number in chosen or around(edits, known)]
     known_here = [cell for cell in cells if cell.case in cases and not cases[cell.case].is_build]
     slowest = max(SLOWEST, min((cell.seconds for cell in known_here), default=0.0))
     near = [(cases[cell.case], cell.target) for cell in known_here if cell.seconds <= slowest]
@@ -63,10 +63,9 @@ def search(
     names = (*known.sources, *zoos)
     base, head_side = (with_zoos(side, names, modules) for side in (sides.base, sides.head))
 
-    def reached(ran: Mapping[str, Sequence[int]]) -> Hashable | None:
-        if not answer(edits, {file: set(lines) for file, lines in ran.items()}, head).reached:
-            return None
-        return frozenset((file, line) for file in edits.files for line in ran.get(file, ()))
+    def reached(ran: Mapping[str, Sequence[int]]) -> Reached:
+        of_edit = answer(edits, {file: set(lines) for file, lines in ran.items()}, head).reached > 0
+        return Reached(of_edit, frozenset((file, line) for file in edits.files for line in ran.get(file, ())))
 
     return Search(replace(sides, base=base, head=head_side), walk, reached)
 
@@ -74,18 +73,6 @@ def search(
 def with_zoos(side: Side, names: Sequence[str], modules: Mapping[str, str]) -> Side:
     """Return a side that has the models of some zoos; `modules` has the module of each case."""
     return replace(side, settings=replace(side.settings, models=tuple(names), modules=modules))
-
-
-def around(known: ReachMap, files: Collection[str]) -> list[int]:
-    """Return the cells that reach the files, else those that reach a file in the same folder; the cheapest first."""
-    folders = {str(PurePosixPath(file).parent) for file in files}
-    inside = {file for file in known.files if str(PurePosixPath(file).parent) in folders}
-    for wanted in (frozenset(files), inside):
-        functions = (each for each in known.functions if known.files[each.file] in wanted)
-        found = {number for function in functions for number in known.cells_in(function)}
-        if found:
-            return sorted(found, key=lambda number: (known.cells[number].seconds, number))
-    return []
 
 
 def operators(edits: Edits, head: Path) -> dict[str, int]:

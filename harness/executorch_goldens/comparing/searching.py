@@ -10,8 +10,9 @@ import contextlib
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, kind_of
@@ -60,6 +61,25 @@ class Try:
         return replace(self, changes=(*before, change))
 
 
+class Reached(NamedTuple):
+    """Lines of an edit that an export ran.
+
+    Attributes
+    ----------
+    of_edit
+        Whether one of them was edited.
+    situation
+        Which lines of the edited files ran.
+    """
+
+    of_edit: bool
+    situation: frozenset[tuple[str, int]]
+
+
+#: Of an export that came to no end.
+NOTHING = Reached(False, frozenset())
+
+
 class SearchOrder:
     """The order in which models are tried.
 
@@ -87,9 +107,10 @@ class SearchOrder:
         # Each change once.
         self.first = deque((change, 0) for change in self.changes if self.near)
         self.others = deque(others)
-        #: Models that reached the edit in a way of their own.
+        #: Models that ran an edited line, or others of the edited files, in a way of their own.
         self.reaching: list[Try] = []
-        self.seen: set[Hashable] = set()
+        self.near_it: list[Try] = []
+        self.seen: set[Reached] = set()
         self.failing: set[tuple[str, str]] = set()
         self.asked: set[Cell] = set()
         #: How often each change that is tried once was tried before it fitted.
@@ -107,13 +128,11 @@ class SearchOrder:
                 return found
         return None
 
-    def tell(self, tried: Try, situation: Hashable | None, failed: bool) -> None:
-        """Note what became of a try.
+    def tell(self, tried: Try, ran: Reached, failed: bool) -> None:
+        """Note what became of a try, and what the head ran.
 
         Parameters
         ----------
-        situation
-            Lines of the edited files that the head ran; None where it did not run an edited line.
         failed
             Whether the model, or its export, came to no program: its last change is not tried again on the case.
         """
@@ -122,9 +141,9 @@ class SearchOrder:
             tries = self.tries.get(tried.cell, TRIES)
             if tries < TRIES:
                 self.first.appendleft((tried.changes[-1], tries))
-        elif situation is not None and situation not in self.seen:
-            self.seen.add(situation)
-            self.reaching.append(tried)
+        elif ran.situation and ran not in self.seen:
+            self.seen.add(ran)
+            (self.reaching if ran.of_edit else self.near_it).append(tried)
 
     def _first(self) -> Try | None:
         while self.first:
@@ -144,8 +163,9 @@ class SearchOrder:
         return None
 
     def _further(self) -> Try | None:
-        """Return a model that reached the edit with one more change, rather one of the last ones."""
-        able = [each for each in self.reaching if len(each.changes) < MOST or each.changes == UNCHANGED]
+        """Return a model that reached the edit, else its files, with one more change, rather one of the last ones."""
+        last = self.reaching or self.near_it
+        able = [each for each in last if len(each.changes) < MOST or each.changes == UNCHANGED]
         for _ in range(len(able) and 20):
             # The larger of two draws.
             place = max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))
@@ -168,14 +188,14 @@ class Search:
     Attributes
     ----------
     reached
-        Returns which of the edited files' lines an export ran, if it ran an edited one; else None.
+        Returns what an export ran, of the lines that it ran.
     reaching
         Number of those that ran an edited line.
     """
 
     sides: Sides
     walk: SearchOrder
-    reached: Callable[[Mapping[str, Sequence[int]]], Hashable | None]
+    reached: Callable[[Mapping[str, Sequence[int]]], Reached]
     tried: int = field(default=0, init=False)
     reaching: int = field(default=0, init=False)
 
@@ -219,10 +239,10 @@ class Search:
         """Return what the head made of a model, where it ran an edited line, or crashed; the base is asked for it."""
         outcome = pair.take(pair.head, new)
         self.tried += 1
-        situation = self.reached(lines_run(outcome))
-        self.walk.tell(new, situation, failed=situation is None and not made_something(outcome))
-        self.reaching += situation is not None
-        if situation is None and isinstance(outcome.result, Artifact):
+        ran = self.reached(lines_run(outcome))
+        self.walk.tell(new, ran, failed=not ran.of_edit and not made_something(outcome))
+        self.reaching += ran.of_edit
+        if not ran.of_edit and isinstance(outcome.result, Artifact):
             return None
         pair.ask(pair.base, new)
         return new, outcome
@@ -273,7 +293,7 @@ class _Pair:
         """Return whether the base lowers a model, and to something else than the head."""
         base = Made.from_outcomes([self.take(self.base, model)], self.of_base)
         if base.state != RIGHT:
-            walk.tell(model, None, failed=True)
+            walk.tell(model, NOTHING, failed=True)
             return False
         return kind_of(base, Made.from_outcomes([of_head], self.release, base.record)) != SAME
 

@@ -11,7 +11,7 @@ import itertools
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from executorch_goldens.reach.code import Function, module_of
@@ -111,6 +111,28 @@ def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
             places.setdefault(cells, ReachGoal(function, cells))
     telling = [place for cells, place in places.items() if cells != every]
     return _chosen(telling or [*places.values()], known, budget, jobs)
+
+
+def around(edits: Edits, known: ReachMap) -> list[int]:
+    """Return the numbers of the cells near an edit that none reaches.
+
+    They reach an edited function, unlike ones first; else an edited file, or one in its folder, the cheapest first.
+    """
+    seconds = dict(enumerate(cell.seconds for cell in known.cells))
+    places = [
+        replace(place, words=words_of(edit))
+        for edit in edits.every
+        for place in _whole(known, edit.file, edit.function)
+    ]
+    if found := dict.fromkeys(turns([list(_in_turns(place, seconds, known)) for place in places])):
+        return list(found)
+    folders = {str(PurePosixPath(file).parent) for file in edits.files}
+    inside = {file for file in known.files if str(PurePosixPath(file).parent) in folders}
+    for wanted in (frozenset(edits.files), inside):
+        functions = (each for each in known.functions if known.files[each.file] in wanted)
+        if cells := frozenset().union(*(known.cells_in(function) for function in functions)):
+            return sorted(cells, key=lambda number: (seconds[number], number))
+    return []
 
 
 def _chosen(

@@ -8,16 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing import candidates
-from executorch_goldens.comparing.searching import MOST, TRIES, UNCHANGED, SearchOrder, Try
+from executorch_goldens.comparing.searching import MOST, NOTHING, TRIES, UNCHANGED, Reached, SearchOrder, Try
 from executorch_goldens.reach.choice import differing, words_of
 from executorch_goldens.reach.code import Statement
 from executorch_goldens.reach.edits import CodeEdit, Edits
 from executorch_goldens.zoo.registry import Case
-from tests.unit.reach.packages import FILE, known, packages
+from tests.unit.reach.packages import FILE, packages
 
 CHANGES = ("again", "flags", "rotated", "stacked")
 
@@ -30,12 +28,16 @@ NEAR = [(case("cat"), "tosa-int"), (case("pad"), "tosa-fp")]
 OTHERS = [Try(case(f"sample-{number}"), UNCHANGED, "tosa-int") for number in range(3)]
 
 
+def ran(lines: str, of_edit: bool = True) -> Reached:
+    return Reached(of_edit, frozenset([(lines, 1)]))
+
+
 def names(walk: SearchOrder, most: int, reaches: bool = True) -> list[str]:
     """Return the models that a walk tries, each told to run lines of its own, or none."""
     found = []
     while len(found) < most and (tried := walk.next()) is not None:
         found.append(str(tried.cell))
-        walk.tell(tried, tried.cell if reaches else None, failed=False)
+        walk.tell(tried, ran(str(tried.cell)) if reaches else NOTHING, failed=False)
     return found
 
 
@@ -68,8 +70,21 @@ def test_a_way_through_the_edit_that_is_known_brings_no_further_changes() -> Non
     for _ in range(2):
         tried = walk.next()
         assert tried is not None
-        walk.tell(tried, "the same lines", failed=False)
+        walk.tell(tried, ran("the same lines"), failed=False)
     assert len(walk.reaching) == 1
+
+
+def test_until_a_model_reaches_the_edit_those_that_run_something_of_its_files_are_changed_further() -> None:
+    walk = SearchOrder(NEAR, (), CHANGES)
+    near, other = walk.next(), walk.next()
+    assert near is not None
+    assert other is not None
+    walk.tell(near, ran("beside it", of_edit=False), failed=False)
+    found = walk._further()
+    assert found is not None
+    assert found.case is near.case
+    walk.tell(other, ran("it"), failed=False)
+    assert {each.case.name for each in (walk._further() for _ in range(9)) if each} == {other.case.name}
 
 
 def test_a_change_that_does_not_fit_is_tried_on_the_next_cells_and_not_in_pairs() -> None:
@@ -77,7 +92,7 @@ def test_a_change_that_does_not_fit_is_tried_on_the_next_cells_and_not_in_pairs(
     found = []
     while (tried := walk.next()) is not None:
         found.append(tried.case.name)
-        walk.tell(tried, None, failed=True)
+        walk.tell(tried, NOTHING, failed=True)
     assert found == ["a", "b", "c"]
     assert len(found) == TRIES
     walk.reaching.append(Try(walk.near[0][0], ("rotated",), "tosa-int"))
@@ -142,14 +157,6 @@ def test_models_with_the_operators_of_an_edit_come_first_and_families_take_turns
     assert len(found) == 5
     # One has a target that reaches the edit, the others get these in turn.
     assert [tried.target for tried in found] == ["tosa-fp", "tosa-int", "tosa-fp", "tosa-int", "tosa-fp"]
-
-
-@pytest.mark.parametrize(
-    ("file", "number"), [(FILE, 4), (f"{Path(FILE).parent}/new.py", 4), ("executorch/exir/new.py", 0)]
-)
-def test_cells_around_an_edit_reach_its_file_or_one_beside_it(tmp_path: Path, file: str, number: int) -> None:
-    found = candidates.around(known(packages(tmp_path)), (file,))
-    assert found == sorted(range(number), key=lambda each: known(tmp_path).cells[each].seconds)
 
 
 def test_a_case_that_is_named_by_an_operator_comes_before_one_that_has_it_somewhere() -> None:

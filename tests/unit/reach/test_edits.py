@@ -8,7 +8,7 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.reach.answer import Answer, answer
-from executorch_goldens.reach.choice import BEGINNING, choose, choose_pass
+from executorch_goldens.reach.choice import BEGINNING, around, choose, choose_pass
 from executorch_goldens.reach.edits import CodeEdit, Edits, between
 from tests.unit.reach.packages import (
     FILE,
@@ -182,6 +182,23 @@ def test_within_a_budget_unlike_cells_come_first_and_the_cheapest_of_them(base: 
 
 
 # What an answer speaks for
+
+
+def test_cells_around_an_edit_that_none_reaches_run_its_function_unlike_ones_first(
+    base: Path, head: Path
+) -> None:
+    edits = between(base, packages(head, FOLD.replace("ValueError(node)", "TypeError(node)")))
+    made = known(base)
+    assert [made.cells[number].cell for number in around(edits, made)] == [PLAIN, INT16, USERS, LIKE]
+
+
+@pytest.mark.parametrize(
+    ("file", "number"), [(FILE, 4), (f"{Path(FILE).parent}/new.py", 4), ("executorch/exir/new.py", 0)]
+)
+def test_else_they_reach_its_file_or_one_beside_it_the_cheapest_first(
+    base: Path, file: str, number: int
+) -> None:
+    assert around(Edits((), (file,), ()), known(base)) == list(range(number))
 
 
 def test_an_answer_counts_what_ran_and_names_what_did_not(base: Path, head: Path) -> None:
