@@ -25,7 +25,7 @@ def test_another_checkout_has_the_harness_and_the_zoo_and_imports_both(tmp_path:
         [sys.executable, "-P", "-c", code], env=environment, cwd=tmp_path, capture_output=True, check=True
     ).stdout
     assert json.loads(printed) == [
-        str(tmp_path / "executorch_goldens" / "workers" / "worker.py"),
+        str(tmp_path / "executorch_goldens" / "sweep" / "worker.py"),
         str(tmp_path / "models" / "__init__.py"),
     ]
 
