@@ -18,7 +18,7 @@ from executorch_goldens.goldens.record import TRACE
 from executorch_goldens.running import core
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.sweep.sweep import Sweep, SweepError
-from executorch_goldens.zoo.targets import TARGETS
+from executorch_goldens.zoo.targets import find
 from lab.mutants import lines
 from lab.mutants.mutant import Mutant, Mutated
 from lab.mutants.table import NONE, Judged, judge
@@ -100,7 +100,7 @@ def likeliest_first(mutant: Mutant, cells: Sequence[Cell], texts: dict[Cell, str
 
     def rank(cell: Cell) -> int:
         if observers:
-            return 0 if TARGETS[cell.target].is_quantized else 2
+            return 0 if find(cell.target).is_quantized else 2
         if "" not in its and cell.target.partition("-")[0] not in its:
             return 2
         return 0 if any(word in f"{cell} {texts[cell]}" for word in words) else 1
