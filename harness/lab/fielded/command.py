@@ -36,7 +36,7 @@ from lab.fielded.programs import Programs
 from lab.toolchains import all_of
 
 #: The command, as messages print it.
-CALLED = "nox -s lab -- fielded --"
+CALLED = "nox -s lab -- fielded"
 
 
 def add_to(subparsers: Any) -> None:
