@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{count} {name}" for name, count in number.items()), f"of {len(applied) - 1}")
     if options.update:
-        accept(kept, COMMITTED)
+        accept(kept, COMMITTED, [upstream for upstream, *_ in applied])
     return SAME
 
 

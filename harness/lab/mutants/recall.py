@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     number = Counter(each["result"] for each in results(kept))
     print(", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED)), f"of {len(fixes)}")
     if options.update:
-        accept(kept, COMMITTED)
+        accept(kept, COMMITTED, [each.name for each in fixes])
     return SAME
 
 
@@ -113,10 +113,12 @@ def lines_reached(result: Mapping[str, Any]) -> str:
     return f"{reached} of {reached + len(reach.get('unreached') or ())}"
 
 
-def accept(kept: Path, committed: Path) -> None:
-    """Commit results to a folder, and write the pages that are made of them."""
+def accept(kept: Path, committed: Path, names: Iterable[str]) -> None:
+    """Commit the results of what has these names to a folder, with those that it has, and write the pages."""
     committed.mkdir(parents=True, exist_ok=True)
-    durable.replace(committed / kept.name, kept.read_text())
+    found = {each["name"]: each for each in (*results(committed / kept.name), *results(kept))}
+    text = "".join(f"{json.dumps(found[name])}\n" for name in names if name in found)
+    durable.replace(committed / kept.name, text)
     pages.update(["history", "evidence"])
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
-from lab.mutants import commits
+import pytest
+
+from lab.mutants import commits, recall
 from lab.mutants.recall import REACHED, SEEN, UNREACHED
 
 READ = {"a": {"red": "rightly", "why": "a pool pads by one more"}}
@@ -28,3 +32,18 @@ def test_a_row_has_the_lines_that_were_reached_and_what_was_read() -> None:
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[0].startswith("[a](https://github.com/pytorch/executorch/commit/a)")
     assert cells[1:] == [SEEN, "3 of 4", "12", "60", "2 better", "rightly: a pool pads by one more"]
+
+
+def test_what_was_compared_again_replaces_its_committed_result_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall.pages, "update", lambda names: None)
+    committed, kept = tmp_path / "committed", tmp_path / "1.5.1.jsonl"
+    for folder, made in (
+        (committed, [result("a", UNREACHED), result("b", SEEN), result("gone", SEEN)]),
+        (tmp_path, [result("c", SEEN), result("a", SEEN)]),
+    ):
+        folder.mkdir(exist_ok=True)
+        (folder / kept.name).write_text("".join(f"{json.dumps(each)}\n" for each in made))
+    recall.accept(kept, committed, ["a", "b", "c", "d"])
+    assert recall.results(committed / kept.name) == [result(name, SEEN) for name in ("a", "b", "c")]
