@@ -109,7 +109,7 @@ class SearchOrder:
         self.others = deque(others)
         #: Models that ran an edited line, or others of the edited files, in a way of their own.
         self.reaching: list[Try] = []
-        self.near_it: list[Try] = []
+        self.on_the_way: list[Try] = []
         self.seen: set[Reached] = set()
         self.failing: set[tuple[str, str]] = set()
         self.asked: set[Cell] = set()
@@ -143,7 +143,7 @@ class SearchOrder:
                 self.first.appendleft((tried.changes[-1], tries))
         elif ran.situation and ran not in self.seen:
             self.seen.add(ran)
-            (self.reaching if ran.of_edit else self.near_it).append(tried)
+            (self.reaching if ran.of_edit else self.on_the_way).append(tried)
 
     def _first(self) -> Try | None:
         while self.first:
@@ -164,7 +164,7 @@ class SearchOrder:
 
     def _further(self) -> Try | None:
         """Return a model that reached the edit, else its files, with one more change, rather one of the last ones."""
-        last = self.reaching or self.near_it
+        last = self.reaching or self.on_the_way
         able = [each for each in last if len(each.changes) < MOST or each.changes == UNCHANGED]
         for _ in range(len(able) and 20):
             # The larger of two draws.
