@@ -11,7 +11,7 @@ from pathlib import Path
 from executorch_goldens.comparing.searching import SEED, UNCHANGED, Reached, Search, SearchOrder, Try
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.reach.answer import answer
-from executorch_goldens.reach.choice import SHORT, around, differing, turns, words_of
+from executorch_goldens.reach.choice import SHORT, around, differing, stem, turns, words_of
 from executorch_goldens.reach.code import module_of
 from executorch_goldens.reach.edits import Edits
 from executorch_goldens.reach.map import ReachMap
@@ -21,6 +21,32 @@ from executorch_goldens.zoo.registry import Case, load
 SLOWEST = 4.0
 #: Names of ATen's and TOSA's operators, as sources of passes have them.
 _OPERATOR = re.compile(r"\b(?:aten|tosa)\.([A-Za-z]\w*|_\w+)")
+#: Changes that are tried first, by words of the edited statements.
+ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("start", "end", "index", "slice"): ("ends", "longer-steps"),
+    ("dim", "axis", "axes"): ("from-the-end", "next-dimension"),
+    ("value", "scalar", "min", "max", "bound", "alpha", "clamp"): (
+        "lowered-0",
+        "raised-1",
+        "clamped-inside-0",
+    ),
+    ("stride", "pad", "padding", "kernel", "dilation", "step"): ("uneven", "longer-steps", "odd"),
+    ("user",): ("read-twice-1", "read-twice-0", "two-users"),
+    ("permute", "perm", "order", "layout", "nhwc", "nchw"): ("turned-inside-0", "nhwc", "last", "rotated"),
+    ("shape", "size", "rank", "view", "reshape"): (
+        "flattened-inside-0",
+        "stacked",
+        "of-one",
+        "flat",
+        "deeper",
+    ),
+    ("cat", "concat", "tensors"): ("many", "same"),
+    ("constant", "param", "placeholder", "buffer"): ("constant", "copied", "twice"),
+    ("equal", "duplicate", "identical", "fuse"): ("again-0", "twice", "same"),
+    ("keepdim", "ceil", "mode", "align"): ("flags",),
+    ("sym", "symint", "dynamic"): ("unknown",),
+    ("dtype", "float", "half"): ("half",),
+}
 #: Separators of words.
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 #: How much an operator counts by where it is named: in what differs; in an edited statement, or in the file's name as
@@ -57,7 +83,7 @@ def search(
     walk = SearchOrder(
         near,
         turns([samples[::2], samples[1::2], elsewhere]),
-        [each for each in CHANGES if each not in UNCHANGED],
+        [each for each in dict.fromkeys((*asked(edits), *CHANGES)) if each not in UNCHANGED],
     )
     modules = {case.name: case.module for case in (*cases.values(), *further.values())}
     names = (*known.sources, *zoos)
@@ -68,6 +94,15 @@ def search(
         return Reached(of_edit, frozenset((file, line) for file in edits.files for line in ran.get(file, ())))
 
     return Search(replace(sides, base=base, head=head_side), walk, reached)
+
+
+def asked(edits: Edits) -> Iterator[str]:
+    """Yield the changes that the words of the edited statements ask for."""
+    texts = " ".join(each.text for edit in edits.every for each in (*edit.base, *edit.head))
+    words = {stem(word) for word in _NO_WORD.split(texts.lower().replace("_", " "))}
+    for of_change, changes in ASKED.items():
+        if not words.isdisjoint(map(stem, of_change)):
+            yield from changes
 
 
 def with_zoos(side: Side, names: Sequence[str], modules: Mapping[str, str]) -> Side:

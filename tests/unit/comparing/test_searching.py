@@ -134,6 +134,12 @@ def test_operators_count_by_where_they_are_named(tmp_path: Path) -> None:
     assert "fo" not in found
 
 
+def test_words_of_an_edited_statement_ask_for_changes() -> None:
+    edit = CodeEdit(FILE, "f", (statement("if pad_value != 0.0:"),), (statement("if pad_value > 0.0:"),))
+    found = list(candidates.asked(Edits((edit,), (FILE,), ())))
+    assert found == ["lowered-0", "raised-1", "clamped-inside-0", "uneven", "longer-steps", "odd"]
+
+
 def test_an_operator_of_the_files_name_counts_as_one_of_the_statement(tmp_path: Path) -> None:
     file = f"{Path(FILE).parent}/decompose_index_select.py"
     operators = "OPS = {aten.index_select.default, aten.view_copy.default, tosa.SLICE.default}"

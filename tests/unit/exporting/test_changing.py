@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from executorch_goldens.comparing import candidates
 from executorch_goldens.exporting import changing, rewriting
 from executorch_goldens.exporting.changing import CHANGES, NotChangedError, changed
 from executorch_goldens.exporting.data import Data, Example
@@ -156,3 +157,4 @@ def case_for(module: str) -> Case:
 def test_every_rewrite_that_comes_first_is_one() -> None:
     assert set(rewriting.FIRST) <= set(rewriting.REWRITES)
     assert list(CHANGES)[: len(rewriting.FIRST)] == list(rewriting.FIRST)
+    assert {change for changes in candidates.ASKED.values() for change in changes} <= set(CHANGES)
