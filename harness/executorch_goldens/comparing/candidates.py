@@ -43,7 +43,7 @@ ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("cat", "concat", "tensors"): ("many", "same"),
     ("constant", "param", "placeholder", "buffer"): ("constant", "copied", "twice"),
     ("equal", "duplicate", "identical", "fuse"): ("again-0", "twice", "same"),
-    ("keepdim", "ceil", "mode", "align"): ("flags",),
+    ("keepdim", "ceil", "mode", "align"): ("flags", "defaults"),
     ("sym", "symint", "dynamic"): ("unknown",),
     ("dtype", "float", "half"): ("half",),
 }

@@ -124,6 +124,22 @@ def _arguments(graph: Graph) -> Iterator[tuple[Node, int, str, Any]]:
                 yield node, place, schema.arguments[place].name, value
 
 
+def _left_out(graph: Graph) -> Iterator[tuple[Node, int, Any]]:
+    """Yield the arguments that calls leave out: a call, the place and the default."""
+    for node in graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op == "call_function" and schema is not None:
+            for place, argument in enumerate(schema.arguments[len(node.args) :], len(node.args)):
+                if not argument.kwarg_only and argument.name not in node.kwargs:
+                    yield node, place, argument.default_value
+
+
+def _give(node: Node, place: int, value: Any) -> None:
+    """Give a call an argument, and the defaults of those before it that it leaves out."""
+    before = [each.default_value for each in node.target._schema.arguments[len(node.args) : place]]
+    node.args = (*node.args[:place], *before, value, *node.args[place + 1 :])
+
+
 def _replaced(graph: Graph, change: Callable[[Node, str, Any], Any]) -> None:
     """Replace arguments of operators; `change` takes the call, the argument's name and its value."""
     for node, place, name, value in list(_arguments(graph)):
@@ -189,17 +205,36 @@ def ends(graph: Graph) -> None:
 
 
 def numbers(graph: Graph, place: int, by: float) -> None:
-    """Plain numbers of an operator, as bounds, exponents and operands, are so much larger; counted from the last."""
+    """Plain numbers of an operator, as bounds, exponents and operands, are so much larger; counted from the last.
+
+    Of an operator that has none, one that it leaves out is so large.
+    """
     of_call: dict[Node, list[tuple[int, float]]] = {}
     for node, at, _, value in _arguments(graph):
-        of_type = str(node.target._schema.arguments[at].type).lower()
-        if type(value) in (int, float) and any(each in of_type for each in ("number", "float", "tensor")):
+        if type(value) in (int, float) and _is_number(node, at, "tensor"):
             of_call.setdefault(node, []).append((at, value))
-    if place >= len(of_call):
+    for node, at, value in _left_out(graph):
+        if node not in of_call and type(value) in (int, float, type(None)) and _is_number(node, at):
+            of_call[node] = [(at, value or 0.0)]
+    found = [node for node in graph.nodes if node in of_call]
+    if place >= len(found):
         raise NotChangedError("it has too few operators with a number")
-    node = list(of_call)[-1 - place]
+    node = found[-1 - place]
     for at, value in of_call[node]:
-        node.update_arg(at, value + type(value)(by))
+        _give(node, at, value + type(value)(by))
+
+
+def _is_number(node: Node, place: int, *also: str) -> bool:
+    """Return whether an operator takes a number, or something else for which one can stand."""
+    of_type = str(node.target._schema.arguments[place].type).lower()
+    return any(each in of_type for each in ("number", "float", *also))
+
+
+def defaults(graph: Graph) -> None:
+    """Flags that operators leave out have the other value."""
+    for node, place, value in list(_left_out(graph)):
+        if isinstance(value, bool):
+            _give(node, place, not value)
 
 
 def many(graph: Graph) -> None:
@@ -234,6 +269,7 @@ FIRST = (
         "turned-inside-0",
         "next-dimension",
         "flags",
+        "defaults",
         "uneven",
         "many",
     ),
@@ -257,6 +293,7 @@ REWRITES: Mapping[str, Rewrite] = {
     "from-the-end": from_the_end,
     "next-dimension": next_dimension,
     "flags": flags,
+    "defaults": defaults,
     "uneven": uneven,
     "ends": ends,
     "many": many,

@@ -90,6 +90,20 @@ def test_numbers_of_one_operator_are_others() -> None:
     assert torch.equal(found, torch.clamp(X, 2, 4))
 
 
+class Padded(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.avg_pool2d(torch.nn.functional.pad(x, (1, 0)), 2, 2)
+
+
+def test_what_operators_leave_out_is_another_value() -> None:
+    (found,) = run(case_of(Padded), "lowered-0")
+    padded = torch.nn.functional.pad(X, (1, 0), value=-3.0)
+    assert torch.equal(found, torch.nn.functional.avg_pool2d(padded, 2, 2))
+    (found,) = run(case_of(Padded), "defaults")
+    padded = torch.nn.functional.pad(X, (1, 0))
+    assert torch.equal(found, torch.nn.functional.avg_pool2d(padded, 2, 2, 0, True, False))
+
+
 def test_arguments_of_operators_are_others() -> None:
     x = X.reshape(2, 3, 4)
     (found,) = run(case_of(Sliced), "flags")
