@@ -118,17 +118,20 @@ def again(graph: Graph, place: int) -> None:
 def _arguments(graph: Graph) -> Iterator[tuple[Node, int, str, Any]]:
     """Yield the arguments of operators that are no tensors: a call, the place, the name and the value."""
     for node in graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if node.op == "call_function" and schema is not None:
+        if (schema := _schema(node)) is not None:
             for place, value in enumerate(node.args):
                 yield node, place, schema.arguments[place].name, value
+
+
+def _schema(node: Node) -> Any:
+    """Return the schema of a call of an operator; None for any other node."""
+    return getattr(node.target, "_schema", None) if node.op == "call_function" else None
 
 
 def _left_out(graph: Graph) -> Iterator[tuple[Node, int, Any]]:
     """Yield the arguments that calls leave out: a call, the place and the default."""
     for node in graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if node.op == "call_function" and schema is not None:
+        if (schema := _schema(node)) is not None:
             for place, argument in enumerate(schema.arguments[len(node.args) :], len(node.args)):
                 if not argument.kwarg_only and argument.name not in node.kwargs:
                     yield node, place, argument.default_value
@@ -136,7 +139,7 @@ def _left_out(graph: Graph) -> Iterator[tuple[Node, int, Any]]:
 
 def _give(node: Node, place: int, value: Any) -> None:
     """Give a call an argument, and the defaults of those before it that it leaves out."""
-    before = [each.default_value for each in node.target._schema.arguments[len(node.args) : place]]
+    before = [each.default_value for each in _schema(node).arguments[len(node.args) : place]]
     node.args = (*node.args[:place], *before, value, *node.args[place + 1 :])
 
 
@@ -226,7 +229,7 @@ def numbers(graph: Graph, place: int, by: float) -> None:
 
 def _is_number(node: Node, place: int, *also: str) -> bool:
     """Return whether an operator takes a number, or something else for which one can stand."""
-    of_type = str(node.target._schema.arguments[place].type).lower()
+    of_type = str(_schema(node).arguments[place].type).lower()
     return any(each in of_type for each in ("number", "float", *also))
 
 
@@ -275,19 +278,21 @@ FIRST = (
     ),
     *("clamped-inside-0", "lowered-0", "longer-steps", "flattened-inside-0", "read-twice-0", "raised-1"),
 )
+#: Rewrites of one operator.
+_OF_ONE: Mapping[str, Callable[..., None]] = {
+    "read-twice": read_twice,
+    "turned-inside": turned,
+    "flattened-inside": flattened,
+    "clamped-inside": clamped,
+    "again": again,
+    "lowered": functools.partial(numbers, by=-3),
+    "raised": functools.partial(numbers, by=3),
+}
 #: By name; those of one operator with its place, counted from the last.
 REWRITES: Mapping[str, Rewrite] = {
     **{
         f"{name}-{place}": functools.partial(rewrite, place=place)
-        for name, rewrite in {
-            "read-twice": read_twice,
-            "turned-inside": turned,
-            "flattened-inside": flattened,
-            "clamped-inside": clamped,
-            "again": again,
-            "lowered": functools.partial(numbers, by=-3),
-            "raised": functools.partial(numbers, by=3),
-        }.items()
+        for name, rewrite in _OF_ONE.items()
         for place in PLACES
     },
     "from-the-end": from_the_end,
