@@ -37,6 +37,8 @@ class Statement:
         Names that it binds, or defines.
     skips
         True for an ``if`` without ``else``, which may do nothing.
+    depth
+        Number of statements that it is in, in its function.
     """
 
     text: str
@@ -45,6 +47,7 @@ class Statement:
     raises: bool = False
     names: tuple[str, ...] = ()
     skips: bool = False
+    depth: int = 0
 
     @property
     def is_import(self) -> bool:
@@ -136,14 +139,14 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Functi
     return Function(name, first, node.end_lineno or first, digest, statements, head, frozenset(uses))
 
 
-def _statements(body: Sequence[ast.stmt], raises: bool = False) -> Iterator[Statement]:
+def _statements(body: Sequence[ast.stmt], raises: bool = False, depth: int = 0) -> Iterator[Statement]:
     """Yield the statements of a block and of the blocks in it, in order."""
     raises = raises or _only_raises(body)
     for node in body:
         if _has_code(node):
-            yield _statement(node, raises)
+            yield _statement(node, raises, depth)
         for block in _blocks(node):
-            yield from _statements(block, raises)
+            yield from _statements(block, raises, depth + 1)
 
 
 def _only_raises(body: Sequence[ast.stmt]) -> bool:
@@ -178,12 +181,12 @@ def _parts(value: object) -> Iterator[list[ast.stmt]]:
         yield value
 
 
-def _statement(node: ast.stmt, raises: bool) -> Statement:
+def _statement(node: ast.stmt, raises: bool, depth: int = 0) -> Statement:
     text, last = _own(node)
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(each.lineno for each in decorators)])
     skips = isinstance(node, ast.If) and not node.orelse
-    return Statement(text, first, max(last, node.lineno), raises, tuple(_bound(node)), skips)
+    return Statement(text, first, max(last, node.lineno), raises, tuple(_bound(node)), skips, depth)
 
 
 def _own(node: ast.stmt) -> tuple[str, int]:

@@ -34,7 +34,7 @@ class CodeEdit:
     function
         Its name in the file; empty for what is outside of functions.
     head
-        Statements of the head that the base lacks, and those after which it lost something.
+        Statements of the head that the base lacks, and those that stand where it lost something.
     base
         Statements of the base that the head lacks, and those that stand where the head has further ones: a cell that
         reaches them reaches the edit.
@@ -169,8 +169,9 @@ def _edit(file: str, name: str, old: Function | None, new: Function) -> CodeEdit
         head.update(dict.fromkeys(new.statements[:1]))
     texts = [[each.text for each in function.statements] for function in (old, new)]
     for lost, come in _differences(*texts):
-        base.update(dict.fromkeys(old.statements[lost] or _around(old.statements, lost.start)))
-        head.update(dict.fromkeys(new.statements[come] or _around(new.statements, come.start)))
+        gone, there = old.statements[lost], new.statements[come]
+        base.update(dict.fromkeys(gone or _beside(old.statements, lost.start, there[0].depth)))
+        head.update(dict.fromkeys(there or _beside(new.statements, come.start, gone[0].depth)))
     return CodeEdit(file, name, tuple(head), tuple(base))
 
 
@@ -181,9 +182,15 @@ def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[slice
             yield slice(start, end), slice(first, last)
 
 
-def _around(statements: Sequence[Statement], place: int) -> Sequence[Statement]:
-    """Return the statement before a place; the first one for the start."""
-    return statements[max(place - 1, 0) : max(place, 1)]
+def _beside(statements: Sequence[Statement], place: int, depth: int) -> Sequence[Statement]:
+    """Return the statement that runs where one of a depth would: the next of its block, else the one before it.
+
+    That may be one with a block that ends here; what is inside of that need not run.
+    """
+    if place < len(statements) and statements[place].depth == depth:
+        return statements[place : place + 1]
+    before = [each for each in statements[:place] if each.depth <= depth]
+    return before[-1:] or statements[:1]
 
 
 def _outside(file: str, before: Module, after: Module, files: Mapping[str, Path]) -> Iterator[CodeEdit]:

@@ -61,6 +61,18 @@ def test_a_new_statement_asks_for_the_cells_that_run_the_one_before_it(base: Pat
     assert ([each.first for each in edit.base], [each.first for each in edit.head]) == ([15], [16])
 
 
+@pytest.mark.parametrize("further", ["if not node.args:\n            return None", "node = 1"])
+def test_a_statement_behind_a_guard_asks_for_the_cells_that_pass_the_guard(
+    base: Path, head: Path, further: str
+) -> None:
+    guard = "raise ValueError(node)\n"
+    found = between(base, packages(head, FOLD.replace(guard, f"{guard}        {further}\n")))
+    assert [each.first for each in one(found).base] == [13]
+    assert set(chosen(found, base)) == {*RAN}
+    # The other way, what is lost behind a guard was where the next statement is.
+    assert [each.first for each in one(between(head, base)).head] == [13]
+
+
 @pytest.mark.parametrize(
     "text",
     [
