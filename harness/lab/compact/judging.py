@@ -39,7 +39,7 @@ def compare(
         The samples of its sheet.
     """
     try:
-        if (objection := verdict.objection(cell, outcomes)) is not None:
+        if (objection := verdict.objection(cell, outcomes, decided.unchecked(cell))) is not None:
             return JudgedCell(as_known(decided, _diverging(objection, outcomes, reviewed)))
         artifact, variations = verdict.agreed(outcomes), [outcome.variation for outcome in outcomes]
         whole = rendering.render(artifact, made_with(artifact, variations, release, reviewed), WHOLE)

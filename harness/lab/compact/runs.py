@@ -10,7 +10,6 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell, Failure, Outcome
 from executorch_goldens.goldens import decisions
-from executorch_goldens.goldens.decisions import NONE
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import JudgedCell
@@ -132,8 +131,11 @@ class Run:
 
     def _judged(self, cell: Cell, outcomes: Sequence[Outcome], reviewed: Record | None) -> JudgedCell:
         release, of_cell = self.planned.release, self.zoo.parts(cell.case, self.version)
-        # What an update finds is known from then on, whatever was.
-        decided = NONE if self.updating else self.planned.decided
+        decided = self.planned.decided
+        if self.updating:
+            # What an update finds is known from then on, whatever was.
+            left = tuple(each for each in decided.stated if each.what != decisions.KNOWN)
+            decided = dataclasses.replace(decided, stated=left)
         made = judging.compare(cell, outcomes, reviewed, release, decided, of_cell)
         failure = verdict.agreed(outcomes).result if made.record is not None else None
         if isinstance(failure, Failure) and (place := self.own.place(failure.traceback, cell.target)):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, PassRun
 from executorch_goldens.goldens import decisions, golden, rendering
-from executorch_goldens.goldens.decisions import FAILURE, Decision, Decisions
+from executorch_goldens.goldens.decisions import FAILURE, IMPRECISE, Decision, Decisions
 from executorch_goldens.goldens.decisions import KNOWN as DEFECT
 from executorch_goldens.goldens.record import TRACE, Record
 from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict
@@ -276,6 +276,21 @@ def test_what_changes_fails_until_it_is_recorded(
     assert running({ALPHA: wrong(steady), BETA: steady}) == {ALPHA: "corrupt", BETA: "stable"}
     assert running({ALPHA: wrong(steady), BETA: steady}, updating=True) == {ALPHA: KNOWN, BETA: "stable"}
     assert list(goldens.recorded(tmp_path / INSTALLED)) == [BETA]
+
+
+def test_what_nothing_checks_is_recorded_where_a_person_accepts_it(
+    running: Running, artifacts: Artifacts, tmp_path: Path
+) -> None:
+    steady = artifacts["steady"][0]
+    assert isinstance(steady.result, Lowered)
+    scaled = replace(steady, result=replace(steady.result, unchecked=("output0_scale",)))
+    made = {ALPHA: steady, BETA: scaled}
+    assert running(made)[BETA] == "imprecise"
+    decisions.write(
+        tmp_path, [Decision(IMPRECISE, unchecked=("output0_scale",), why="as told", cells=(str(BETA),))]
+    )
+    assert running(made, updating=True) == {ALPHA: RECORDED, BETA: RECORDED}
+    assert running(made) == {ALPHA: "stable", BETA: "stable"}
 
 
 def undecodable(artifact: Artifact) -> Artifact:
