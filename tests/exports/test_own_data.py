@@ -327,6 +327,28 @@ def test_a_case_trains_and_always_the_same(target: str) -> None:
     assert said(anything, target) is None
 
 
+class Counter(torch.nn.Module):
+    state: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = torch.nn.Linear(8, 4)
+        self.register_buffer("state", torch.zeros(1, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.state.add_(x)
+        return self.head(self.state)
+
+
+@pytest.mark.slow
+def test_a_model_that_trains_starts_in_the_state_that_it_came_in() -> None:
+    def build(data: Data) -> Example:
+        return Example(Counter(), (data.tensor("x", 1, 8),), train=lambda prepared: None)
+
+    made = export(Case("counter", "tests", "something", build), "xnnpack-int8")
+    assert said(made, "xnnpack-int8") is None
+
+
 # Metrics
 
 

@@ -65,8 +65,9 @@ def _trained(example: Example, program: torch.export.ExportedProgram, quantizer:
         torch.manual_seed(SEED)
         trained = export_program(module, example)
         prepared = prepare_qat_pt2e(compat.graph_module(trained), quantizer)
-        # Statistics of batch norms are trained; a state of the model's own is not.
-        before = _copies(prepared, program.graph_signature.buffers_to_mutate.values())
+        # Statistics of batch norms are trained; a state of the model's own is not. Only a functional graph lists it.
+        functional = program.run_decompositions({})
+        before = _copies(prepared, functional.graph_signature.buffers_to_mutate.values())
         _calibrate(prepared, example)
         example.train(prepared)
     move_exported_model_to_eval(prepared)
