@@ -14,12 +14,20 @@ _EDGE = ops.edge.aten
 EXCHANGED = (_EDGE.add.Tensor, _EDGE.mul.Tensor)
 
 
+#: What a ``relu`` is not cut off at.
+LARGEST = torch.finfo(torch.float32).max
+
+
 class OwnPass(ExportPass):
-    """Rewrites what has the same results: ``relu`` as ``clamp``, ``x + y`` as ``y + x``."""
+    """Rewrites what has the same results: ``relu`` as ``hardtanh``, ``x + y`` as ``y + x``.
+
+    As ``clamp``, XNNPACK's partitioner would refuse a quantized layer before it, and leave a delegate that writes no
+    output: harness/lab/docs/findings/refused-quantized-conv.md.
+    """
 
     def call_operator(self, op: Any, args: Any, kwargs: Any, meta: Any) -> Any:
         if op is _EDGE.relu.default:
-            return super().call_operator(_EDGE.clamp.default, (args[0], 0.0), {}, meta)
+            return super().call_operator(_EDGE.hardtanh.default, (args[0], 0.0, LARGEST), {}, meta)
         if op in EXCHANGED:
             return super().call_operator(op, (args[1], args[0]), kwargs, meta)
         return super().call_operator(op, args, kwargs, meta)
