@@ -194,12 +194,10 @@ def _losses(base: Made, head: Made) -> Iterator[str]:
     if None not in ratios and len(ratios) > 1 and accuracy.fell(ratios[0] or 0.0, ratios[1] or 0.0):
         yield f"SQNR {ratios[0]:.1f} -> {ratios[1]:.1f} dB"
     texts = [each.record.inventory.accuracies if each.record is not None else {} for each in (base, head)]
-    for old, new in ((old, texts[1].get(output, old)) for output, old in texts[0].items()):
-        if (
-            not any(accuracy.sqnrs((old, new)))
-            and not accuracy.same(old, new)
-            and accuracy.is_worse(old, new)
-        ):
+    for output, old in texts[0].items():
+        new = texts[1].get(output, old)
+        has_ratio = any(True for _ in accuracy.sqnrs((old, new)))
+        if not has_ratio and not accuracy.same(old, new) and accuracy.is_worse(old, new):
             yield f"{old} -> {new}"
 
 
