@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.causes.benign import against
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality, likeness
 from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, quantities
 from executorch_goldens.goldens import accuracy, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.decisions import IMPRECISE, Decision, Decisions
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import Record
@@ -86,7 +87,9 @@ class Made:
         """Judge a side's artifact; with `reviewed`, the base's artifact, compare the head with it."""
         cell = outcomes[0].cell
         try:
-            found = comparison.compare(cell, outcomes, reviewed, release, labels=OF_TOOLCHAINS)
+            found = comparison.compare(
+                cell, outcomes, reviewed, release, _accepting(cell, outcomes), labels=OF_TOOLCHAINS
+            )
         except DecodeError as error:
             found = comparison.JudgedCell(comparison.undecodable(cell, error))
         made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
@@ -175,6 +178,18 @@ def _of_programs(base: Made, head: Made, alike: str) -> str:
     if alike in (likeness.RENAMED, likeness.REORDERED):
         return "renamed" if alike == likeness.RENAMED else "order"
     return "better" if BETTER in directions.values() else "different"
+
+
+def _accepting(cell: Cell, outcomes: Sequence[Outcome]) -> Decisions:
+    """Return the decision that methods without a reference need in a golden: a comparison asks for none."""
+    made = [each.result.result for each in outcomes if isinstance(each.result, Artifact)]
+    names = tuple(
+        dict.fromkeys(name for each in made if isinstance(each, Lowered) for name in each.unchecked)
+    )
+    why = "a comparison is no golden"
+    return Decisions(
+        stated=(Decision(IMPRECISE, unchecked=names, why=why, cells=(str(cell),)),) if names else ()
+    )
 
 
 def _quantities(base: Made, head: Made) -> dict[str, Quantity]:

@@ -15,8 +15,9 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import MANIFEST, Record
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.settings import releases
 from tests import REPOSITORY
-from tests.support.making import with_another_program, with_texts
+from tests.support.making import lowered, outcomes, with_another_program, with_texts
 
 CELL = Cell("tosa-fp", "linear")
 
@@ -112,6 +113,17 @@ OLDER = edited(MANIFEST, "1.5.1", "1.4.1")
 )
 def test_a_cell_is_of_the_worst_kind_that_fits(base: Made, head: Made, kind: str) -> None:
     assert kind_of(base, head) == kind
+
+
+def test_a_method_without_a_reference_is_compared_too() -> None:
+    release = releases.load().release("1.4.1")
+    scaled = replace(lowered(), unchecked=("output0_scale",))
+    base, other = (
+        Made.from_outcomes(outcomes(*2 * [each]), release)
+        for each in (scaled, replace(scaled, graph=scaled.graph.replace("x", "y")))
+    )
+    assert base.verdict.name == other.verdict.name == "new"
+    assert kind_of(base, base) == SAME != kind_of(base, other)
 
 
 def test_a_line_says_what_it_was_and_what_it_is() -> None:
