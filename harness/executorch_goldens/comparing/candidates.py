@@ -99,7 +99,7 @@ def search(
 def asked(edits: Edits) -> Iterator[str]:
     """Yield the changes that the words of the edited statements ask for."""
     texts = " ".join(each.text for edit in edits.every for each in (*edit.base, *edit.head))
-    words = {stem(word) for word in _NO_WORD.split(texts.lower().replace("_", " "))}
+    words = {stem(word) for word in _words(texts).split()}
     for of_change, changes in ASKED.items():
         if not words.isdisjoint(map(stem, of_change)):
             yield from changes

@@ -9,7 +9,7 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcom
 from executorch_goldens.causes.benign import against
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality, likeness
-from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, quantities
+from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, accuracies, quantities
 from executorch_goldens.goldens import accuracy, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.decisions import IMPRECISE, Decision, Decisions
@@ -208,11 +208,10 @@ def _losses(base: Made, head: Made) -> Iterator[str]:
     ratios = [sqnr(each.record.inventory) for each in (base, head) if each.record is not None]
     if None not in ratios and len(ratios) > 1 and accuracy.fell(ratios[0] or 0.0, ratios[1] or 0.0):
         yield f"SQNR {ratios[0]:.1f} -> {ratios[1]:.1f} dB"
-    texts = [each.record.inventory.accuracies if each.record is not None else {} for each in (base, head)]
-    for output, old in texts[0].items():
-        new = texts[1].get(output, old)
-        has_ratio = any(True for _ in accuracy.sqnrs((old, new)))
-        if not has_ratio and not accuracy.same(old, new) and accuracy.is_worse(old, new):
+    if base.record is None or head.record is None:
+        return
+    for _, old, new in accuracies(base.record.inventory, head.record.inventory):
+        if next(accuracy.sqnrs((old, new)), None) is None and accuracy.is_worse(old, new):
             yield f"{old} -> {new}"
 
 

@@ -76,12 +76,18 @@ def directions(before: Inventory, after: Inventory) -> Iterator[str]:
     lines = [
         (each.direction, _line(key, each, before, after)) for key, each in found.items() if each.direction
     ]
+    for field, old, new in accuracies(before, after):
+        lines.append((WORSE if accuracy.is_worse(old, new) else BETTER, f"{field}: {old} -> {new}"))
+    for word in (WORSE, BETTER, OTHER):
+        yield from (f"{word}: {line}" for direction, line in lines if direction == word)
+
+
+def accuracies(before: Inventory, after: Inventory) -> Iterator[tuple[str, str, str]]:
+    """Yield the accuracies that differ by more than a machine makes them: the field and both values."""
     for field, old in before.accuracies.items():
         new = after.accuracies.get(field, old)
         if not accuracy.same(old, new):
-            lines.append((WORSE if accuracy.is_worse(old, new) else BETTER, f"{field}: {old} -> {new}"))
-    for word in (WORSE, BETTER, OTHER):
-        yield from (f"{word}: {line}" for direction, line in lines if direction == word)
+            yield field, old, new
 
 
 def _line(key: str, found: Quantity, before: Inventory, after: Inventory) -> str:
