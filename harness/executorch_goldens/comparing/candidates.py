@@ -25,7 +25,7 @@ _OPERATOR = re.compile(r"\b(?:aten|tosa)\.([A-Za-z]\w*|_\w+)")
 ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("start", "end", "index", "slice"): ("ends", "longer-steps"),
     ("dim", "axis", "axes"): ("from-the-end", "next-dimension"),
-    ("value", "scalar", "min", "max", "bound", "alpha", "clamp"): (
+    ("value", "scalar", "min", "max", "bound", "alpha", "beta", "clamp"): (
         "lowered-0",
         "raised-1",
         "clamped-inside-0",
@@ -43,10 +43,13 @@ ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("cat", "concat", "tensors"): ("many", "same"),
     ("constant", "param", "placeholder", "buffer"): ("constant", "copied", "twice"),
     ("equal", "duplicate", "identical", "fuse"): ("again-0", "twice", "same"),
-    ("keepdim", "ceil", "mode", "align"): ("flags", "defaults"),
+    ("keepdim", "ceil", "mode", "align", "rounding", "approximate"): ("flags", "defaults"),
+    ("bias", "weight", "optional"): ("bare",),
     ("sym", "symint", "dynamic"): ("unknown",),
     ("dtype", "float", "half"): ("half",),
 }
+#: What is before a word of a name in ``CamelCase``.
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 #: Separators of words.
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 #: How much an operator counts by where it is named: in what differs; in an edited statement, or in the file's name as
@@ -83,7 +86,8 @@ def search(
     walk = SearchOrder(
         near,
         turns([samples[::2], samples[1::2], elsewhere]),
-        [each for each in dict.fromkeys((*asked(edits), *CHANGES)) if each not in UNCHANGED],
+        [each for each in CHANGES if each not in UNCHANGED],
+        list(dict.fromkeys(asked(edits))),
     )
     modules = {case.name: case.module for case in (*cases.values(), *further.values())}
     names = (*known.sources, *zoos)
@@ -97,12 +101,14 @@ def search(
 
 
 def asked(edits: Edits) -> Iterator[str]:
-    """Yield the changes that the words of the edited statements ask for."""
+    """Yield the changes that words ask for: those of the edited statements, then those of the names around them."""
     texts = " ".join(each.text for edit in edits.every for each in (*edit.base, *edit.head))
-    words = {stem(word) for word in _words(texts).split()}
-    for of_change, changes in ASKED.items():
-        if not words.isdisjoint(map(stem, of_change)):
-            yield from changes
+    names = " ".join(f"{Path(edit.file).stem} {edit.function}" for edit in edits.every)
+    for text in (texts, names):
+        words = {stem(word) for word in _words(_CAPITAL.sub(" ", text)).split()}
+        for of_change, changes in ASKED.items():
+            if not words.isdisjoint(map(stem, of_change)):
+                yield from changes
 
 
 def with_zoos(side: Side, names: Sequence[str], modules: Mapping[str, str]) -> Side:

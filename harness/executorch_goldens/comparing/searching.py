@@ -90,7 +90,10 @@ class SearchOrder:
     others
         Models that may reach it, the likely ones first: they are tried as they are.
     changes
-        Changes that may be made, by name, the likely ones first.
+        Changes that may be made, by name.
+    likely
+        Those of them that the edit asks for: they are tried first, each on two cases, and are every second further
+        change.
     """
 
     def __init__(
@@ -98,14 +101,16 @@ class SearchOrder:
         near: Sequence[tuple[Case, str]],
         others: Iterable[Try],
         changes: Sequence[str],
+        likely: Sequence[str] = (),
         seed: int = SEED,
     ) -> None:
         self.chance = random.Random(seed)
         self.near = tuple(near)
         self.changes = tuple(changes)
+        self.likely = tuple(likely)
         self.turn = 0
-        # Each change once.
-        self.first = deque((change, 0) for change in self.changes if self.near)
+        order = (*self.likely, *self.likely, *(each for each in self.changes if each not in self.likely))
+        self.first = deque((change, 0) for change in order if self.near)
         self.others = deque(others)
         #: Models that ran an edited line, or others of the edited files, in a way of their own.
         self.reaching: list[Try] = []
@@ -169,7 +174,8 @@ class SearchOrder:
         for _ in range(len(able) and 20):
             # The larger of two draws.
             place = max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))
-            found = able[place].further(self.chance.choice(self.changes))
+            drawn = self.likely if self.likely and self.chance.randrange(2) else self.changes
+            found = able[place].further(self.chance.choice(drawn))
             if self._is_new(found):
                 return found
         return None

@@ -6,8 +6,8 @@ The graph is the one that ``torch.export`` makes, of ATen's operators, before an
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -21,6 +21,12 @@ aten = torch.ops.aten
 Rewrite = Callable[[Graph], None]
 #: Operators inside a model that rewrites of one operator are made for: counted from the last.
 PLACES = range(3)
+#: Arguments that have one of several words.
+MODES: Mapping[str, tuple[str, ...]] = {
+    "rounding_mode": ("trunc", "floor"),
+    "approximate": ("none", "tanh"),
+    "padding": ("valid", "same"),
+}
 
 
 class NotChangedError(ValueError):
@@ -115,53 +121,85 @@ def again(graph: Graph, place: int) -> None:
         user.replace_input_with(node, second)
 
 
-def _arguments(graph: Graph) -> Iterator[tuple[Node, int, str, Any]]:
-    """Yield the arguments of operators that are no tensors: a call, the place, the name and the value."""
-    for node in graph.nodes:
-        if (schema := _schema(node)) is not None:
-            for place, value in enumerate(node.args):
-                yield node, place, schema.arguments[place].name, value
+@dataclass(frozen=True)
+class CallArgument:
+    """An argument of a call of an operator, given or left out.
+
+    Attributes
+    ----------
+    place
+        Its place in the operator's schema.
+    """
+
+    node: Node
+    place: int
+
+    @property
+    def schema(self) -> torch.Argument:
+        return _arguments_of(self.node)[self.place]
+
+    @property
+    def name(self) -> str:
+        return self.schema.name
+
+    @property
+    def is_given(self) -> bool:
+        return self.place < len(self.node.args) or self.name in self.node.kwargs
+
+    @property
+    def value(self) -> Any:
+        """What the operator gets: where it is left out, the default."""
+        if self.place < len(self.node.args):
+            return self.node.args[self.place]
+        return self.node.kwargs.get(self.name, self.schema.default_value)
+
+    def is_of(self, *types: str) -> bool:
+        """Return whether the name of its type has one of some words."""
+        return any(each in str(self.schema.type).lower() for each in types)
+
+    def give(self, value: Any) -> None:
+        """Let the call have another value, and the defaults of those before it that it leaves out."""
+        if self.schema.kwarg_only or self.name in self.node.kwargs:
+            self.node.update_kwarg(self.name, value)
+            return
+        args = list(self.node.args)
+        args += [each.default_value for each in _arguments_of(self.node)[len(args) : self.place + 1]]
+        args[self.place] = value
+        self.node.args = tuple(args)
 
 
-def _schema(node: Node) -> Any:
-    """Return the schema of a call of an operator; None for any other node."""
-    return getattr(node.target, "_schema", None) if node.op == "call_function" else None
+def _arguments_of(node: Node) -> Sequence[torch.Argument]:
+    """Return the arguments of an operator's schema; none for a node that calls no operator."""
+    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+    return schema.arguments if schema is not None else ()
 
 
-def _left_out(graph: Graph) -> Iterator[tuple[Node, int, Any]]:
-    """Yield the arguments that calls leave out: a call, the place and the default."""
-    for node in graph.nodes:
-        if (schema := _schema(node)) is not None:
-            for place, argument in enumerate(schema.arguments[len(node.args) :], len(node.args)):
-                if not argument.kwarg_only and argument.name not in node.kwargs:
-                    yield node, place, argument.default_value
+def _arguments(graph: Graph) -> Iterator[CallArgument]:
+    """Yield the arguments that calls of operators have, or leave out."""
+    for node in list(graph.nodes):
+        yield from _arguments_in(node)
 
 
-def _give(node: Node, place: int, value: Any) -> None:
-    """Give a call an argument, and the defaults of those before it that it leaves out."""
-    before = [each.default_value for each in _schema(node).arguments[len(node.args) : place]]
-    node.args = (*node.args[:place], *before, value, *node.args[place + 1 :])
-
-
-def _replaced(graph: Graph, change: Callable[[Node, str, Any], Any]) -> None:
-    """Replace arguments of operators; `change` takes the call, the argument's name and its value."""
-    for node, place, name, value in list(_arguments(graph)):
-        node.update_arg(place, change(node, name, value))
+def _arguments_in(node: Node) -> Iterator[CallArgument]:
+    yield from (CallArgument(node, place) for place in range(len(_arguments_of(node))))
 
 
 def _dims(graph: Graph, change: Callable[[int, int], int]) -> None:
     """Replace the dimensions that operators are given; `change` takes one and the rank."""
+    for each in _arguments(graph):
+        given = _first_tensor(each.node)
+        if each.name not in ("dim", "dims") or not each.is_given or given is None or not given.dim():
+            continue
+        if isinstance(each.value, list | tuple):
+            each.give([change(dim, given.dim()) for dim in each.value])
+        elif isinstance(each.value, int):
+            each.give(change(each.value, given.dim()))
 
-    def replaced(node: Node, name: str, value: Any) -> Any:
-        given = node.all_input_nodes[0].meta.get("val") if node.all_input_nodes else None
-        if name not in ("dim", "dims") or not isinstance(given, torch.Tensor) or not given.dim():
-            return value
-        rank = given.dim()
-        if isinstance(value, list | tuple):
-            return [change(each, rank) for each in value]
-        return change(value, rank) if isinstance(value, int) else value
 
-    _replaced(graph, replaced)
+def _first_tensor(node: Node) -> torch.Tensor | None:
+    """Return the value of a call's first operand; None where that is no tensor."""
+    made = node.all_input_nodes[0].meta.get("val") if node.all_input_nodes else None
+    return made if isinstance(made, torch.Tensor) else None
 
 
 def from_the_end(graph: Graph) -> None:
@@ -174,70 +212,71 @@ def next_dimension(graph: Graph) -> None:
     _dims(graph, lambda dim, rank: (dim + 1) % rank)
 
 
-def flags(graph: Graph) -> None:
-    """Every flag of an operator has the other value."""
-    _replaced(graph, lambda node, name, value: not value if isinstance(value, bool) else value)
+def flags(graph: Graph, given: bool) -> None:
+    """Flags and modes of operators, those that are given or those that are left out, have another value."""
+    for each in _arguments(graph):
+        if each.is_given is given:
+            modes = MODES.get(each.name, ())
+            if isinstance(each.value, bool):
+                each.give(not each.value)
+            elif each.value in modes:
+                each.give(modes[modes.index(each.value) - 1])
+
+
+def bare(graph: Graph) -> None:
+    """Operators lack the tensors that they may do without, as biases."""
+    for each in _arguments(graph):
+        if isinstance(each.value, Node) and each.is_of("optional[tensor]"):
+            each.give(None)
 
 
 def uneven(graph: Graph) -> None:
     """Of two equal numbers for two dimensions, as of a stride or a padding, the second is one more."""
-
-    def replaced(node: Node, name: str, value: Any) -> Any:
+    for each in _arguments(graph):
+        value = each.value
         pair = isinstance(value, list | tuple) and len(value) == 2 and value[0] == value[1]
-        return [value[0], value[1] + 1] if pair and isinstance(value[0], int) and name != "dim" else value
-
-    _replaced(graph, replaced)
+        if each.is_given and pair and isinstance(value[0], int) and each.name != "dim":
+            each.give([value[0], value[1] + 1])
 
 
 def ends(graph: Graph) -> None:
     """Ends, starts and indices in a dimension are counted from the end."""
-
-    def replaced(node: Node, name: str, value: Any) -> Any:
-        named = {name: value for each, _, name, value in _arguments(graph) if each is node}
-        dim, given = (
-            named.get("dim", 0),
-            node.all_input_nodes[0].meta.get("val") if node.all_input_nodes else None,
-        )
-        counts = name in ("start", "end", "index") and type(value) is int and type(dim) is int
-        if not counts or not isinstance(given, torch.Tensor) or not given.dim():
-            return value
-        size = given.shape[dim]
-        return value - size if (name == "index" or value) and 0 <= value < size else value
-
-    _replaced(graph, replaced)
+    for each in _arguments(graph):
+        value, given = each.value, _first_tensor(each.node)
+        if each.name not in ("start", "end", "index") or not each.is_given or type(value) is not int:
+            continue
+        dim = next((other.value for other in _arguments_in(each.node) if other.name == "dim"), 0)
+        if given is not None and given.dim() and type(dim) is int:
+            size = given.shape[dim]
+            if (each.name == "index" or value) and 0 <= value < size:
+                each.give(value - size)
 
 
 def numbers(graph: Graph, place: int, by: float) -> None:
     """Plain numbers of an operator, as bounds, exponents and operands, are so much larger; counted from the last.
 
-    Of an operator that has none, one that it leaves out is so large.
+    Of an operator that has none, those that it leaves out are changed, the second by twice as much.
     """
-    of_call: dict[Node, list[tuple[int, float]]] = {}
-    for node, at, _, value in _arguments(graph):
-        if type(value) in (int, float) and _is_number(node, at, "tensor"):
-            of_call.setdefault(node, []).append((at, value))
-    for node, at, value in _left_out(graph):
-        if node not in of_call and type(value) in (int, float, type(None)) and _is_number(node, at):
-            of_call[node] = [(at, value or 0.0)]
-    found = [node for node in graph.nodes if node in of_call]
-    if place >= len(found):
+    of_call: dict[Node, list[CallArgument]] = {}
+    for given in (True, False):
+        found = [each for each in _arguments(graph) if each.is_given is given and _is_number(each)]
+        there = set(of_call)
+        for each in found:
+            if each.node not in there:
+                of_call.setdefault(each.node, []).append(each)
+    nodes = [node for node in graph.nodes if node in of_call]
+    if place >= len(nodes):
         raise NotChangedError("it has too few operators with a number")
-    node = found[-1 - place]
-    for at, value in of_call[node]:
-        _give(node, at, value + type(value)(by))
+    for times, each in enumerate(of_call[nodes[-1 - place]], 1):
+        value = each.value if each.value is not None else 0.0
+        each.give(value + type(value)(by if each.is_given else by * times))
 
 
-def _is_number(node: Node, place: int, *also: str) -> bool:
-    """Return whether an operator takes a number, or something else for which one can stand."""
-    of_type = str(_schema(node).arguments[place].type).lower()
-    return any(each in of_type for each in ("number", "float", *also))
-
-
-def defaults(graph: Graph) -> None:
-    """Flags that operators leave out have the other value."""
-    for node, place, value in list(_left_out(graph)):
-        if isinstance(value, bool):
-            _give(node, place, not value)
+def _is_number(argument: CallArgument) -> bool:
+    """Return whether an argument is a number, or where it is left out, can be one."""
+    if argument.is_given:
+        return type(argument.value) in (int, float) and argument.is_of("number", "float", "tensor")
+    return type(argument.value) in (int, float, type(None)) and argument.is_of("number", "float")
 
 
 def many(graph: Graph) -> None:
@@ -250,13 +289,9 @@ def many(graph: Graph) -> None:
 
 def longer_steps(graph: Graph) -> None:
     """Steps of slices are two, of operators with strides one more."""
-
-    def replaced(node: Node, name: str, value: Any) -> Any:
-        if name == "stride" and isinstance(value, list | tuple):
-            return [each + 1 for each in value]
-        return value
-
-    _replaced(graph, replaced)
+    for each in _arguments(graph):
+        if each.name == "stride" and each.is_given and isinstance(each.value, list | tuple):
+            each.give([step + 1 for step in each.value])
     for node in graph.nodes:
         if node.target is aten.slice.Tensor:
             node.args = (*node.args, *(0, 0, 2**63 - 1, 2)[len(node.args) - 1 :])[:5]
@@ -273,6 +308,7 @@ FIRST = (
         "next-dimension",
         "flags",
         "defaults",
+        "bare",
         "uneven",
         "many",
     ),
@@ -285,7 +321,8 @@ _OF_ONE: Mapping[str, Callable[..., None]] = {
     "flattened-inside": flattened,
     "clamped-inside": clamped,
     "again": again,
-    "lowered": functools.partial(numbers, by=-3),
+    # One becomes minus one.
+    "lowered": functools.partial(numbers, by=-2),
     "raised": functools.partial(numbers, by=3),
 }
 #: By name; those of one operator with its place, counted from the last.
@@ -297,8 +334,9 @@ REWRITES: Mapping[str, Rewrite] = {
     },
     "from-the-end": from_the_end,
     "next-dimension": next_dimension,
-    "flags": flags,
-    "defaults": defaults,
+    "flags": functools.partial(flags, given=True),
+    "defaults": functools.partial(flags, given=False),
+    "bare": bare,
     "uneven": uneven,
     "ends": ends,
     "many": many,

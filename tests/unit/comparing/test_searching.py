@@ -50,9 +50,18 @@ def test_changes_samples_and_changes_of_what_reached_the_edit_take_turns() -> No
 
 
 def test_the_same_seed_and_the_same_results_try_the_same_models() -> None:
-    found = [names(SearchOrder(NEAR, OTHERS, CHANGES, seed), 30) for seed in (0, 0, 1)]
+    found = [names(SearchOrder(NEAR, OTHERS, CHANGES, seed=seed), 30) for seed in (0, 0, 1)]
     assert found[0] == found[1]
     assert found[0] != found[2]
+
+
+def test_changes_that_are_asked_for_come_first_on_two_cases_and_are_half_of_the_further_ones() -> None:
+    walk = SearchOrder(NEAR, (), CHANGES, likely=("rotated",))
+    assert [walk.first.popleft()[0] for _ in range(3)] == ["rotated", "rotated", "again"]
+    walk.first.clear()
+    walk.reaching.extend(Try(case(f"near-{number}"), UNCHANGED, "tosa-int") for number in range(200))
+    last = [tried.changes[-1] for tried in (walk._further() for _ in range(100)) if tried is not None]
+    assert last.count("rotated") > 40
 
 
 def test_no_model_is_tried_twice_or_with_more_changes_than_are_allowed() -> None:
@@ -138,6 +147,11 @@ def test_words_of_an_edited_statement_ask_for_changes() -> None:
     edit = CodeEdit(FILE, "f", (statement("if pad_value != 0.0:"),), (statement("if pad_value > 0.0:"),))
     found = list(candidates.asked(Edits((edit,), (FILE,), ())))
     assert found == ["lowered-0", "raised-1", "clamped-inside-0", "uneven", "longer-steps", "odd"]
+    # Those of names come after them.
+    edit = CodeEdit("fuse.py", "FuseUsers.call", (statement("return dim"),), (statement("return -dim"),))
+    found = list(candidates.asked(Edits((edit,), (FILE,), ())))
+    assert found[:2] == ["from-the-end", "next-dimension"]
+    assert {"read-twice-1", "again-0"} <= set(found[2:])
 
 
 def test_an_operator_of_the_files_name_counts_as_one_of_the_statement(tmp_path: Path) -> None:

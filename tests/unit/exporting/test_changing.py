@@ -85,7 +85,7 @@ def test_an_operator_is_applied_to_its_own_result() -> None:
 
 def test_numbers_of_one_operator_are_others() -> None:
     (found,) = run(case_of(Clamped, X, -2 * X), "lowered-0")
-    assert torch.equal(found, torch.clamp(X - 2 * X, -2.0, 17.0))
+    assert torch.equal(found, torch.clamp(X - 2 * X, -1.0, 18.0))
     (found,) = run(case_of(Bounded), "raised-1")
     assert torch.equal(found, torch.clamp(X, 2, 4))
 
@@ -97,11 +97,35 @@ class Padded(torch.nn.Module):
 
 def test_what_operators_leave_out_is_another_value() -> None:
     (found,) = run(case_of(Padded), "lowered-0")
-    padded = torch.nn.functional.pad(X, (1, 0), value=-3.0)
+    padded = torch.nn.functional.pad(X, (1, 0), value=-2.0)
     assert torch.equal(found, torch.nn.functional.avg_pool2d(padded, 2, 2))
     (found,) = run(case_of(Padded), "defaults")
     padded = torch.nn.functional.pad(X, (1, 0))
     assert torch.equal(found, torch.nn.functional.avg_pool2d(padded, 2, 2, 0, True, False))
+
+
+class Summed(torch.nn.Module):
+    """Has calls with keywords: numbers, and a mode."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        quotient = torch.div(x, 5, rounding_mode="floor")
+        return torch.addmm(quotient, x, x)
+
+
+def test_keywords_of_operators_are_others_and_unlike() -> None:
+    x = X[0, :3, :3]
+    (found,) = run(case_of(Summed, x), "lowered-0")
+    assert torch.equal(found, torch.addmm(x // 5, x, x, beta=-1, alpha=-3))
+    (found,) = run(case_of(Summed, -x), "flags")
+    assert torch.equal(found, torch.addmm(torch.div(-x, 5, rounding_mode="trunc"), x, x))
+    (found,) = run(case_of(torch.nn.GELU), "defaults")
+    assert torch.equal(found, torch.nn.functional.gelu(X, approximate="tanh"))
+
+
+def test_operators_lack_the_tensors_that_they_may_do_without() -> None:
+    layer = torch.nn.Linear(4, 2)
+    (found,) = run(case_of(lambda: layer), "bare")
+    assert torch.allclose(found, X @ layer.weight.T)
 
 
 def test_arguments_of_operators_are_others() -> None:
