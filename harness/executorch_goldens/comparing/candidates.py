@@ -46,7 +46,8 @@ ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("keepdim", "ceil", "mode", "align", "rounding", "approximate"): ("flags", "defaults"),
     ("bias", "weight", "optional"): ("bare",),
     ("sym", "symint", "dynamic"): ("unknown",),
-    ("dtype", "float", "half"): ("half",),
+    ("dtype", "float", "half", "integer", "promotion"): ("whole", "half"),
+    ("offset", "diagonal"): ("raised-0", "lowered-0"),
 }
 #: What is before a word of a name in ``CamelCase``.
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")

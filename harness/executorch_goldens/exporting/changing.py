@@ -210,6 +210,11 @@ def half(example: Example) -> Example:
     return replace(changed, module=example.module.bfloat16())
 
 
+def whole(example: Example) -> Example:
+    """Inputs of floats are int32, rounded."""
+    return _inputs(example, lambda each: each.round().int() if each.is_floating_point() else each)
+
+
 #: Changes by a rewrite of the graph.
 _REWRITTEN: Mapping[str, Change] = {
     name: functools.partial(rewriting.rewritten, rewrite=each) for name, each in rewriting.REWRITES.items()
@@ -241,6 +246,7 @@ CHANGES: Mapping[str, Change] = {
     "one-channel": _cut(1),
     "twice": twice,
     "half": half,
+    "whole": whole,
     "negative": _values(lambda each: -torch.abs(each)),
     "large": _values(lambda each: each * 8),
     "rectified": _of_outputs(torch.relu),

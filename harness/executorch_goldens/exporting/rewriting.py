@@ -21,6 +21,8 @@ aten = torch.ops.aten
 Rewrite = Callable[[Graph], None]
 #: Operators inside a model that rewrites of one operator are made for: counted from the last.
 PLACES = range(3)
+#: Whole numbers of operators that are neither sizes nor dimensions.
+OFFSETS = ("storage_offset", "offset", "diagonal")
 #: Arguments that have one of several words.
 MODES: Mapping[str, tuple[str, ...]] = {
     "rounding_mode": ("trunc", "floor"),
@@ -268,12 +270,15 @@ def numbers(graph: Graph, place: int, by: float) -> None:
     if place >= len(nodes):
         raise NotChangedError("it has too few operators with a number")
     for times, each in enumerate(of_call[nodes[-1 - place]], 1):
-        value = each.value if each.value is not None else 0.0
+        none = 0 if each.name in OFFSETS else 0.0
+        value = each.value if each.value is not None else none
         each.give(value + type(value)(by if each.is_given else by * times))
 
 
 def _is_number(argument: CallArgument) -> bool:
     """Return whether an argument is a number, or where it is left out, can be one."""
+    if argument.name in OFFSETS:
+        return True
     if argument.is_given:
         return type(argument.value) in (int, float) and argument.is_of("number", "float", "tensor")
     return type(argument.value) in (int, float, type(None)) and argument.is_of("number", "float")

@@ -122,6 +122,22 @@ def test_keywords_of_operators_are_others_and_unlike() -> None:
     assert torch.equal(found, torch.nn.functional.gelu(X, approximate="tanh"))
 
 
+def test_an_offset_that_is_left_out_is_another_one() -> None:
+    (found,) = run(case_of(Strided), "raised-0")
+    assert torch.equal(found, X.reshape(-1)[3:9].reshape(2, 3))
+
+
+class Strided(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_strided(x, (2, 3), (3, 1))
+
+
+def test_inputs_of_whole_numbers_are_integers() -> None:
+    (found,) = run(case_of(Cut, X + 0.75), "whole")
+    assert found.dtype == torch.int32
+    assert torch.equal(found, (X[:, 1:] + 1).int())
+
+
 def test_operators_lack_the_tensors_that_they_may_do_without() -> None:
     layer = torch.nn.Linear(4, 2)
     (found,) = run(case_of(lambda: layer), "bare")
