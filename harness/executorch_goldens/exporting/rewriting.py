@@ -226,10 +226,14 @@ def flags(graph: Graph, given: bool) -> None:
 
 
 def bare(graph: Graph) -> None:
-    """Operators lack the tensors that they may do without, as biases."""
-    for each in _arguments(graph):
-        if isinstance(each.value, Node) and each.is_of("optional[tensor]"):
-            each.give(None)
+    """Operators lack the last tensor that they may do without, as a bias."""
+    for node in graph.nodes:
+        given = (each for each in _arguments_in(node) if isinstance(each.value, Node))
+        optional = [each for each in given if each.is_of("optional[tensor]")]
+        if optional and optional[-1].place == len(node.args) - 1:
+            node.args = node.args[:-1]
+        elif optional:
+            optional[-1].give(None)
 
 
 def uneven(graph: Graph) -> None:

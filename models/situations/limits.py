@@ -1,0 +1,225 @@
+"""The case just beside a limit that a check or a pass has: another side, another type, one more user, one more element.
+
+Wrong edits of these checks, drawn by rule or made by hand, changed no other program here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import Dim
+from torch.nn import functional
+
+from executorch_goldens import Data, Example
+from models.situations.recorded import case
+from models.situations.symbolic_sizes import Of
+
+U55 = ("tosa-u55",)
+FLOAT, QUANTIZED = ("xnnpack-fp32",), ("xnnpack-int8",)
+
+
+class Function(nn.Module):
+    """A function of the inputs, without weights."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def of(data: Data, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Example:
+    """Return a function and its inputs: odd 32nds, none is zero."""
+    names = "xyz"[: len(shapes)]
+    inputs = (data.tensor(name, *shape) + 2.0**-5 for name, shape in zip(names, shapes, strict=True))
+    return Example(Function(function), tuple(inputs))
+
+
+def integers(data: Data, name: str) -> torch.Tensor:
+    return data.tensor(name, 2, 4, bits=0, limit=9).to(torch.int32)
+
+
+@case(guards="an average pool whose width alone leaves a remainder is padded as it says", backends=("tosa",))
+def average_pool_of_uneven_width(data: Data) -> Example:
+    return of(data, lambda x: functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False), (1, 2, 5, 4))
+
+
+@case(guards="an average pool that rounds its size up keeps its last windows", backends=("tosa",))
+def average_pool_rounded_up(data: Data) -> Example:
+    return of(data, lambda x: functional.avg_pool2d(x, 2, 2, 0, True, False), (1, 2, 5, 7))
+
+
+@case(guards="an average pool with a divisor of its own divides by that", backends=FLOAT)
+def average_pool_by_divisor(data: Data) -> Example:
+    return of(data, lambda x: functional.avg_pool2d(x * 2.0, 2, 2, 0, False, False, 3), (1, 2, 4, 6))
+
+
+@case(guards="a transposed convolution with a kernel of 4096 is taken for Ethos-U55", also=U55, backends=U55)
+def largest_transposed_kernel(data: Data) -> Example:
+    conv = nn.ConvTranspose2d(1, 1, 64, bias=False)
+    conv.weight = nn.Parameter(data.tensor("weight", 1, 1, 64, 64) / 4.0)
+    return Example(conv, (data.tensor("x", 1, 1, 2, 2),), fill=False)
+
+
+@case(guards="a convolution with a stride above three is taken for Ethos-U55", also=U55, backends=U55)
+def conv_of_long_stride(data: Data) -> Example:
+    return Example(nn.Conv2d(2, 3, 2, stride=4), (data.tensor("x", 1, 2, 6, 10),))
+
+
+@case(guards="a dilated pool with a stride and one output is taken for Ethos-U55", also=U55, backends=U55)
+def dilated_pool_of_one(data: Data) -> Example:
+    return of(data, lambda x: functional.max_pool2d(x, 2, 2, dilation=2), (1, 2, 4, 4))
+
+
+@case(guards="a slice of bfloat16 inside a model stays outside of what lacks it", backends=("tosa-fp",))
+def bfloat16_slice_inside(data: Data) -> Example:
+    return of(data, lambda x: x.to(torch.bfloat16)[:, 1:3].float() * 2.0, (2, 4))
+
+
+@case(guards="a bilinear resize of quantized values is scaled back", backends=("tosa-int",))
+def bilinear_doubled(data: Data) -> Example:
+    return of(data, lambda x: functional.interpolate(x, scale_factor=2.0, mode="bilinear"), (1, 2, 3, 4))
+
+
+@case(guards="a dimension of one may have any stride", backends=("tosa",))
+def strided_by_nothing(data: Data) -> Example:
+    return of(data, lambda x: torch.as_strided(x, (1, 3), (0, 1)) * 2.0, (1, 3))
+
+
+@case(guards="a strided view that begins later does not begin at the start", backends=("tosa",))
+def strided_from_later(data: Data) -> Example:
+    return of(data, lambda x: torch.as_strided(x, (2, 2), (2, 1), 2) * 2.0, (2, 4))
+
+
+@case(guards="the largest of one number is at its only place", backends=("tosa-fp",))
+def largest_of_one(data: Data) -> Example:
+    return of(data, lambda x: x + torch.argmax(x.sum(), 0).to(torch.int32), (2, 3))
+
+
+@case(guards="a place that becomes a float is no int32", backends=("tosa-fp",), run_on=("example",))
+def place_as_float(data: Data) -> Example:
+    # Far apart.
+    x = torch.tensor([[0.25, -1.0, 0.75, 0.5, 0.0], [1.0, 0.25, -0.5, 0.0, 0.75]])
+    return Example(Function(lambda x: torch.argmax(x * 2.0, 1).to(torch.float32)), (x,))
+
+
+@case(guards="a sum beside a view that splits its dimension sums what it says", backends=("tosa",))
+def sum_beside_split(data: Data) -> Example:
+    def split(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x.permute(1, 0) * 2.0
+        return y.sum(0, keepdim=True).reshape(1, 2, 2), y.reshape(2, 3, 4).sum(1, keepdim=True)
+
+    return of(data, split, (4, 6))
+
+
+@case(guards="a clone that changes the layout is none that is removed", backends=("tosa", "xnnpack-fp32"))
+def clone_in_other_layout(data: Data) -> Example:
+    def cloned(x: torch.Tensor) -> torch.Tensor:
+        return (x * 2.0).clone(memory_format=torch.channels_last) + 1.0
+
+    return of(data, cloned, (1, 2, 3, 4))
+
+
+@case(guards="values at places behind a free dimension go where the places say", backends=("tosa-fp",))
+def put_behind_free(data: Data) -> Example:
+    def put(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        rows, columns = torch.tensor([0, 2]), torch.tensor([1, 3])
+        return torch.ops.aten.index_put.default(  # type: ignore[no-any-return]
+            x * 2.0, [None, rows, columns], y
+        )
+
+    return of(data, put, (5, 3, 4), (5, 2))
+
+
+@case(guards="a view that two read keeps its shape", backends=("tosa",))
+def view_of_two_users(data: Data) -> Example:
+    def read(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = (x * 2.0).reshape(3, 8)
+        return torch.abs(rows).reshape(4, 6), rows + y
+
+    return of(data, read, (2, 12), (3, 8))
+
+
+@case(guards="layer norms without a bias, and without weights, are normalized alone", backends=("tosa",))
+def bare_layer_norms(data: Data) -> Example:
+    def norms(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return functional.layer_norm(x, (4,), y), functional.layer_norm(x, (4,))
+
+    return of(data, norms, (2, 4), (4,))
+
+
+@case(guards="what is subtracted by a factor is not added", backends=("xnnpack",))
+def added_with_factors(data: Data) -> Example:
+    def added(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.add(x, y, alpha=-1), torch.add(x, y, alpha=3), x + y
+
+    return of(data, added, (2, 4), (2, 4))
+
+
+@case(guards="quotients of integers are whole numbers", backends=("tosa-fp", "xnnpack-fp32"))
+def quotients_of_integers(data: Data) -> Example:
+    def divided(x: torch.Tensor, n: torch.Tensor, m: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x * 2.0, *(torch.div(n, m, rounding_mode=mode) for mode in ("trunc", "floor"))
+
+    return Example(
+        Function(divided), (data.tensor("x", 2, 4), 7 * integers(data, "n"), 2 * integers(data, "m") + 1)
+    )
+
+
+@case(guards="a result of a type that XNNPACK lacks stays outside", backends=FLOAT)
+def double_at_the_end(data: Data) -> Example:
+    return of(data, lambda x: (x * 2.0).to(torch.float64), (2, 4))
+
+
+@case(guards="a list of tensors outside of delegates is emitted as one", backends=FLOAT)
+def integers_joined_outside(data: Data) -> Example:
+    def joined(x: torch.Tensor, n: torch.Tensor, m: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x * 2.0, torch.cat((n, m, n), 1)
+
+    return Example(Function(joined), (data.tensor("x", 2, 4), integers(data, "n"), integers(data, "m")))
+
+
+@case(guards="a relu of a maximum is no product's", backends=QUANTIZED)
+def rectified_maximum(data: Data) -> Example:
+    return of(data, lambda x, y: torch.relu(torch.maximum(x, y)), (2, 4), (2, 4))
+
+
+@case(guards="a max pool that rounds an unknown size up stays outside", backends=FLOAT)
+def max_pool_of_unknown_size(data: Data) -> Example:
+    pool, height = (
+        Of(lambda x: functional.max_pool2d(x * 2.0, 2, 2, ceil_mode=True)),
+        Dim("half", min=2, max=6),
+    )
+    return Example(pool, (data.tensor("x", 1, 2, 8, 4),), dynamic_shapes=({2: 2 * height},))
+
+
+@case(guards="a slice of as many rows as there may be is no copy", backends=FLOAT)
+def slice_of_fewer_rows(data: Data) -> Example:
+    module, rows = Of(lambda x: x[:3] * 2.0), Dim("rows", min=3, max=8)
+    return Example(module, (data.tensor("x", 5, 4),), dynamic_shapes=({0: rows},))
+
+
+class TwoRecurrent(nn.Module):
+    """Two recurrent layers, one behind the other."""
+
+    def __init__(self, layer: Callable[..., nn.Module]) -> None:
+        super().__init__()
+        self.first = layer(3, 2, batch_first=True)
+        self.second = layer(2, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x)[0])[0]  # type: ignore[no-any-return]
+
+
+@case(guards="two recurrent layers have each its own weights", backends=("tosa-fp",))
+def two_rnns(data: Data) -> Example:
+    return Example(TwoRecurrent(nn.RNN), (data.tensor("x", 1, 3, 3),))
+
+
+@case(guards="two layers with gates have each its own weights", backends=("tosa-fp",))
+def two_grus(data: Data) -> Example:
+    return Example(TwoRecurrent(nn.GRU), (data.tensor("x", 1, 3, 3),))
