@@ -18,7 +18,8 @@ def lines(kind: str, name: str, fits: Fits) -> Iterator[str]:
             found = digest(function)
         except (ImportError, AttributeError, TypeError, OSError):
             found = "not there"
-        releases = [release for release, named in fits.items() if named.get(function) == found]
+        recorded = {release: named[function] for release, named in fits.items() if function in named}
+        releases = [release for release, digest in recorded.items() if found.startswith(digest)]
         yield f"{kind} {name} {function} {found} ({', '.join(releases) or 'unknown'})"
 
 

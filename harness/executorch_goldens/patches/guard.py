@@ -25,6 +25,8 @@ Fits = Mapping[str, Mapping[str, str]]
 PATCH, SHORTCUT = "patch", "shortcut"
 WITHOUT = {PATCH: "leave it out of --patches", SHORTCUT: "pass --no-shortcuts"}
 
+#: Digits that a digest is recorded with, at least.
+DIGITS = 16
 #: Where digests are recorded.
 RECORDS = "its module (`python -m executorch_goldens.patches` prints them)"
 
@@ -124,7 +126,8 @@ def verify(kind: str, name: str, fits: Fits, release: str, unguarded: str | None
             found = digest(function)
         except (ImportError, AttributeError, TypeError, OSError) as missing:
             raise GuardError(kind, name, release, function, expected) from missing
-        if found != expected:
+        # Of a table of many, a digest has its first digits.
+        if len(expected) < DIGITS or not found.startswith(expected):
             raise GuardError(kind, name, release, function, expected, found, _where(resolve(function)))
 
 

@@ -14,17 +14,15 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
-FITS = {
-    "executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils:_do_annotate_conv_bn": {
-        "873daa992df61b9602c9f690be29d8cd03aa7486e580580942cc88e0334a08c9": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
-    },
-    "executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils:WrapperModule": {
-        "ac48d2dda17b7d61bf105a54ef80c06b0063ce42f53a11280a64ffcf5ba9cf14": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
-    },
-    "torchao.quantization.pt2e.utils:_get_aten_graph_module_for_pattern": {
-        "2760e12e1e6e532552517a34f0672e8316b8a6aa55ecd7e70590cec1e2ca5c84": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
-    },
-}
+FITS = by_release(
+    """
+    executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils:_do_annotate_conv_bn
+        873daa992df61b96 1.1.0 1.2.0 1.3.1 1.4.1 1.5.1
+    executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils:WrapperModule
+        ac48d2dda17b7d61 1.1.0 1.2.0 1.3.1 1.4.1 1.5.1
+    torchao.quantization.pt2e.utils:_get_aten_graph_module_for_pattern  2760e12e1e6e5325 1.1.0 1.2.0 1.3.1 1.4.1 1.5.1
+    """
+)
 
 
 def _install() -> None:
@@ -53,6 +51,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "annotation-patterns",
     "the XNNPACK quantizer's patterns are exported once",
-    by_release(FITS),
+    FITS,
     _install,
 )

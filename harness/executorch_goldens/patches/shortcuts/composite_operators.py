@@ -13,20 +13,14 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
-FITS = {
-    "torch._export.utils:_materialize_cpp_cia_ops": {
-        "6a75f025254b4a0ae2e23c74641f16c403004708743bf30aa55c825ffd868177": "1.1.0",
-        "51472f6b4e2c37824078c061741bf2861dcc0da2f439e19ab099ce5d0711b033": "1.2.0 1.3.1 1.4.1 1.5.1",
-    },
-    "torch._export.utils:_collect_all_valid_cia_ops": {
-        "394f86cd4229643284a8fd957e16f2077f8bfbd4ead96b1fcc17dbbd796f26fc": "1.1.0",
-        "1d09a99ea79bd377c8f0acc97247545fc7c769103e4e94cad6e72370598fd615": "1.2.0 1.3.1 1.4.1 1.5.1",
-    },
-    "torch._export.utils:_collect_all_valid_cia_ops_for_namespace": {
-        "7fb5488e38b61d73d510f9a87e5211ecee023d2f30be3c0ef67808806ce6bf59": "1.1.0 1.2.0 1.3.1",
-        "c26d5cd619830773104ec3ccb3fbdcfa84f0ff7e59fc9c54e13e7551c96701ee": "1.4.1 1.5.1",
-    },
-}
+FITS = by_release(
+    """
+    torch._export.utils:_materialize_cpp_cia_ops  6a75f025254b4a0a 1.1.0  51472f6b4e2c3782 1.2.0 1.3.1 1.4.1 1.5.1
+    torch._export.utils:_collect_all_valid_cia_ops  394f86cd42296432 1.1.0  1d09a99ea79bd377 1.2.0 1.3.1 1.4.1 1.5.1
+    torch._export.utils:_collect_all_valid_cia_ops_for_namespace
+        7fb5488e38b61d73 1.1.0 1.2.0 1.3.1  c26d5cd619830773 1.4.1 1.5.1
+    """
+)
 
 
 def _install() -> None:
@@ -90,6 +84,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "composite-operators",
     "composite operators are collected again only when there are new ones",
-    by_release(FITS),
+    FITS,
     _install,
 )

@@ -16,43 +16,21 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
-FITS = {
-    "torch.fx.graph_module:GraphModule.__new__": {
-        "6529bcfa8c2427f2b894465510a1c981f52036b60a06de294d8cb4a4940e3dd4": "1.1.0 1.2.0 1.3.1",
-        "9b3b555879e4a3e71044aff3f04e56ae68c78f47931f714a310312bbdb09ec7d": "1.4.1 1.5.1",
-    },
-    "torch.fx.graph_module:GraphModule.recompile": {
-        "f415c27f466a7cffc0349cc9cf0503e75a2a6dddd99d451dfd7b06e237ee79f1": "1.1.0 1.2.0 1.3.1",
-        "98adb1519c457ae430b046da8ec7bf6f00a488e22f777e6e13568d4bbb7fb6b1": "1.4.1 1.5.1",
-    },
-    "torch.fx.graph_module:GraphModule.__reduce__": {
-        "ce24209faf9c8e8e7e427d669e3701c314ff4fb3d4ccc417f741a5a80230bd28": "1.1.0 1.2.0 1.3.1",
-        "479fb053d55614eecb409944efc0e0e1bfdccaac48dd76994beb894ca5ad160f": "1.4.1 1.5.1",
-    },
-    "torch.fx.graph_module:GraphModule.__reduce_package__": {
-        "899484cbad6da36484cb48ea52d7cce13b62484151d6197c6dd01d33004cb2fd": "1.1.0 1.2.0 1.3.1",
-        "4bec0f9856baf5d7806711e14c5ff30c73daa461126bcbecbaa0ac1c5b144e54": "1.4.1 1.5.1",
-    },
-    "torch.fx.graph_module:GraphModule.__deepcopy__": {
-        "cac6316fa47f92e5411e305ae229ace0e4b25290110cb9965b6abaa28eb058d3": "1.1.0 1.2.0 1.3.1",
-        "895f13008e6b19727c85b8c06fcd59ce4cc634a43db40dfd364323abd9186d92": "1.4.1 1.5.1",
-    },
-    "torch.fx.graph_module:_forward_from_src": {
-        "a9b20674688fb2549fe06d4198be131c43666111f27f250c0ad7b7c97af415c0": "1.1.0 1.2.0 1.3.1",
-        "69e8956ea0efa582081a0e742cbd05fff3f5fb92dd9ef9ee096d39a03e6a4898": "1.4.1 1.5.1",
-    },
-    "torch.fx.graph:CodeGen._gen_python_code": {
-        "0d8e8e897ff4a9b6242f4bc272a6f767730df459d2627f2f12732f8b6f62f9bf": "1.1.0",
-        "c451f407071c61d4a088d60883681a14d3e535008f4e460cd5000fa6285db168": "1.2.0",
-        "c2470b1df92e5b7c258d06393a5ddf5b6512cf96e0d050965ad69e8fdc238a8a": "1.3.1",
-        "9e367ac7bd7b936da3e75ea846ec74b9a002ce293c1aa1e9b52cd841cbf85335": "1.4.1",
-        "fb7a28207ddb86396dcca4e720e398c861b7cb80bc06604740569a10eb98f3a5": "1.5.1",
-    },
-    "torch.export._trace:_export_to_torch_ir": {
-        "a8a32c30d2e800a48c10c9d23fd859911222b022ffa2c2ab4ca335b4c2fe8b3a": "1.1.0 1.2.0 1.3.1 1.4.1",
-        "35f3d03be86c585f8f0aa8f02436a8c43c3105777500cb3f64f4c66826010763": "1.5.1",
-    },
-}
+FITS = by_release(
+    """
+    torch.fx.graph_module:GraphModule.__new__  6529bcfa8c2427f2 1.1.0 1.2.0 1.3.1  9b3b555879e4a3e7 1.4.1 1.5.1
+    torch.fx.graph_module:GraphModule.recompile  f415c27f466a7cff 1.1.0 1.2.0 1.3.1  98adb1519c457ae4 1.4.1 1.5.1
+    torch.fx.graph_module:GraphModule.__reduce__  ce24209faf9c8e8e 1.1.0 1.2.0 1.3.1  479fb053d55614ee 1.4.1 1.5.1
+    torch.fx.graph_module:GraphModule.__reduce_package__
+        899484cbad6da364 1.1.0 1.2.0 1.3.1  4bec0f9856baf5d7 1.4.1 1.5.1
+    torch.fx.graph_module:GraphModule.__deepcopy__  cac6316fa47f92e5 1.1.0 1.2.0 1.3.1  895f13008e6b1972 1.4.1 1.5.1
+    torch.fx.graph_module:_forward_from_src  a9b20674688fb254 1.1.0 1.2.0 1.3.1  69e8956ea0efa582 1.4.1 1.5.1
+    torch.fx.graph:CodeGen._gen_python_code
+        0d8e8e897ff4a9b6 1.1.0  c451f407071c61d4 1.2.0  c2470b1df92e5b7c 1.3.1  9e367ac7bd7b936d 1.4.1
+        fb7a28207ddb8639 1.5.1
+    torch.export._trace:_export_to_torch_ir  a8a32c30d2e800a4 1.1.0 1.2.0 1.3.1 1.4.1  35f3d03be86c585f 1.5.1
+    """
+)
 
 
 @dataclass(frozen=True)
@@ -252,6 +230,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "lazy-code",
     "the code of a graph module is generated when someone calls or reads it",
-    by_release(FITS),
+    FITS,
     _install,
 )

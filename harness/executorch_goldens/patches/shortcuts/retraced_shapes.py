@@ -22,26 +22,16 @@ from typing import Any
 from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
 
 #: Functions that are replaced or relied on: the digests of their source, and the releases that have it.
-FITS = {
-    "torch.fx.interpreter:Interpreter.run": {
-        "bbb15df17486fd3e5731dc605f6ce51e195ace55df59f7471e8564a105863f87": "1.1.0 1.2.0",
-        "0c95029c7cad41b335a3ce374c2cb229222cb6e823015540b54b518c4ac93319": "1.3.1 1.4.1 1.5.1",
-    },
-    "torch.fx.interpreter:Interpreter.call_function": {
-        "54e0752b7f8c306f8833b4bce9c63b592a7b3f1ce8aa4f8dfca73cc1045bb677": "1.1.0",
-        "fb396d3a46b3242c6059b6b71f7623929e11996281fb59f8433e37fd0a290467": "1.2.0 1.3.1 1.4.1 1.5.1",
-    },
-    "executorch.exir.pass_base:_ExportPassBase._fx": {
-        "d21aacbb5c107fba936892ddf1aa96b79921e01ca1e3cedd79da0fc115aa54ea": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
-    },
-    "torch._subclasses.fake_tensor:extract_tensor_metadata": {
-        "63a9d204a477340daefd25cd7ef76d4f26e999783b78b7759613fbef8f35c211": "1.1.0 1.2.0 1.3.1 1.4.1",
-        "273a11d7b54a94a815cb491283e23abfcdf877127fd09e117b71d149709693d3": "1.5.1",
-    },
-    "executorch.exir.pass_base:_ExportPassBase.call": {
-        "689e39bb23b9834cd8d0862b213ef51001a668aea6bf53c7398d4ff45c70ab0c": "1.1.0 1.2.0 1.3.1 1.4.1 1.5.1",
-    },
-}
+FITS = by_release(
+    """
+    torch.fx.interpreter:Interpreter.run  bbb15df17486fd3e 1.1.0 1.2.0  0c95029c7cad41b3 1.3.1 1.4.1 1.5.1
+    torch.fx.interpreter:Interpreter.call_function  54e0752b7f8c306f 1.1.0  fb396d3a46b3242c 1.2.0 1.3.1 1.4.1 1.5.1
+    executorch.exir.pass_base:_ExportPassBase._fx  d21aacbb5c107fba 1.1.0 1.2.0 1.3.1 1.4.1 1.5.1
+    torch._subclasses.fake_tensor:extract_tensor_metadata
+        63a9d204a477340d 1.1.0 1.2.0 1.3.1 1.4.1  273a11d7b54a94a8 1.5.1
+    executorch.exir.pass_base:_ExportPassBase.call  689e39bb23b9834c 1.1.0 1.2.0 1.3.1 1.4.1 1.5.1
+    """
+)
 
 #: Namespaces of operators whose results for fake tensors follow from the properties of these alone. TOSA's follow from
 #: the specification that is lowered for as well.
@@ -212,6 +202,6 @@ def _install() -> None:
 SHORTCUT = Shortcut(
     "retraced-shapes",
     "what an operator gave for the same fake tensors, or such ones, is taken again by the next pass",
-    by_release(FITS),
+    FITS,
     _install,
 )
