@@ -22,7 +22,7 @@ import pytest
 from filelock import FileLock
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
-from executorch_goldens.exporting.limits import WALL, of_group, processor_seconds
+from executorch_goldens.exporting.limits import WALL
 from executorch_goldens.settings.exports import (
     Machine,
     Settings,
@@ -46,8 +46,6 @@ STEADY = Cell("xnnpack-fp32", "steady")
 
 #: Seconds after which something that should have happened has not.
 PATIENCE = 120.0
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes by /proc")
 
 
 def wait_until(happened: Callable[[], object]) -> None:
@@ -120,7 +118,6 @@ def test_the_run_goes_on_after_a_crash_and_a_hang(zoo_run: ZooRun) -> None:
 # Processes
 
 
-@needs_proc
 @pytest.mark.slow
 def test_what_a_killed_template_was_exporting_is_exported_again_and_no_process_is_left(
     sweeper: Sweeper,
@@ -133,7 +130,6 @@ def test_what_a_killed_template_was_exporting_is_exported_again_and_no_process_i
     wait_until(lambda: not members(template))
 
 
-@needs_proc
 def test_an_export_whose_templates_are_killed_twice_is_named_and_costs_no_other(tmp_path: Path) -> None:
     with fresh_sweep(["hang", "no-such-case"]) as sweep:
         killed = {template_of(sweep)}
@@ -156,7 +152,6 @@ def test_an_export_whose_templates_are_killed_twice_is_named_and_costs_no_other(
         wait_until(lambda: any(job.cell == other for job in sweep.running()))
 
 
-@needs_proc
 def test_a_template_that_is_killed_before_it_is_ready_is_started_again_once() -> None:
     with fresh_sweep(["hang"]) as sweep:
         wait_until(lambda: sweep.templates)
@@ -217,7 +212,6 @@ def test_an_export_that_waits_longer_than_its_limit_is_not_ended() -> None:
     assert ended["seconds"] > 1.5
 
 
-@needs_proc
 @pytest.mark.parametrize("run", [spin, spin_in_a_child])
 def test_an_export_is_ended_at_its_limit_of_processor_time_and_what_it_started_counts(
     monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]
@@ -236,20 +230,6 @@ def test_an_export_that_does_nothing_is_ended_at_its_limit_of_wall_time() -> Non
     assert ended["core_seconds"] < 0.1
 
 
-@needs_proc
-def test_processor_time_is_the_same_by_proc_and_by_ps() -> None:
-    process = subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
-    try:
-        wait_until(lambda: processor_seconds(process.pid) > 2.0)
-        # ps counts whole seconds.
-        assert abs(of_group(process.pid) - processor_seconds(process.pid)) < 1.5
-    finally:
-        process.kill()
-        process.wait()
-    assert processor_seconds(process.pid) == 0.0
-
-
-@needs_proc
 @pytest.mark.slow
 @pytest.mark.parametrize("isolation", ["fork", "fresh"])
 def test_stopping_leaves_no_process_and_no_file(sweeper: Sweeper, isolation: str) -> None:
@@ -356,7 +336,6 @@ def template_of(sweep: Sweep) -> subprocess.Popen[bytes]:
     return template.process
 
 
-@needs_proc
 @pytest.mark.parametrize("end", ["stopped", "killed", "not started", "no interpreter"])
 def test_a_sweep_leaves_no_open_file_behind(end: str, tmp_path: Path) -> None:
     def once() -> None:
@@ -411,7 +390,6 @@ def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch
     assert "\n" not in str(raised.value)
 
 
-@needs_proc
 def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("executorch_goldens.sweep.sweep.ANSWER_LIMIT", 1.0)
     with fresh_sweep(limit=0.3) as sweep:
@@ -484,46 +462,6 @@ def test_a_folder_that_is_deleted_while_exports_run_is_one_error_and_is_not_made
             sweep.outcomes(HANG)
         assert f"{sweep.directory} was deleted while exports ran" in str(raised.value)
         assert not sweep.directory.exists()
-
-
-# Systems that lack something
-
-#: Run by every interpreter that finds it, the exporting ones as well.
-WITHOUT_FORK = "import os\ndel os.fork, os.sched_getaffinity\n"
-
-
-@pytest.mark.slow
-def test_fresh_interpreters_export_where_there_is_neither_fork_nor_affinity(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "sitecustomize.py").write_text(WITHOUT_FORK)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{REPOSITORY}")
-    code = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
-        "from executorch_goldens.artifact import Artifact, Cell\n"
-        "from executorch_goldens.settings.exports import Settings, cores\n"
-        "from executorch_goldens.sweep.sweep import Sweep\n"
-        "from executorch_goldens.zoo.variations import variations\n"
-        "assert not hasattr(os, 'fork') and cores() == os.cpu_count()\n"
-        "cell = Cell('xnnpack-fp32', 'steady')\n"
-        "settings = Settings(Path(sys.executable), ('tests.support.zoo',), (), 1, 300.0, isolation=sys.argv[1])\n"
-        "with Sweep([cell], variations((0,)), settings) as sweep:\n"
-        "    (outcome,) = sweep.outcomes(cell)\n"
-        "    print(type(outcome.result.result).__name__)\n"
-    )
-    fresh, fork = (
-        subprocess.run(
-            [sys.executable, "-c", code, isolation],
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        for isolation in ("fresh", "fork")
-    )
-    assert fresh.stdout == "Lowered\n", fresh.stderr
-    assert fork.stderr.splitlines()[-1].endswith("cannot fork a process, which exports need")
 
 
 # The environment of a worker

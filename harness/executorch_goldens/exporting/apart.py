@@ -26,8 +26,7 @@ class ApartError(RuntimeError):
 def run_apart(function: Callable[[], T], limit: float) -> T:
     """Return `function()`, called in a fork of this process that prints to this one's output.
 
-    ExecuTorch makes its thread pool again after a fork, and torch computes on one thread there. Where there is no
-    fork, each export has an interpreter of its own: it is called in that one, without a limit of its own.
+    ExecuTorch makes its thread pool again after a fork, and torch computes on one thread there.
 
     Parameters
     ----------
@@ -39,8 +38,6 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
     ApartError
         If it raises, dies or is stopped.
     """
-    if not hasattr(os, "fork"):
-        return _here(function)
     reader, writer = os.pipe()
     process = os.fork()
     if process == 0:
@@ -78,11 +75,3 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
     if code > 0:
         raise ApartError("it raises an exception")
     return pickle.loads(answer)  # type: ignore[no-any-return]
-
-
-def _here(function: Callable[[], T]) -> T:
-    try:
-        return function()
-    except Exception as error:
-        traceback.print_exc()
-        raise ApartError("it raises an exception") from error

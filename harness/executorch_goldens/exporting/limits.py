@@ -8,10 +8,8 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import resource
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -26,9 +24,6 @@ WALL = 20.0
 #: Seconds that are as good as no limit, and that every system takes.
 FOREVER = 2**31 - 1
 
-#: ``[[days-]hours:]minutes:seconds`` of processor time (POSIX, ps, ``time``); macOS adds hundredths.
-CLOCK = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)")
-
 
 def limit_processor(seconds: float) -> None:
     """Let the system end this process by SIGXCPU when it has taken so many seconds of processor time."""
@@ -41,16 +36,8 @@ def limit_processor(seconds: float) -> None:
 
 
 def processor_seconds(process: int) -> float:
-    """Return the processor time of a process and of all that it has started, in seconds; 0 where it is no more.
-
-    Parameters
-    ----------
-    process
-        Leads a process group, which is what counts where the system has no ``/proc`` (other than Linux).
-    """
-    if Path("/proc/self/stat").exists():
-        return sum(_ticks(process)) / os.sysconf("SC_CLK_TCK")
-    return of_group(process)
+    """Return the processor time of a process and of all that it has started, in seconds; 0 where it is no more."""
+    return sum(_ticks(process)) / os.sysconf("SC_CLK_TCK")
 
 
 def _ticks(process: int) -> Iterator[int]:
@@ -63,28 +50,6 @@ def _ticks(process: int) -> Iterator[int]:
             with contextlib.suppress(OSError):
                 for child in listing.read_text(encoding="ascii").split():
                     yield from _ticks(int(child))
-
-
-def of_group(group: int) -> float:
-    """Return the processor time of the processes of a group, in seconds, as ``ps`` says it; 0 where it says nothing."""
-    try:
-        listed = subprocess.run(["ps", "-A", "-o", "pgid=,time="], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return 0.0
-    rows = (line.split() for line in listed.stdout.splitlines())
-    return sum(_seconds(row[1]) for row in rows if row[:1] == [str(group)] and len(row) == 2)
-
-
-def _seconds(clock: str) -> float:
-    """Return a time that ``ps`` printed, in seconds.
-
-    >>> _seconds("1-02:03:04"), _seconds("02:03:04"), _seconds("3:04.50")
-    (93784.0, 7384.0, 184.5)
-    """
-    if (found := CLOCK.fullmatch(clock)) is None:
-        return 0.0
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 class EndlessError(Exception):

@@ -169,10 +169,8 @@ def absolute(interpreter: Path) -> Path:
 
 
 def cores() -> int:
-    """Return how many cores this process may use; where the system cannot say (macOS), how many there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def default_interpreter() -> Path:

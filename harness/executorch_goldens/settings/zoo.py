@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
@@ -69,8 +68,8 @@ def load_zoo(models: Sequence[str]) -> dict[str, Case]:
 def list_zoo(models: Sequence[str], again: bool = False) -> Zoo:
     """Return what the zoos named register; raises as `load_zoo`.
 
-    A child of this process imports them, and this process does not get the 600 MiB that torch takes. Where there is no
-    fork, or torch has been imported, it imports them itself.
+    A child of this process imports them, and this process does not get the 600 MiB that torch takes. Where torch
+    has been imported, it imports them itself.
 
     Parameters
     ----------
@@ -80,7 +79,7 @@ def list_zoo(models: Sequence[str], again: bool = False) -> Zoo:
     _look_here_first()
     if again:
         _listed_in_child.cache_clear()
-    elif "torch" in sys.modules or not hasattr(os, "fork"):
+    elif "torch" in sys.modules:
         return _listed(models)
     return _listed_in_child(tuple(models), tuple(sys.path))
 

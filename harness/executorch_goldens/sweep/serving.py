@@ -9,7 +9,6 @@ import math
 import os
 import selectors
 import signal
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,11 +17,8 @@ from typing import Any, NoReturn
 
 from executorch_goldens.exporting.limits import WALL, processor_seconds
 
-#: Seconds between a template's looks for ended children, where the system does not notify it (other than Linux).
+#: Seconds between a template's looks for ended children, where the system does not notify it (Linux before 5.3).
 POLL_SECONDS = 0.02
-
-#: Bytes in a unit of ``ru_maxrss``: man 2 getrusage, of macOS and of Linux.
-MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
 #: Number of cores, and so of seconds of processor time in one second: read before anything is varied.
 CORES = os.cpu_count() or 1
@@ -175,7 +171,8 @@ class Template:
                     "seconds": time.monotonic() - child.started,
                     # The system's figure lacks a process that was killed before its parent waited for it.
                     "core_seconds": max(usage.ru_utime + usage.ru_stime, child.used),
-                    "peak_mb": usage.ru_maxrss * MAXRSS_BYTES / 2**20,
+                    # In KiB (man 2 getrusage).
+                    "peak_mb": usage.ru_maxrss / 2**10,
                 }
             )
 
@@ -198,14 +195,13 @@ def descriptor_of(process: int) -> int | None:
     """Return a file descriptor that can be read once a child has ended; None where the system gives none."""
     try:
         return os.pidfd_open(process)
-    except (AttributeError, OSError):
+    except OSError:
         return None
 
 
 def adopt_orphans() -> None:
-    """Make processes that exports leave running in their own sessions children of this process (Linux)."""
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    """Make processes that exports leave running in their own sessions children of this process."""
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
 
 
 def children_of_this_process() -> set[int]:
@@ -303,8 +299,7 @@ class Groups:
 
 
 def die_with(parent: int) -> None:
-    """Let this process be killed when its parent ends (Linux, man 2 prctl, PR_SET_PDEATHSIG)."""
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).prctl(DEATH, signal.SIGKILL, 0, 0, 0)
+    """Let this process be killed when its parent ends (man 2 prctl, PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(DEATH, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)

@@ -144,8 +144,6 @@ class Sweep:
         beside: Collection[Cell] = (),
         reuse: Reuse | None = None,
     ) -> None:
-        if settings.isolation == "fork" and not hasattr(os, "fork"):
-            raise SweepError("this system cannot fork a process, which exports need")
         self.settings = settings
         self.lasting = lasting
         self.further_patches = further_patches

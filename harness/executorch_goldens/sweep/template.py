@@ -21,14 +21,10 @@ from executorch_goldens.zoo.variations import Variation
 
 #: States of a process that has ended, and of one that is no more (man 5 proc, /proc/PID/stat, field 3).
 ENDED = ("Z", "X", "")
-#: Memory of a process on a system that does not say.
-UNKNOWN = "?"
 
 
 def state_of(process: int) -> str:
-    """Return the state of a process, a letter; empty where it is no more, `UNKNOWN` where the system does not say."""
-    if not Path("/proc/self/stat").exists():
-        return UNKNOWN
+    """Return the state of a process, a letter; empty where it is no more."""
     try:
         return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except OSError:

@@ -430,12 +430,11 @@ def _count_processors() -> None:
     os.cpu_count = lambda: count
     if hasattr(os, "process_cpu_count"):
         os.process_cpu_count = lambda: count
-    if hasattr(os, "sched_getaffinity"):
-        real = os.sched_getaffinity
+    real = os.sched_getaffinity
 
-        @functools.wraps(real)
-        def affinity(process: int, /) -> set[int]:
-            usable = sorted(real(process))
-            return {*usable[:count], *(range(count) if len(usable) < count else ())}
+    @functools.wraps(real)
+    def affinity(process: int, /) -> set[int]:
+        usable = sorted(real(process))
+        return {*usable[:count], *(range(count) if len(usable) < count else ())}
 
-        os.sched_getaffinity = affinity
+    os.sched_getaffinity = affinity
