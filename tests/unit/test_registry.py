@@ -15,7 +15,7 @@ from executorch_goldens.exporting import arrays
 from executorch_goldens.exporting.data import MANY, PARTS, STEP, Data, Example, cast, example_of, fan_in_bits
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.zoo import targets
-from executorch_goldens.zoo.registry import SAMPLES, Case, Registry, ZooError, case, load, zoo_of
+from executorch_goldens.zoo.registry import SAMPLES, Case, Registry, ZooError, load, zoo_of
 
 DATA = Data("registry-test")
 
@@ -168,12 +168,6 @@ def test_names_of_backends_and_of_targets_that_distributions_bring_are_known(
         Registry().add(replace(make(), **fields))
     monkeypatch.setattr(targets, "available", lambda: known)
     Registry().add(replace(make(), **fields))
-
-
-def test_an_argument_by_its_former_name_is_refused_with_the_new_one() -> None:
-    former: Any = {"report": 18866}
-    with pytest.raises(ZooError, match=r"no argument report=; it is called issue= now"):
-        case(guards="nothing", **former)
 
 
 def test_a_zoo_lists_its_cases_in_order_of_registration_and_by_name() -> None:

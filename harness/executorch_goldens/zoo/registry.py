@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Never, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.zoo import targets
@@ -48,9 +48,6 @@ SAMPLE_NAMES = (*SAMPLES, "least", "largest", "second step", "third step")
 CHANGED = "-x-"
 #: The change that changes nothing: a model of another zoo, or for another target.
 AS_IT_IS = "as-it-is"
-
-#: Old and new names of arguments of `case`.
-FORMER = {"report": "issue"}
 
 #: A version of ExecuTorch (PEP 440, public, final or not).
 RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.dev)\d+)?")
@@ -363,21 +360,12 @@ def case(
     releases: tuple[str, ...] = (),
     kernels: str = WHEEL,
     name: str | None = None,
-    **former: Never,
 ) -> Callable[[B], B]:
     """Register the decorated builder; the case's name is `name`, or the function's with dashes.
 
     It takes a `Data` and returns an `Example`, which is lowered for every target. Or it takes a `Build`, as its
     annotation says, and returns a whole program, as the repository ships it.
-
-    Raises
-    ------
-    ZooError
-        For an argument of another name, such as `FORMER`.
     """
-    for given in former:
-        renamed = f"; it is called {FORMER[given]}= now" if given in FORMER else ""
-        raise ZooError(f"case() has no argument {given}={renamed}")
 
     def register(build: B) -> B:
         CASES.add(
