@@ -13,9 +13,8 @@ import pytest
 from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.patches import guard, shortcuts
-from executorch_goldens.patches.guard import GuardError
+from executorch_goldens.patches.guard import GuardError, by_release
 from executorch_goldens.patches.shortcuts import SHORTCUTS
-from executorch_goldens.patches.shortcuts.shortcut import by_release
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import (
     EXPORT_TIMEOUT,

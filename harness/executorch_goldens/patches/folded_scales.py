@@ -12,15 +12,15 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
+from executorch_goldens.patches.guard import by_release
 from executorch_goldens.patches.patch import Patch
 
-WRITES = (
-    "executorch.backends.arm._passes.fold_scalar_mul_into_conv_pass:"
-    "FoldScalarMulIntoConvPass._set_get_attr_tensor"
+FITS = by_release(
+    """
+    executorch.backends.arm._passes.fold_scalar_mul_into_conv_pass:FoldScalarMulIntoConvPass._set_get_attr_tensor
+        6c1e789add76a1e6 1.4.1 1.5.1
+    """
 )
-#: The same in every release that has the pass.
-SOURCES = {WRITES: "6c1e789add76a1e6ec1f5f67d1f1e8228d50f5e7c7df0d38d17fd96b6c9fde92"}
-FITS = dict.fromkeys(("1.4.1", "1.5.1"), SOURCES)
 
 
 def _install(release: str) -> None:

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import linecache
 import sysconfig
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path
@@ -106,6 +107,27 @@ def digest(function: str) -> str:
         If it is no function of Python, or its source is not there.
     """
     return hashlib.sha256("".join(_texts(resolve(function))).encode()).hexdigest()
+
+
+def by_release(table: str) -> Fits:
+    """Read functions, each with digests and the releases that have them, as release to function to digest.
+
+    A release for which a function has no digest is left out: nothing was written for it.
+
+    >>> by_release("a:f 6529bcfa8c2427f2 1.1.0 1.2.0  9b3b555879e4a3e7 1.4.1")["1.2.0"]
+    {'a:f': '6529bcfa8c2427f2'}
+    """
+    found = defaultdict[str, dict[str, str]](dict)
+    function = digest = ""
+    for word in table.split():
+        if ":" in word:
+            function = word
+        elif "." in word:
+            found[word][function] = digest
+        else:
+            digest = word
+    functions = sum(":" in word for word in table.split())
+    return {release: named for release, named in sorted(found.items()) if len(named) == functions}
 
 
 def verify(kind: str, name: str, fits: Fits, release: str, unguarded: str | None = None) -> None:

@@ -16,18 +16,15 @@ from collections.abc import Mapping
 from functools import wraps
 from typing import Any
 
+from executorch_goldens.patches.guard import by_release
 from executorch_goldens.patches.patch import Patch
 
-FUSE = "executorch.backends.arm._passes.fuse_constant_ops_pass:FuseConstantArgsPass._fuse_nodes"
-
-FITS = {
-    "1.1.0": {
-        FUSE: "79edd5201f5f4dc8faf1325325bb96341923fdcc4fe78235855dc5f5a8caa480",
-    },
-    "1.2.0": {
-        FUSE: "77462042694181f906b056d42b8a8c0a959a4fe6c89e7605154870b88266fc2c",
-    },
-}
+FITS = by_release(
+    """
+    executorch.backends.arm._passes.fuse_constant_ops_pass:FuseConstantArgsPass._fuse_nodes
+        79edd5201f5f4dc8 1.1.0  77462042694181f9 1.2.0
+    """
+)
 
 
 def by_input(node: Any, by_argument: Mapping[int, Any]) -> dict[int, Any] | None:

@@ -26,23 +26,19 @@ from functools import wraps
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from executorch_goldens.patches.guard import by_release
 from executorch_goldens.patches.patch import Patch
 
-GENERATE = "executorch.backends.xnnpack.partition.xnnpack_partitioner:XnnpackPartitioner.generate_partitions"
-REMOVE_CLONES = "executorch.backends.transforms.remove_clone_ops:RemoveCloneOpsTransform._remove"
-REMOVE_COPIES = (
-    "executorch.backends.xnnpack._passes.remove_redundant_copy_pass:"
-    "RemoveRedundantCopyPass._try_remove_regular_redundant_to_copy"
+FITS = by_release(
+    """
+    executorch.backends.xnnpack.partition.xnnpack_partitioner:XnnpackPartitioner.generate_partitions
+        31b02c7ba3f8e29b 1.1.0 1.2.0 1.3.1 1.4.1 1.5.1
+    executorch.backends.transforms.remove_clone_ops:RemoveCloneOpsTransform._remove
+        8c705aba0f37102c 1.1.0 1.2.0 1.3.1 1.4.1 1.5.1
+    executorch.backends.xnnpack._passes.remove_redundant_copy_pass:RemoveRedundantCopyPass._try_remove_regular_redundant_to_copy
+        1e7cb34d0bbb0b5f 1.1.0 1.2.0 1.3.1 1.4.1 1.5.1
+    """
 )
-
-#: The three sources are the same in all five releases.
-SOURCES = {
-    GENERATE: "31b02c7ba3f8e29b58e3b3f2c11fa8b85819109a8811f4c4bfda5c6e8c0bc118",
-    REMOVE_CLONES: "8c705aba0f37102cb12751e55d40f99b0b2798afca62b46398ba5cd4ed7e42aa",
-    REMOVE_COPIES: "1e7cb34d0bbb0b5fbd6fbbad42cbef6ec08d2ae8322cd7d221faa5fc4e14ba05",
-}
-
-FITS = dict.fromkeys(("1.1.0", "1.2.0", "1.3.1", "1.4.1", "1.5.1"), SOURCES)
 
 
 def _install(release: str) -> None:

@@ -20,33 +20,27 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
+from executorch_goldens.patches.guard import by_release
 from executorch_goldens.patches.patch import Patch
 
-PARTITION = "executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition"
 CONSTANTS = "executorch.backends.arm.tosa.partitioner:tag_constant_data"
 COMPONENTS = "executorch.backends.arm.tosa.partitioner:_find_connected_components"
 
 FITS = {
-    "1.1.0": {
-        PARTITION: "2eaf2566af9624917027934fd75a83683bca9489d75a62696e784a0b887a7649",
-        CONSTANTS: "5d5708919ef3d028cdd7d4a6198d53bb4ec9fe70f28564de3565a1366d1bc20e",
-    },
-    "1.2.0": {
-        PARTITION: "2eaf2566af9624917027934fd75a83683bca9489d75a62696e784a0b887a7649",
-        CONSTANTS: "5d5708919ef3d028cdd7d4a6198d53bb4ec9fe70f28564de3565a1366d1bc20e",
-    },
-    "1.3.1": {
-        PARTITION: "06d7cbcc07004241add082268931906a31b0977830f055b216f41830a01b39f4",
-        CONSTANTS: "b22e656e9e45252f7bc09c5a7be3f6e280bee438164a2db07343887a0b7cc570",
-    },
-    "1.4.1": {
-        PARTITION: "7f85a4d96eb60d16b697d96acae159079c4f2ac63a3f0cb7e3edb414bf18042a",
-        COMPONENTS: "fc1ef808490b98e232302082ad25f8a47aebdb7e5488ac058d6e9c49d9597ea3",
-    },
-    "1.5.1": {
-        PARTITION: "d6ef623911feda191144bec1bb207863d8784264a5872d7a2fc8337fbda76d53",
-        COMPONENTS: "fc1ef808490b98e232302082ad25f8a47aebdb7e5488ac058d6e9c49d9597ea3",
-    },
+    **by_release(
+        f"""
+        executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition
+            2eaf2566af962491 1.1.0 1.2.0  06d7cbcc07004241 1.3.1
+        {CONSTANTS}  5d5708919ef3d028 1.1.0 1.2.0  b22e656e9e45252f 1.3.1
+        """
+    ),
+    **by_release(
+        f"""
+        executorch.backends.arm.tosa.partitioner:TOSAPartitioner.partition
+            7f85a4d96eb60d16 1.4.1  d6ef623911feda19 1.5.1
+        {COMPONENTS}  fc1ef808490b98e2 1.4.1 1.5.1
+        """
+    ),
 }
 
 

@@ -23,7 +23,8 @@ class Patch:
         One line: what is different once it is installed.
     fits
         Per release, the functions that the patch replaces or whose behaviour it relies on, as
-        ``module:qualified.name``, and the `executorch_goldens.patches.guard.digest` of the source it was written for.
+        ``module:qualified.name``, and first digits of the `executorch_goldens.patches.guard.digest` of the source that
+        it was written for.
     install
         Makes the replacement in this process for the release named; imports ExecuTorch.
     unguarded

@@ -17,28 +17,18 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
+from executorch_goldens.patches.guard import by_release
 from executorch_goldens.patches.patch import Patch
 
-ADD_PASS = "executorch.backends.arm._passes.arm_pass_manager:ArmPassManager.add_pass"
-TRANSPOSE_INPUT = (
-    "executorch.backends.arm._passes.to_tosa_memory_format_pass:ToTosaMemoryFormatPass.insert_input_transpose"
+FITS = by_release(
+    """
+    executorch.backends.arm._passes.arm_pass_manager:ArmPassManager.add_pass  e88fafaf1cd5f873 1.1.0 1.2.0
+    executorch.backends.arm._passes.to_tosa_memory_format_pass:ToTosaMemoryFormatPass.insert_input_transpose
+        fd98795250b5c276 1.1.0  a1bde5ae958c5897 1.2.0
+    executorch.backends.arm._passes.to_tosa_memory_format_pass:ToTosaMemoryFormatPass.insert_tosa_transposes
+        01da3a9c60743a1a 1.1.0  718602e1fbfcac86 1.2.0
+    """
 )
-TRANSPOSE_SLOTS = (
-    "executorch.backends.arm._passes.to_tosa_memory_format_pass:ToTosaMemoryFormatPass.insert_tosa_transposes"
-)
-
-FITS = {
-    "1.1.0": {
-        ADD_PASS: "e88fafaf1cd5f873147cb7ced25fbe9cce69d9a112f1f09d50d3e41f687f48d8",
-        TRANSPOSE_INPUT: "fd98795250b5c27611c0f2331975a26524b0b394dcffb13ae0fef7b9284b8655",
-        TRANSPOSE_SLOTS: "01da3a9c60743a1aaae86ea724760514c667e791964cae0855fa6f42d6d90aab",
-    },
-    "1.2.0": {
-        ADD_PASS: "e88fafaf1cd5f873147cb7ced25fbe9cce69d9a112f1f09d50d3e41f687f48d8",
-        TRANSPOSE_INPUT: "a1bde5ae958c58978ace0c608a3ead3dbc153f3d48941f3dafdfaa858f397ac2",
-        TRANSPOSE_SLOTS: "718602e1fbfcac86b940d8e3cd16abe3a21e27ead5a649d0258e9c1e634db2fd",
-    },
-}
 
 
 def _install(release: str) -> None:

@@ -57,13 +57,13 @@ def test_names_and_reports_of_the_patches() -> None:
     }
 
 
-def test_every_known_digest_is_a_sha256_of_a_named_function() -> None:
+def test_every_known_digest_is_the_beginning_of_a_sha256_of_a_named_function() -> None:
     for patch in (*REPORTED.values(), PATCHES["folded-scales"]):
         for known in patch.fits.values():
             assert known
             for function, digest in known.items():
                 assert function.count(":") == 1
-                assert len(bytes.fromhex(digest)) == 32
+                assert len(bytes.fromhex(digest)) * 2 == guard.DIGITS
 
 
 def test_no_release_declares_the_patch_of_a_finding_but_of_that_whose_program_is_right() -> None:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Hashable
 from itertools import chain
 from typing import Any
 
-from executorch_goldens.patches.shortcuts.shortcut import Shortcut, by_release
+from executorch_goldens.patches.guard import by_release
+from executorch_goldens.patches.shortcuts.shortcut import Shortcut
 
 #: Functions that are replaced or relied on: the digests of their source, and the releases that have it.
 FITS = by_release(

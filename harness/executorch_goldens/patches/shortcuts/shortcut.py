@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,24 +29,3 @@ class Shortcut:
     summary: str
     fits: Fits
     install: Callable[[], None]
-
-
-def by_release(table: str) -> dict[str, dict[str, str]]:
-    """Read functions, each with digests and the releases that have them, as release to function to digest.
-
-    A release for which a function has no digest is left out: the shortcut was not written for it.
-
-    >>> by_release("a:f 6529bcfa8c2427f2 1.1.0 1.2.0  9b3b555879e4a3e7 1.4.1")["1.2.0"]
-    {'a:f': '6529bcfa8c2427f2'}
-    """
-    found = defaultdict[str, dict[str, str]](dict)
-    function = digest = ""
-    for word in table.split():
-        if ":" in word:
-            function = word
-        elif "." in word:
-            found[word][function] = digest
-        else:
-            digest = word
-    functions = sum(":" in word for word in table.split())
-    return {release: named for release, named in sorted(found.items()) if len(named) == functions}
