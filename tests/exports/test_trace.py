@@ -171,15 +171,6 @@ def test_a_fingerprint_sees_what_changes_where_no_argument_is_replaced(change: s
     assert fingerprints.digest(module) == fingerprint(module) != before
 
 
-def test_a_graph_that_stays_is_not_rendered_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    rendered = []
-    text = Fingerprints._text
-    monkeypatch.setattr(Fingerprints, "_text", lambda *args: rendered.append(args) or text(*args))  # type: ignore[func-returns-value]
-    fingerprints, module = Fingerprints(), traced()
-    assert fingerprints.digest(module) == fingerprints.digest(module)
-    assert len(rendered) == 1
-
-
 def runs(target: str) -> tuple[tuple[PassRun, ...], tuple[str, ...]]:
     artifact = export(ZOO["conv-bn-relu"], target)
     assert artifact.watched is not None

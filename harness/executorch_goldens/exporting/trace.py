@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -74,13 +72,6 @@ class Fingerprints:
         self._tensors: dict[int, tuple[torch.Tensor, int, str]] = {}
         # Whether a symbolic size has been seen.
         self._symbolic = False
-        # Texts of operators, of tensors' shapes and of metadata, with what they are of: most of a graph is that of the
-        # pass before.
-        self._operators: dict[int, tuple[object, str]] = {}
-        self._shapes: dict[tuple[Any, ...], str] = {}
-        self._items: dict[int, tuple[object, str]] = {}
-        # What the last graph consisted of, with its digest.
-        self._last: tuple[Content, str] | None = None
 
     def digest(
         self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None = None
@@ -92,22 +83,12 @@ class Fingerprints:
         program
             Holds the values of placeholders for parameters, buffers and constants.
         """
-        placeholders = constants(program) if program is not None else {}
-        content = Content.from_graph(module, placeholders)
-        # Most passes find nothing to do. A symbolic size may get another name without its tensor being replaced.
-        if self._last is not None and not self._symbolic and self._last[0].is_still(content):
-            return self._last[1]
-        digest = hashlib.sha256(self._text(module, placeholders).encode()).hexdigest()[:DIGITS]
-        self._last = (content, digest)
-        return digest
+        return hashlib.sha256(self.text(module, program).encode()).hexdigest()[:DIGITS]
 
     def text(self, module: torch.fx.GraphModule, program: torch.export.ExportedProgram | None) -> str:
-        """Return the digested text of `of`: a line per node."""
-        return self._text(module, constants(program) if program is not None else {})
-
-    def _text(self, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> str:
+        """Return the digested text of a graph: a line per node."""
         lines: list[str] = []
-        self._add_lines(lines, module, placeholders)
+        self._add_lines(lines, module, constants(program) if program is not None else {})
         text = "".join(lines)
         # Few graphs have either, and every pass's are looked at.
         if "0x" in text or "id=" in text:
@@ -131,42 +112,15 @@ class Fingerprints:
             elif op == "placeholder":
                 owned = placeholders.get(node.name)
             else:
-                called = self._operator(node.target)
+                called = str(node.target)
             line = (
                 f"{op} {called} {_argument(node.args, numbers)}"
                 f" {_argument(node.kwargs, numbers) if node.kwargs else NO_ARGUMENTS}"
-                f" {self._shape(node.meta.get('val'))}{self._metadata(node)} {self._value(owned)}"
+                f" {self._shape(node.meta.get('val'))}{_metadata(node)} {self._value(owned)}"
             )
             lines.append(f"{line.rstrip()}\n")
             if isinstance(owned, torch.fx.GraphModule):
                 self._add_lines(lines, owned, {})
-
-    def _metadata(self, node: torch.fx.Node) -> str:
-        """Return what a node has of `METADATA`, as text."""
-        meta = node.meta
-        if WATCHED.isdisjoint(meta):
-            return ""
-        return "".join([f" {key}={self._described(meta[key])}" for key in METADATA if key in meta])
-
-    def _described(self, value: Any) -> str:
-        """Return the text of a value; that of an item of a dictionary is made once if the item cannot change."""
-        if type(value) is not dict:
-            return str(value)
-        found = []
-        for key, item in value.items():
-            known = self._items.get(id(item))
-            if known is None:
-                known = (item, repr(item))
-                if is_fixed(item):
-                    self._items[id(item)] = known
-            found.append(f"{key!r}: {known[1]}")
-        return f"{{{', '.join(found)}}}"
-
-    def _operator(self, target: object) -> str:
-        known = self._operators.get(id(target))
-        if known is None:
-            known = self._operators[id(target)] = (target, str(target))
-        return known[1]
 
     def _shape(self, value: Any) -> str:
         if isinstance(value, torch.Tensor):
@@ -174,12 +128,7 @@ class Fingerprints:
                 shape = str(tuple(value.shape))
                 # Numbers have no letters.
                 self._symbolic |= "s" in shape or "u" in shape
-                return f"{value.dtype} {shape} {value.stride()}"
-            key = (value.dtype, value.shape, value.stride())
-            known = self._shapes.get(key)
-            if known is None:
-                known = self._shapes[key] = f"{value.dtype} {tuple(value.shape)} {value.stride()}"
-            return known
+            return f"{value.dtype} {tuple(value.shape)} {value.stride()}"
         return str([self._shape(item) for item in value]) if isinstance(value, SEQUENCES) else ""
 
     def _value(self, tensor: Any) -> str:
@@ -196,75 +145,12 @@ class Fingerprints:
         return held[2]
 
 
-@dataclass(frozen=True)
-class Content:
-    """What a graph consists of, and the graphs nested in it.
-
-    Attributes
-    ----------
-    objects
-        Nodes, and what they refer to. A node's arguments are immutable, and replaced when they change.
-    texts
-        Values that may change in place: what of `METADATA` is not fixed, and versions of constants.
-    """
-
-    objects: list[Any]
-    texts: list[Any]
-
-    @classmethod
-    def from_graph(cls, module: torch.fx.GraphModule, placeholders: Mapping[str, torch.Tensor]) -> Content:
-        content = cls([*placeholders.values()], [*placeholders])
-        content._add(module)
-        content.texts.extend([each._version for each in content.objects if type(each) in CONSTANTS])
-        return content
-
-    def _add(self, module: torch.fx.GraphModule) -> None:
-        objects = self.objects
-        for node in module.graph.nodes:
-            meta = node.meta
-            value = meta.get("val")
-            objects += (node, node.name, node.target, node.args, node.kwargs, value)
-            if isinstance(value, SEQUENCES):
-                objects += value
-            if not WATCHED.isdisjoint(meta):
-                for key in METADATA:
-                    if key in meta:
-                        objects.append(key)
-                        self._add_metadata(meta[key])
-            if node.op == "get_attr":
-                owned = getattr(module, node.target, None)
-                objects.append(owned)
-                if isinstance(owned, torch.fx.GraphModule):
-                    self._add(owned)
-
-    def _add_metadata(self, value: Any) -> None:
-        self.objects.append(value)
-        if type(value) is dict:
-            self.objects.extend(value)
-            for item in value.values():
-                self._add_metadata(item)
-        elif not is_fixed(value):
-            self.texts.append(repr(value))
-
-    def is_still(self, now: Content) -> bool:
-        """Whether a graph that consists of `now` is the one that consisted of this."""
-        return (
-            len(self.objects) == len(now.objects)
-            # Not by value: 1, 1.0 and True are equal.
-            and all(map(operator.is_, self.objects, now.objects))
-            and self.texts == now.texts
-        )
-
-
-def is_fixed(value: Any) -> bool:
-    """Return whether a value cannot change in place: a number, a text, a type, or a tuple of such.
-
-    >>> is_fixed((0.5, 3, "x", torch.int8)), is_fixed((0.5, [3]))
-    (True, False)
-    """
-    if isinstance(value, tuple):
-        return all(map(is_fixed, value))
-    return type(value) in PLAIN or type(value) is torch.dtype
+def _metadata(node: torch.fx.Node) -> str:
+    """Return what a node has of `METADATA`, as text."""
+    meta = node.meta
+    if WATCHED.isdisjoint(meta):
+        return ""
+    return "".join([f" {key}={meta[key]}" for key in METADATA if key in meta])
 
 
 def names(module: torch.fx.GraphModule) -> str:
