@@ -19,8 +19,6 @@ PIECE = 1 << 16
 #: float weight would take far longer than hashing them, and tells a reviewer nothing that "more than" does
 #: not.
 COUNTED = 1024
-#: When so few codes of a narrow type have not occurred yet, looking for each is faster than marking all that occur.
-FEW = 8
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,25 @@ class ConstantSummary:
 
 def summarize(constant: Constant) -> ConstantSummary:
     """Return the summary of a constant of at least one number."""
-    return _narrow(constant) if constant.codec.bits <= 16 else _wide(constant)
+    codec = constant.codec
+    is_narrow = codec.bits <= 16
+    seen = _marked(constant) if is_narrow else _counted(constant)
+    ends: tuple[list[Any], list[Any]] = ([], [])
+    has_nans = False
+    # Of a narrow type, the codes that occur have the extremes.
+    for codes in [seen] if is_narrow else _pieces(constant):
+        nans = _are_nans(constant, codes)
+        has_nans |= bool(nans.any())
+        for found, code in zip(ends, _extremes(constant, codes[~nans]), strict=True):
+            found += list(code)
+    low, high = (np.array(found, codec.codes) for found in ends)
+    return ConstantSummary(
+        minimum=_extremes(constant, low)[0],
+        maximum=_extremes(constant, high)[1],
+        nans=sum(int(_are_nans(constant, piece).sum()) for piece in _pieces(constant)) if has_nans else 0,
+        distinct=len(seen),
+        exact=is_narrow or len(seen) <= COUNTED,
+    )
 
 
 def _pieces(constant: Constant) -> Iterator[Array]:
@@ -58,98 +74,38 @@ def _pieces(constant: Constant) -> Iterator[Array]:
         yield constant.codes(start, start + PIECE)
 
 
-def _narrow(constant: Constant) -> ConstantSummary:
-    """Summarise by marking which of at most 65536 codes occur."""
-    seen = _seen(constant).astype(constant.codec.codes)
-    numbers = constant.codec.numbers(seen)
-    is_nan = numbers != numbers
-    nans = 0
-    if is_nan.any():
-        nan_codes = seen[is_nan]
-        nans = sum(int(np.isin(piece, nan_codes).sum()) for piece in _pieces(constant))
-    kept, numbers = seen[~is_nan], numbers[~is_nan]
-    if not len(kept):
-        return ConstantSummary(kept, kept, nans, len(seen), exact=True)
-    low, high = _first(kept, numbers, numbers.min(), True), _first(kept, numbers, numbers.max(), False)
-    return ConstantSummary(low, high, nans, len(seen), exact=True)
-
-
-def _seen(constant: Constant) -> Array:
-    """Return the codes that occur, ascending."""
+def _marked(constant: Constant) -> Array:
+    """Return the codes that occur, of at most 65536, ascending."""
     marks = np.zeros(1 << constant.codec.bits, np.bool_)
     for piece in _pieces(constant):
-        unseen = np.flatnonzero(~marks)
-        if not len(unseen):
+        marks[piece] = True
+        if marks.all():
             break
-        if len(unseen) <= FEW:
-            # As Python integers: compared with numpy's, the piece would be widened first.
-            for code in unseen.tolist():
-                marks[code] = (piece == code).any()
-        else:
-            marks[piece] = True
-    return np.flatnonzero(marks)
+    return np.flatnonzero(marks).astype(constant.codec.codes)
 
 
-def _wide(constant: Constant) -> ConstantSummary:
-    """Summarise piece by piece; give up counting when there is too much to count."""
-    lows: list[Any] = []
-    highs: list[Any] = []
-    nans = 0
-    for piece in _pieces(constant):
-        numbers = constant.codec.numbers(piece)
-        low, high = numbers.min(), numbers.max()
-        if high != high:
-            kept = numbers[numbers == numbers]
-            nans += len(numbers) - len(kept)
-            if not len(kept):
-                continue
-            low, high = kept.min(), kept.max()
-        lows.append(low)
-        highs.append(high)
-    distinct = _distinct(constant)
-    none: Array = np.empty(0, constant.codec.codes)
-    return ConstantSummary(
-        minimum=_find(constant, min(lows), True) if lows else none,
-        maximum=_find(constant, max(highs), False) if highs else none,
-        nans=nans,
-        distinct=distinct,
-        exact=distinct <= COUNTED,
-    )
-
-
-def _distinct(constant: Constant) -> int:
-    """Count the different codes, up to one more than `COUNTED`."""
+def _counted(constant: Constant) -> Array:
+    """Return codes that occur, at most one more than `COUNTED`."""
     seen: Array = np.empty(0, constant.codec.codes)
-    start, length = 0, 2 * COUNTED
-    while start < constant.size and len(seen) <= COUNTED:
-        seen = np.union1d(seen, constant.codes(start, start + length))
-        start += length
-        length = min(2 * length, PIECE)
-    return min(len(seen), COUNTED + 1)
-
-
-def _find(constant: Constant, value: Any, negative: bool) -> Array:
-    """Return the code of a number that occurs; of the zeros, one with the preferred sign if there is one."""
-    found: Array = np.empty(0, constant.codec.codes)
     for piece in _pieces(constant):
-        numbers = constant.codec.numbers(piece)
-        at = np.flatnonzero(numbers == value)
-        if not len(at):
-            continue
-        found = _first(piece[at], numbers[at], value, negative)
-        if (
-            value != 0
-            or numbers.dtype.kind != "f"
-            or np.signbit(constant.codec.numbers(found))[0] == negative
-        ):
+        seen = np.union1d(seen, piece)[: COUNTED + 1]
+        if len(seen) > COUNTED:
             break
-    return found
+    return seen
 
 
-def _first(codes: Array, numbers: Array, value: Any, negative: bool) -> Array:
-    """Return the first code of the number `value`; of the zeros, one with the preferred sign if there is one."""
-    at = np.flatnonzero(numbers == value)
-    if value == 0 and numbers.dtype.kind == "f":
-        preferred = at[np.signbit(numbers[at]) == negative]
-        at = preferred if len(preferred) else at
-    return np.asarray(codes[at[:1]])
+def _are_nans(constant: Constant, codes: Array) -> Array:
+    numbers = constant.codec.numbers(codes)
+    return np.asarray(numbers != numbers)
+
+
+def _extremes(constant: Constant, codes: Array) -> tuple[Array, Array]:
+    """Return the first of the codes of the smallest and of the largest number, one each; none is a NaN."""
+    if not len(codes):
+        return codes, codes
+    numbers = constant.codec.numbers(codes)
+    if numbers.dtype.kind == "f":
+        # Their bits, as integers of the same order: minus zero is less than zero.
+        bits = numbers.view(f"<i{numbers.itemsize}")
+        numbers = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+    return codes[[numbers.argmin()]], codes[[numbers.argmax()]]
