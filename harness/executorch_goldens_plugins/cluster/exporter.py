@@ -15,9 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.settings.exports import Machine, Settings
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.keys import Ingredients, Wanted, digest, request
 from executorch_goldens.sweep.reuse import Lookup, Reuse
 from executorch_goldens.sweep.store import Store
@@ -27,23 +29,7 @@ from executorch_goldens.zoo.variations import Variation
 
 def settings_of(message: Mapping[str, Any]) -> Settings:
     """Return the settings of the run, for this machine; the inverse of `cluster.sweep.message_of`."""
-    machine = message["machine"]
-    return Settings(
-        interpreter=Path(message["interpreter"]),
-        models=tuple(message["models"]),
-        modules=message["modules"],
-        patches=tuple(message["patches"]),
-        jobs=message["jobs"],
-        limit=message["limit"],
-        memory=message["memory"],
-        isolation=message["isolation"],
-        capture=message["capture"],
-        observer=message["observer"],
-        execute=message["execute"],
-        machine=Machine(machine["capability"], machine["threads"], machine["onednn"], machine["environment"]),
-        shortcuts=tuple(message["shortcuts"]),
-        tolerances=message["tolerances"],
-    )
+    return msgspec.convert(message, Settings, dec_hook=lambda kind, value: kind(value))
 
 
 def different(one: Ingredients, other: Ingredients) -> tuple[str, ...]:

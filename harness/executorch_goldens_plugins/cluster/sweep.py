@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from executorch_goldens import extensions
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.running.additions import Addition
@@ -57,28 +59,13 @@ class Batch:
 
 def message_of(settings: Settings, release: str, targets: Sequence[str]) -> dict[str, Any]:
     """Return the settings as they cross to the exporters; these have interpreters and stores of their own."""
-    machine = settings.machine
-    return {
-        "release": release,
-        "models": settings.models,
-        "modules": settings.modules,
-        "patches": settings.patches,
-        "limit": settings.limit,
-        "memory": settings.memory,
-        "isolation": settings.isolation,
-        "capture": settings.capture,
-        "observer": settings.observer,
-        "execute": settings.execute,
-        "shortcuts": settings.shortcuts,
-        "tolerances": dict(settings.tolerances),
-        "targets": targets,
-        "machine": {
-            "capability": machine.capability,
-            "threads": machine.threads,
-            "onednn": machine.onednn,
-            "environment": dict(machine.environment),
-        },
-    }
+    shared = msgspec.to_builtins(
+        settings, enc_hook=lambda each: str(each) if isinstance(each, Path) else dict(each)
+    )
+    for fields, own in ((shared, ("interpreter", "jobs")), (shared["machine"], ("root", "paths"))):
+        for name in own:
+            del fields[name]
+    return {"release": release, "targets": targets, **shared}
 
 
 class Cluster(Addition):
