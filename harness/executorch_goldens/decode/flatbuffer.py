@@ -267,7 +267,7 @@ class _Reader:
         self.refuse_unknown(fields, slots, vtable, name)
         self.spans.append((vtable, slots.end))
         size = max(stop for _, stop in slots.spans)
-        layout = _Layout(absent, tuple(present), tuple(unions), _merged(slots.spans), size)
+        layout = _Layout(absent, tuple(present), tuple(unions), tuple(slots.spans), size)
         self.layouts[vtable, name] = layout
         return layout
 
@@ -421,14 +421,3 @@ def unread_between(spans: list[tuple[int, int]], data: memoryview, base: int = 0
             found.append(Unread(base + end + left, raw.strip(b"\0")))
         end = max(end, stop)
     return tuple(found)
-
-
-def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Join touching spans."""
-    merged: list[tuple[int, int]] = []
-    for start, stop in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
-        else:
-            merged.append((start, stop))
-    return tuple(merged)
