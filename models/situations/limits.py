@@ -215,11 +215,11 @@ class TwoRecurrent(nn.Module):
         return self.second(self.first(x)[0])[0]  # type: ignore[no-any-return]
 
 
-@case(guards="two recurrent layers have each its own weights", backends=("tosa-fp",))
+@case(guards="two recurrent layers have each its own weights", backends=("tosa-int",))
 def two_rnns(data: Data) -> Example:
     return Example(TwoRecurrent(nn.RNN), (data.tensor("x", 1, 3, 3),))
 
 
-@case(guards="two layers with gates have each its own weights", backends=("tosa-fp",))
+@case(guards="two layers with gates have each its own weights", backends=("tosa-int",))
 def two_grus(data: Data) -> Example:
     return Example(TwoRecurrent(nn.GRU), (data.tensor("x", 1, 3, 3),))
