@@ -75,11 +75,6 @@ def dilated_pool_of_one(data: Data) -> Example:
     return of(data, lambda x: functional.max_pool2d(x, 2, 2, dilation=2), (1, 2, 4, 4))
 
 
-@case(guards="a slice of bfloat16 inside a model stays outside of what lacks it", backends=("tosa-fp",))
-def bfloat16_slice_inside(data: Data) -> Example:
-    return of(data, lambda x: x.to(torch.bfloat16)[:, 1:3].float() * 2.0, (2, 4))
-
-
 @case(guards="a bilinear resize of quantized values is scaled back", backends=("tosa-int",))
 def bilinear_doubled(data: Data) -> Example:
     return of(data, lambda x: functional.interpolate(x, scale_factor=2.0, mode="bilinear"), (1, 2, 3, 4))
@@ -93,11 +88,6 @@ def strided_by_nothing(data: Data) -> Example:
 @case(guards="a strided view that begins later does not begin at the start", backends=("tosa",))
 def strided_from_later(data: Data) -> Example:
     return of(data, lambda x: torch.as_strided(x, (2, 2), (2, 1), 2) * 2.0, (2, 4))
-
-
-@case(guards="the largest of one number is at its only place", backends=("tosa-fp",))
-def largest_of_one(data: Data) -> Example:
-    return of(data, lambda x: x + torch.argmax(x.sum(), 0).to(torch.int32), (2, 3))
 
 
 @case(guards="a place that becomes a float is no int32", backends=("tosa-fp",), run_on=("example",))
@@ -116,25 +106,6 @@ def sum_beside_split(data: Data) -> Example:
     return of(data, split, (4, 6))
 
 
-@case(guards="a clone that changes the layout is none that is removed", backends=("tosa", "xnnpack-fp32"))
-def clone_in_other_layout(data: Data) -> Example:
-    def cloned(x: torch.Tensor) -> torch.Tensor:
-        return (x * 2.0).clone(memory_format=torch.channels_last) + 1.0
-
-    return of(data, cloned, (1, 2, 3, 4))
-
-
-@case(guards="values at places behind a free dimension go where the places say", backends=("tosa-fp",))
-def put_behind_free(data: Data) -> Example:
-    def put(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        rows, columns = torch.tensor([0, 2]), torch.tensor([1, 3])
-        return torch.ops.aten.index_put.default(  # type: ignore[no-any-return]
-            x * 2.0, [None, rows, columns], y
-        )
-
-    return of(data, put, (5, 3, 4), (5, 2))
-
-
 @case(guards="a view that two read keeps its shape", backends=("tosa",))
 def view_of_two_users(data: Data) -> Example:
     def read(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -142,14 +113,6 @@ def view_of_two_users(data: Data) -> Example:
         return torch.abs(rows).reshape(4, 6), rows + y
 
     return of(data, read, (2, 12), (3, 8))
-
-
-@case(guards="layer norms without a bias, and without weights, are normalized alone", backends=("tosa",))
-def bare_layer_norms(data: Data) -> Example:
-    def norms(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return functional.layer_norm(x, (4,), y), functional.layer_norm(x, (4,))
-
-    return of(data, norms, (2, 4), (4,))
 
 
 @case(guards="what is subtracted by a factor is not added", backends=("xnnpack",))
@@ -168,11 +131,6 @@ def quotients_of_integers(data: Data) -> Example:
     return Example(
         Function(divided), (data.tensor("x", 2, 4), 7 * integers(data, "n"), 2 * integers(data, "m") + 1)
     )
-
-
-@case(guards="a result of a type that XNNPACK lacks stays outside", backends=FLOAT)
-def double_at_the_end(data: Data) -> Example:
-    return of(data, lambda x: (x * 2.0).to(torch.float64), (2, 4))
 
 
 @case(guards="a list of tensors outside of delegates is emitted as one", backends=FLOAT)
@@ -195,31 +153,3 @@ def max_pool_of_unknown_size(data: Data) -> Example:
         Dim("half", min=2, max=6),
     )
     return Example(pool, (data.tensor("x", 1, 2, 8, 4),), dynamic_shapes=({2: 2 * height},))
-
-
-@case(guards="a slice of as many rows as there may be is no copy", backends=FLOAT)
-def slice_of_fewer_rows(data: Data) -> Example:
-    module, rows = Of(lambda x: x[:3] * 2.0), Dim("rows", min=3, max=8)
-    return Example(module, (data.tensor("x", 5, 4),), dynamic_shapes=({0: rows},))
-
-
-class TwoRecurrent(nn.Module):
-    """Two recurrent layers, one behind the other."""
-
-    def __init__(self, layer: Callable[..., nn.Module]) -> None:
-        super().__init__()
-        self.first = layer(3, 2, batch_first=True)
-        self.second = layer(2, 4, batch_first=True)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.second(self.first(x)[0])[0]  # type: ignore[no-any-return]
-
-
-@case(guards="two recurrent layers have each its own weights", backends=("tosa-int",))
-def two_rnns(data: Data) -> Example:
-    return Example(TwoRecurrent(nn.RNN), (data.tensor("x", 1, 3, 3),))
-
-
-@case(guards="two layers with gates have each its own weights", backends=("tosa-int",))
-def two_grus(data: Data) -> Example:
-    return Example(TwoRecurrent(nn.GRU), (data.tensor("x", 1, 3, 3),))
