@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.running import options
 from lab import clusters
 from tests import REPOSITORY
-from tests.support import replay
+from tests.support import forks, replay
 
 #: Seconds after which a run is taken to hang. The longest takes 40 s on two idle cores.
 RUN_LIMIT = 400.0
@@ -161,18 +161,25 @@ class Runner:
         self.results.unlink(missing_ok=True)
         inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
         inherited["PYTHONPATH"] = clusters.import_path(self.folder, inherited)
+        code, output = self._run(self.command(*arguments), inherited | self.environment | environment)
+        lines = self.results.read_text().splitlines() if self.results.exists() else []
+        rows = [json.loads(line) for line in lines]
+        return Finished(code, output, {f"{row['target']}/{row['case']}": row for row in rows})
+
+    def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+        """Run a command; return its exit status and its output."""
+        if replay.VARIABLE in self.environment and self.program == Runner.program:
+            return forks.run(command[2:], self.directory, environment, RUN_LIMIT)
         run = subprocess.run(
-            self.command(*arguments),
+            command,
             cwd=self.directory,
-            env=inherited | self.environment | environment,
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             timeout=RUN_LIMIT,
         )
-        lines = self.results.read_text().splitlines() if self.results.exists() else []
-        rows = [json.loads(line) for line in lines]
-        return Finished(run.returncode, run.stdout, {f"{row['target']}/{row['case']}": row for row in rows})
+        return run.returncode, run.stdout
 
     def files(self, root: Path | None = None) -> dict[str, tuple[bytes, int, int]]:
         """Return bytes, modification time and inode of every file under the goldens, or under `root`; locks aside."""
