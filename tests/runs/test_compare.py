@@ -13,13 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from executorch_goldens.artifact import Artifact
+from executorch_goldens.artifact import Artifact, Outcome
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.commands import compare as command
 from executorch_goldens.comparing import sides
@@ -37,7 +37,6 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.store import Store
-from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.toolchains.environments import Environments, python_of
 from executorch_goldens.toolchains.naming import Sources
 from executorch_goldens.toolchains.sources import laid_over, package_in
@@ -122,17 +121,36 @@ def two_sides(head: Path, reach: tuple[str, ...] = ()) -> tuple[Side, Side]:
     return base, other
 
 
-@pytest.fixture(scope="module")
-def page(swapped: Path, tmp_path_factory: pytest.TempPathFactory) -> ComparisonPage:
-    """The only comparison of the quick tests: real exports of both sides."""
-    folder = tmp_path_factory.mktemp("page")
+def compared(swapped: Path, folder: Path, *seeds: int) -> Comparison:
+    """Return a comparison of both sides under each seed, whose base records what its exports ran beside the pass."""
     base, head = two_sides(swapped)
+    base = replace(base, settings=replace(base.settings, reach=("executorch/backends/arm/_passes",)))
     cells = tuple(cell for cell in load_cells(base.settings.models, base.release) if str(cell) in CELLS)
     both = Sides(base, head, cells, {"base": 0, "head": 0}, ())
-    varied = tuple(variations.variations(variations.named("quick")))
-    comparison = Comparison(both, cells, varied, folder / "made", Store(folder / "cache"))
-    comparison.run(lambda *_: True)
-    return ComparisonPage(comparison)
+    return Comparison(both, cells, variations.variations(seeds), folder)
+
+
+#: What the base made, and the page of the comparison.
+Compared = tuple[list[Outcome], ComparisonPage]
+
+
+@pytest.fixture(scope="module")
+def made(swapped: Path, tmp_path_factory: pytest.TempPathFactory) -> Compared:
+    """The only comparison of the quick tests: real exports of both sides, one of each cell."""
+    comparison = compared(swapped, tmp_path_factory.mktemp("page") / "made", 0)
+    of_base: list[Outcome] = []
+
+    def wanted(_: object, outcomes: Sequence[Outcome]) -> bool:
+        of_base.extend(outcomes)
+        return True
+
+    comparison.run(wanted)
+    return of_base, ComparisonPage(comparison)
+
+
+@pytest.fixture(scope="module")
+def page(made: Compared) -> ComparisonPage:
+    return made[1]
 
 
 def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(page: ComparisonPage) -> None:
@@ -159,31 +177,31 @@ def test_the_same_is_in_json_and_in_the_comment(page: ComparisonPage) -> None:
     assert "<summary>newly wrong: 1 cell</summary>" in comment
 
 
-def test_both_sides_export_every_variation_at_the_same_time(page: ComparisonPage) -> None:
+@pytest.mark.slow
+def test_both_sides_export_every_variation_at_the_same_time(swapped: Path, tmp_path: Path) -> None:
+    comparison = replace(compared(swapped, tmp_path / "made", 0, 4), store=Store(tmp_path / "cache"))
+    comparison.run(lambda *_: True)
+    page = ComparisonPage(comparison)
+    assert next(iter(page.lines())) == "identical: 1 of 2 cells; 1 newly wrong"
     assert "exports: 8, 0 of them from the cache" in page.facts()
 
 
 @pytest.fixture(scope="module")
-def mapped(tmp_path_factory: pytest.TempPathFactory) -> Config:
+def mapped(made: Compared, tmp_path_factory: pytest.TempPathFactory) -> Config:
     """Return the repository with a root of goldens in which the installed release has a map, of two cells."""
     repository = replace(config.load(REPOSITORY), goldens=tmp_path_factory.mktemp("goldens"))
-    toolchain = Toolchain.from_name(sys.executable, repository)
-    settings = Settings(
-        Path(sys.executable), ("models",), (), 2, RUN_LIMIT, execute=False, reach=("executorch/backends",)
-    )
-    cells = tuple(cell for cell in load_cells(("models",), toolchain.release) if str(cell) in CELLS)
-    with Sweep(cells, variations.variations((0,)), settings) as sweep:
-        outcomes = [sweep.outcomes(cell)[0] for cell in cells]
+    outcomes, page = made
     records = [
         maps.ReachRecord("models", each.cell, each.core_seconds, "", each.result.reach)
         for each in outcomes
         if isinstance(each.result, Artifact)
     ]
     assert len(records) == len(CELLS)
-    version = toolchain.release.version
-    made = maps.build(version, maps.lock_of(version), "2026-11-28", records, toolchain.site_packages)
+    base = page.comparison.sides.base
+    version = base.release.version
+    found = maps.build(version, maps.lock_of(version), "2026-11-28", records, base.toolchain.site_packages)
     (repository.goldens / version).mkdir()
-    maps.write(repository.goldens / version / maps.FILE, made)
+    maps.write(repository.goldens / version / maps.FILE, found)
     return repository
 
 
