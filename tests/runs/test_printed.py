@@ -34,10 +34,11 @@ def printed(output: str, zoo: str) -> dict[str, str]:
     return found
 
 
-def test_every_command_that_a_red_run_of_thirty_cells_prints_runs(
+def test_every_command_that_a_red_run_prints_runs(
     runner: Runner, artifacts: Artifacts, tmp_path: Path
 ) -> None:
-    names = [f"some-{number}" for number in range(30)]
+    # Two of each kind.
+    names = [f"some-{number}" for number in range(10)]
     zoo = runner.zoo("some", *names)
     steady = artifacts["steady"][0]
     assert isinstance(steady, Artifact)
