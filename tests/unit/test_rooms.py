@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import re
 import subprocess
@@ -43,27 +44,35 @@ def modules(folder: str = PACKAGE) -> dict[str, Path]:
     return {".".join(path.relative_to(HARNESS).with_suffix("").parts): path for path in found}
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield the dotted names that a module imports at run time, without those of type checkers."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def imported(path: Path) -> tuple[str, ...]:
+    """Return the dotted names that a module imports at run time, without those of type checkers."""
+    tree = tree_of(path)
     only_read = {
         id(node)
         for branch in ast.walk(tree)
         if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.unparse(branch.test)
         for node in ast.walk(branch)
     }
+    found: list[str] = []
     for node in ast.walk(tree):
         if id(node) in only_read:
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (f"{node.module}.{alias.name}" for alias in node.names)
+    return tuple(found)
 
 
 def defined(path: Path) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
     """Yield the classes, functions and methods that a module defines."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
