@@ -164,7 +164,7 @@ class Several(torch.nn.Module):
         return {"x": x + 1, "rest": [None, 3, (True, 0.5, x.shape[0]), x * 2]}
 
 
-@pytest.mark.parametrize("target", ["tosa-int", "xnnpack-int8"])
+@pytest.mark.parametrize("target", ["tosa-int", pytest.param("xnnpack-int8", marks=pytest.mark.slow)])
 def test_outputs_that_are_no_tensors_are_compared_as_what_they_are(target: str) -> None:
     made = lowered_by(exported(Several(), torch.ones(4, 3), target=target))
     for sample in made.samples:

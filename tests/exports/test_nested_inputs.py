@@ -225,7 +225,7 @@ def test_a_model_in_another_dtype_has_its_nested_inputs_in_it() -> None:
     assert (made.inputs[2], made.inputs[3].length, made.kwargs["mode"]) == (3, 2, "add")
 
 
-@pytest.mark.parametrize("target", ["xnnpack-fp32", "tosa-fp"])
+@pytest.mark.parametrize("target", ["xnnpack-fp32", pytest.param("tosa-fp", marks=pytest.mark.slow)])
 def test_a_nested_dynamic_program_is_right_at_each_size(target: str) -> None:
     artifact = export(Case("rows", "tests", "something", lambda data: rows()), target)
     made = artifact.result
@@ -264,7 +264,7 @@ class Counting(torch.nn.Module):
         return self.seen + cache["kept"]
 
 
-@pytest.mark.parametrize("target", ["xnnpack-fp32", "tosa-fp"])
+@pytest.mark.parametrize("target", ["xnnpack-fp32", pytest.param("tosa-fp", marks=pytest.mark.slow)])
 def test_states_and_changed_inputs_are_seen(target: str) -> None:
     def build(data: Data) -> Example:
         cache = {"kept": data.tensor("kept", 1, 4)}

@@ -81,14 +81,16 @@ def judged(case: str, target: str) -> Lowered:
     return made
 
 
-@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+@pytest.mark.parametrize("target", [pytest.param("tosa-fp", marks=pytest.mark.slow), "xnnpack-fp32"])
 def test_a_dynamic_program_is_right_at_each_size(target: str) -> None:
     made = judged("dynamic-batch", target)
     given = {sample.name: sample.outputs[0].shape for sample in made.samples}
     assert given == {**dict.fromkeys(SAMPLES, (3, 3)), "least": (1, 3), "largest": (8, 3)}
 
 
-@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32", "xnnpack-int8"])
+@pytest.mark.parametrize(
+    "target", ["tosa-fp", "xnnpack-fp32", pytest.param("xnnpack-int8", marks=pytest.mark.slow)]
+)
 def test_a_state_is_kept_from_step_to_step(target: str) -> None:
     made = judged("call-counter", target)
     names = [sample.name for sample in made.samples]

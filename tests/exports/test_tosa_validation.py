@@ -38,24 +38,24 @@ def test_every_tosa_payload_is_checked_against_its_specification(linear: tuple[s
 
 
 @pytest.mark.parametrize(
-    ("case", "target", "other", "said"),
+    ("target", "other"),
     [
-        ("linear", "tosa-int", "TOSA-1.0+FP", "'tosa.conv2d' op illegal: requires"),
-        ("linear", "tosa-fp", "TOSA-1.0+INT", "'tosa.conv2d' op illegal: requires"),
-        ("linear", "tosa-int16", "TOSA-1.0+INT", "'tosa.conv2d' op illegal: requires"),
-        ("linear", "tosa-bf16", "TOSA-1.0+FP", "'tosa.conv2d' op illegal: requires"),
+        ("tosa-int", "TOSA-1.0+FP"),
+        ("tosa-fp", "TOSA-1.0+INT"),
+        pytest.param("tosa-int16", "TOSA-1.0+INT", marks=pytest.mark.slow),
+        pytest.param("tosa-bf16", "TOSA-1.0+FP", marks=pytest.mark.slow),
     ],
 )
 def test_a_payload_under_a_profile_that_it_is_not_of_is_corrupt(
-    monkeypatch: pytest.MonkeyPatch, case: str, target: str, other: str, said: str
+    monkeypatch: pytest.MonkeyPatch, target: str, other: str
 ) -> None:
     monkeypatch.setattr(tosa_validation, "specification_of", lambda module: other)
-    artifact = export(ZOO[case], target)
+    artifact = export(ZOO["linear"], target)
     verdict = objection(artifact)
     assert verdict is not None
     assert verdict.name == "corrupt"
     assert verdict.reason.startswith(f"invalid {other} in lowered_module_0: ")
-    assert said in "\n".join((verdict.reason, *verdict.detail))
+    assert "'tosa.conv2d' op illegal: requires" in "\n".join((verdict.reason, *verdict.detail))
 
 
 @pytest.mark.parametrize(

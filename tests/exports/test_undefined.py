@@ -158,7 +158,7 @@ def test_a_model_that_changes_its_input_gets_each_sample_as_it_is() -> None:
     assert torch.equal(x, before)
 
 
-@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+@pytest.mark.parametrize("target", ["tosa-fp", pytest.param("xnnpack-fp32", marks=pytest.mark.slow)])
 def test_an_input_that_a_model_changes_is_an_output_ahead_of_the_others(target: str) -> None:
     artifact = exported(Tripling(), DRAWN.tensor("x", 2, 9), DRAWN.tensor("y", 2, 9), target=target)
     assert objection(artifact) is None

@@ -40,7 +40,7 @@ class Nonzero(torch.nn.Module):
         return torch.nonzero(x > 0.5)
 
 
-@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+@pytest.mark.parametrize("target", [pytest.param("tosa-fp", marks=pytest.mark.slow), "xnnpack-fp32"])
 def test_a_state_whose_first_value_is_not_in_the_program_is_wrong(target: str) -> None:
     found = objection(exported(Cache(), GIVEN, target=target))
     assert found is not None
@@ -56,7 +56,7 @@ def test_a_state_is_kept_from_step_to_step() -> None:
     assert {"second step", "third step"} <= {sample.name for sample in lowered_by(artifact).samples}
 
 
-@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+@pytest.mark.parametrize("target", ["tosa-fp", pytest.param("xnnpack-fp32", marks=pytest.mark.slow)])
 def test_an_operator_outside_of_delegates_is_run_by_its_own_kernel(target: str) -> None:
     found = objection(exported(Nonzero(), GIVEN, target=target))
     assert found is not None
@@ -92,7 +92,7 @@ class Halves(torch.nn.Module):
         return one - other
 
 
-@pytest.mark.parametrize("target", ["tosa-fp", "xnnpack-fp32"])
+@pytest.mark.parametrize("target", [pytest.param("tosa-fp", marks=pytest.mark.slow), "xnnpack-fp32"])
 def test_an_operator_whose_called_variant_is_a_schema_alone_runs_as_the_other_one(target: str) -> None:
     artifact = exported(Halves(), GIVEN, target=target)
     assert objection(artifact) is None
