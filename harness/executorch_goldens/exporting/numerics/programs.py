@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -491,6 +492,8 @@ def run_model(payload: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np
         sized = open_sizes.with_sizes(payload, [array.shape for array in arrays])
     except open_sizes.OpenSizeError as error:
         raise RuntimeError(str(error)) from None
+    # For a payload that it refuses it would have gdb read each library of this process.
+    os.environ["TOSA_MODEL_NO_BACKTRACE"] = "1"
     outputs, status = tosa_reference_model.run(
         sized,
         list(arrays),

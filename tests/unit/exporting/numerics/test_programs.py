@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from executorch_goldens.exporting.inside.beginning import EdgeMethod
 from executorch_goldens.exporting.numerics import programs
 from executorch_goldens.exporting.program import Reference
 from executorch_goldens.exporting.running import in_edge
+from tests import DATA
 
 GIVEN = torch.tensor([1.0, -2.0])
 
@@ -48,6 +52,21 @@ def lowered() -> torch.export.ExportedProgram:
 
 def run(program: torch.export.ExportedProgram, steps: programs.Steps) -> tuple[Tensor, ...]:
     return in_edge({"forward": EdgeMethod.from_program(program)}, Reference(("forward",), ()), steps)
+
+
+def test_a_payload_that_the_reference_model_refuses_starts_no_debugger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gdb").write_text(f"#!/bin/sh\ntouch {tmp_path}/called\n")
+    (tmp_path / "gdb").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("TOSA_MODEL_NO_BACKTRACE", raising=False)
+    payload = (DATA / "payloads" / "cat-h-v-1.2.0.tosa").read_bytes()
+    right, wrong = (struct.pack("<4i", 1, 2, 4, columns) for columns in (5, 6))
+    assert payload.count(right) == 1
+    with pytest.raises(ValueError, match="Invalid TOSA graph"):
+        programs.run_model(payload.replace(right, wrong), [])
+    assert not (tmp_path / "called").exists()
 
 
 def test_a_program_has_a_value_for_each_input_that_torch_has(capfd: pytest.CaptureFixture[str]) -> None:
