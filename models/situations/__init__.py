@@ -1,6 +1,7 @@
 """Situations in which passes of upstream's went wrong, a family of small models each; ``guards`` has the pull requests.
 
-The fixes were taken back, each on the cases that name it: harness/lab/docs/history.md.
+The fixes were taken back, each on the cases that name it: harness/lab/docs/history.md. Those of `limits` are of wrong
+edits that nobody published.
 """
 
 from models.situations import (

@@ -16,8 +16,8 @@ from torch.nn import functional
 from executorch_goldens import Data, Example
 from models.situations.recorded import case
 from models.situations.symbolic_sizes import Of
+from models.situations.u55_limits import U55, signed
 
-U55 = ("tosa-u55",)
 FLOAT, QUANTIZED = ("xnnpack-fp32",), ("xnnpack-int8",)
 
 
@@ -33,9 +33,8 @@ class Function(nn.Module):
 
 
 def of(data: Data, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Example:
-    """Return a function and its inputs: odd 32nds, none is zero."""
-    names = "xyz"[: len(shapes)]
-    inputs = (data.tensor(name, *shape) + 2.0**-5 for name, shape in zip(names, shapes, strict=True))
+    """Return a function and its inputs, of which no value is zero."""
+    inputs = (signed(data, name, *shape) for name, shape in zip("xyz"[: len(shapes)], shapes, strict=True))
     return Example(Function(function), tuple(inputs))
 
 
@@ -148,8 +147,6 @@ def rectified_maximum(data: Data) -> Example:
 
 @case(guards="a max pool that rounds an unknown size up stays outside", backends=FLOAT)
 def max_pool_of_unknown_size(data: Data) -> Example:
-    pool, height = (
-        Of(lambda x: functional.max_pool2d(x * 2.0, 2, 2, ceil_mode=True)),
-        Dim("half", min=2, max=6),
-    )
-    return Example(pool, (data.tensor("x", 1, 2, 8, 4),), dynamic_shapes=({2: 2 * height},))
+    pool = Of(lambda x: functional.max_pool2d(x * 2.0, 2, 2, ceil_mode=True))
+    height = 2 * Dim("half", min=2, max=6)
+    return Example(pool, (data.tensor("x", 1, 2, 8, 4),), dynamic_shapes=({2: height},))

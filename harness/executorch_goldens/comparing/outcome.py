@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
 from executorch_goldens.causes.benign import against
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality, likeness
 from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, accuracies, quantities
 from executorch_goldens.goldens import accuracy, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.decisions import IMPRECISE, Decision, Decisions
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import Record
@@ -88,7 +87,7 @@ class Made:
         cell = outcomes[0].cell
         try:
             found = comparison.compare(
-                cell, outcomes, reviewed, release, _accepting(cell, outcomes), labels=OF_TOOLCHAINS
+                cell, outcomes, reviewed, release, labels=OF_TOOLCHAINS, accepted=_unchecked(outcomes)
             )
         except DecodeError as error:
             found = comparison.JudgedCell(comparison.undecodable(cell, error))
@@ -180,16 +179,11 @@ def _of_programs(base: Made, head: Made, alike: str) -> str:
     return "better" if BETTER in directions.values() else "different"
 
 
-def _accepting(cell: Cell, outcomes: Sequence[Outcome]) -> Decisions:
-    """Return the decision that methods without a reference need in a golden: a comparison asks for none."""
-    made = [each.result.result for each in outcomes if isinstance(each.result, Artifact)]
-    names = tuple(
-        dict.fromkeys(name for each in made if isinstance(each, Lowered) for name in each.unchecked)
-    )
-    why = "a comparison is no golden"
-    return Decisions(
-        stated=(Decision(IMPRECISE, unchecked=names, why=why, cells=(str(cell),)),) if names else ()
-    )
+def _unchecked(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """Return the methods without a reference: a golden needs a decision for them, a comparison none."""
+    made = (each.result.result for each in outcomes if isinstance(each.result, Artifact))
+    names = (name for each in made if isinstance(each, Lowered) for name in each.unchecked)
+    return tuple(dict.fromkeys(names))
 
 
 def _quantities(base: Made, head: Made) -> dict[str, Quantity]:

@@ -263,17 +263,14 @@ def numbers(graph: Graph, place: int, by: float) -> None:
 
     Of an operator that has none, those that it leaves out are changed, the second by twice as much.
     """
-    of_call: dict[Node, list[CallArgument]] = {}
-    for given in (True, False):
-        found = [each for each in _arguments(graph) if each.is_given is given and _is_number(each)]
-        there = set(of_call)
-        for each in found:
-            if each.node not in there:
-                of_call.setdefault(each.node, []).append(each)
-    nodes = [node for node in graph.nodes if node in of_call]
-    if place >= len(nodes):
+    of_calls = []
+    for node in graph.nodes:
+        every = [each for each in _arguments_in(node) if _is_number(each)]
+        if every:
+            of_calls.append([each for each in every if each.is_given] or every)
+    if place >= len(of_calls):
         raise NotChangedError("it has too few operators with a number")
-    for times, each in enumerate(of_call[nodes[-1 - place]], 1):
+    for times, each in enumerate(of_calls[-1 - place], 1):
         none = 0 if each.name in OFFSETS else 0.0
         value = each.value if each.value is not None else none
         each.give(value + type(value)(by if each.is_given else by * times))

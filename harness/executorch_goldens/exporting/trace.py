@@ -124,11 +124,10 @@ class Fingerprints:
 
     def _shape(self, value: Any) -> str:
         if isinstance(value, torch.Tensor):
-            if value._has_symbolic_sizes_strides:
-                shape = str(tuple(value.shape))
-                # Numbers have no letters.
-                self._symbolic |= "s" in shape or "u" in shape
-            return f"{value.dtype} {tuple(value.shape)} {value.stride()}"
+            shape = str(tuple(value.shape))
+            # Numbers have no letters.
+            self._symbolic |= value._has_symbolic_sizes_strides and ("s" in shape or "u" in shape)
+            return f"{value.dtype} {shape} {value.stride()}"
         return str([self._shape(item) for item in value]) if isinstance(value, SEQUENCES) else ""
 
     def _value(self, tensor: Any) -> str:

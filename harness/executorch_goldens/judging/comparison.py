@@ -59,6 +59,7 @@ def compare(
     decided: Decisions = NONE,
     allow: Collection[str] = (),
     labels: Labels = OF_RUN,
+    accepted: Collection[str] | None = None,
 ) -> JudgedCell:
     """Judge the exports of `cell` and compare them with `reviewed`, its golden; None where it has none.
 
@@ -66,13 +67,15 @@ def compare(
     ----------
     labels
         Names of `reviewed` and the artifact in messages.
+    accepted
+        What nothing checks, and is accepted; what `decided` has of the cell by default.
 
     Raises
     ------
     DecodeError
         When a payload is not what its format's schema says.
     """
-    objection = verdict.objection(cell, outcomes, decided.unchecked(cell))
+    objection = verdict.objection(cell, outcomes, decided.unchecked(cell) if accepted is None else accepted)
     made = Record({}, {})
     if objection is None:
         artifact = verdict.agreed(outcomes)

@@ -118,15 +118,14 @@ def by_release(table: str) -> Fits:
     {'a:f': '6529bcfa8c2427f2'}
     """
     found = defaultdict[str, dict[str, str]](dict)
-    function = digest = ""
+    functions, function, digest = 0, "", ""
     for word in table.split():
         if ":" in word:
-            function = word
+            functions, function = functions + 1, word
         elif "." in word:
             found[word][function] = digest
         else:
             digest = word
-    functions = sum(":" in word for word in table.split())
     return {release: named for release, named in sorted(found.items()) if len(named) == functions}
 
 
@@ -148,7 +147,7 @@ def verify(kind: str, name: str, fits: Fits, release: str, unguarded: str | None
             found = digest(function)
         except (ImportError, AttributeError, TypeError, OSError) as missing:
             raise GuardError(kind, name, release, function, expected) from missing
-        # Of a table of many, a digest has its first digits.
+        # Tables have a digest's first digits.
         if len(expected) < DIGITS or not found.startswith(expected):
             raise GuardError(kind, name, release, function, expected, found, _where(resolve(function)))
 
