@@ -78,12 +78,15 @@ def _become(asked: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    # What runs import, and what a collection of garbage need not look at in each.
+    # What runs import and ask of this environment; a collection of garbage need not look at it in each.
     import pytest  # noqa: F401
     import syrupy  # noqa: F401
 
     import executorch_goldens.running.fixtures  # noqa: F401
     import tests.support.replay  # noqa: F401
+    from executorch_goldens.settings.exports import default_interpreter
+    from executorch_goldens.toolchains.installed import Installed
 
+    Installed.probe(default_interpreter())
     gc.freeze()
     _serve()
