@@ -35,6 +35,7 @@ ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("permute", "perm", "order", "layout", "nhwc", "nchw"): ("turned-inside-0", "nhwc", "last", "rotated"),
     ("shape", "size", "rank", "view", "reshape"): (
         "flattened-inside-0",
+        "reshaped-inside-0",
         "stacked",
         "of-one",
         "flat",

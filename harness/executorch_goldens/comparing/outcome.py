@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -108,6 +111,11 @@ class Made:
         return replace(self, record=self.record.unread() if self.record is not None else None)
 
     @property
+    def agreed(self) -> Counter[tuple[str, str]]:
+        """Facts and lines of sections that all variations made: the rest may change from one export to the next."""
+        return functools.reduce(operator.and_, map(_lines, self.every)) if self.every else Counter()
+
+    @property
     def used(self) -> float | None:
         """Return the share of the tolerance that the error takes; None where nothing was measured."""
         return self.accuracy.used if self.accuracy is not None else None
@@ -147,13 +155,22 @@ def _comparable(outcome: Outcome, release: Release) -> object:
     return compared, made
 
 
+def _lines(each: object) -> Counter[tuple[str, str]]:
+    """Return the facts of what a variation made, and the lines of its sections, with how often each is there."""
+    compared = each[0] if isinstance(each, tuple) else each
+    if not isinstance(compared, Record):
+        return Counter([("", str(each))])
+    lines = ((name, line) for name, text in compared.sections.items() for line in text.splitlines())
+    return Counter([*compared.facts.items(), *lines])
+
+
 def kind_of(base: Made, head: Made) -> str:
     """Return the kind of difference of a cell: `SAME`, or one of `KINDS`."""
     if head.state != base.state:
         return _WORSE[head.state] if head.state > base.state else "better"
     if base.record is None or head.record is None:
         # Both are wrong, or do not repeat: there is what each variation made.
-        if base.every == head.every:
+        if base.every == head.every or (head.state == UNSTABLE and base.agreed == head.agreed):
             return SAME
         return "as-wrong" if base.result == head.result and head.state != FAILING else "differently"
     alike = likeness.likeness(base.record, head.record)

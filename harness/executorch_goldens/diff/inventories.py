@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,8 +21,8 @@ Difference = tuple[str, str, str]
 #: Positions, sizes, deviations, and the sample that showed it, as in ``output 0 (drawn)``, in the reason of a
 #: failure: a different one is no different failure.
 INCIDENTAL = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b|(?<=\d) \([a-z ]+\)")
-#: At most this many values of an attribute are shown.
-SHOWN_VALUES = 4
+#: At most this many values of an attribute are shown, and this many characters of each.
+SHOWN_VALUES, SHOWN_CHARACTERS = 4, 60
 
 
 def differences(old: Inventory, new: Inventory) -> Iterator[Difference]:
@@ -50,7 +51,7 @@ def _contents(old: Inventory, new: Inventory) -> Iterator[Difference]:
         had, has = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
         if key[0] not in changes and had != has:
             pairs = places.attributes.get(key) or [(_values(had - has), _values(has - had))]
-            shown = [f"{before} -> {after}" for before, after in dict.fromkeys(pairs)]
+            shown = [_pair(before, after) for before, after in dict.fromkeys(pairs)]
             yield "attributes", f"{key[0]}.{key[1]}: {_listed(shown)}", ""
     for use in sorted(old.constants.keys() | new.constants.keys()):
         held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
@@ -187,6 +188,20 @@ def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:
 
 def _values(counter: Counter[str]) -> str:
     return _listed(sorted(counter)) or ABSENT
+
+
+def _pair(before: str, after: str) -> str:
+    """Return two values, long ones from a little before the place where they differ.
+
+    >>> _pair("NEAREST", "BILINEAR"), _pair("a" * 70 + "b", "a" * 70 + "c")
+    ('NEAREST -> BILINEAR', '…aaaaaaaab -> …aaaaaaaac')
+    """
+    start = 0
+    if max(len(before), len(after)) > SHOWN_CHARACTERS:
+        alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+        start = max(sum(1 for _ in alike) - 8, 0)
+    first, end = "…" if start else "", start + SHOWN_CHARACTERS
+    return " -> ".join(f"{first}{each[start:end]}{'…' if each[end:] else ''}" for each in (before, after))
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -104,6 +104,18 @@ def flattened(graph: Graph, place: int) -> None:
     _behind(node, (aten.reshape.default, [-1]), (aten.relu.default,), (aten.reshape.default, shape))
 
 
+def reshaped(graph: Graph, place: int) -> None:
+    """A value gets another shape of its rank, and its own back after an operator."""
+    node = _value(graph, place)
+    shape = list(node.meta["val"].shape)
+    other = shape[::-1]
+    if other == shape and len(shape) > 1 and shape[0] % 2 == 0:
+        other = [shape[0] // 2, *shape[1:-1], shape[-1] * 2]
+    if other == shape:
+        raise NotChangedError("it has no other shape of its rank")
+    _behind(node, (aten.reshape.default, other), (aten.relu.default,), (aten.reshape.default, shape))
+
+
 def clamped(graph: Graph, place: int) -> None:
     """A value goes through an activation with bounds."""
     _behind(_value(graph, place), (aten.hardtanh.default, -0.5, 0.75))
@@ -210,8 +222,12 @@ def from_the_end(graph: Graph) -> None:
 
 
 def next_dimension(graph: Graph) -> None:
-    """Operators get the next dimension in place of the one that they have."""
+    """Operators get the next dimension in place of the one that they have, and indices are of the next ones."""
     _dims(graph, lambda dim, rank: (dim + 1) % rank)
+    for each in _arguments(graph):
+        given = _first_tensor(each.node)
+        if each.is_of("list[optional[tensor]]") and given is not None and len(each.value) < given.dim():
+            each.give([None, *each.value])
 
 
 def flags(graph: Graph, given: bool) -> None:
@@ -318,13 +334,22 @@ FIRST = (
         "uneven",
         "many",
     ),
-    *("clamped-inside-0", "lowered-0", "longer-steps", "flattened-inside-0", "read-twice-0", "raised-1"),
+    *(
+        "clamped-inside-0",
+        "lowered-0",
+        "longer-steps",
+        "flattened-inside-0",
+        "reshaped-inside-0",
+        "read-twice-0",
+    ),
+    "raised-1",
 )
 #: Rewrites of one operator.
 _OF_ONE: Mapping[str, Callable[..., None]] = {
     "read-twice": read_twice,
     "turned-inside": turned,
     "flattened-inside": flattened,
+    "reshaped-inside": reshaped,
     "clamped-inside": clamped,
     "again": again,
     # One becomes minus one.

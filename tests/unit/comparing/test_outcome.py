@@ -64,6 +64,17 @@ FEWER_EQUAL = with_another_program(
     edited(MANIFEST, "accuracy 0: 6 of 6 equal", "accuracy 0: 4 of 6 equal", COUNTED)
 )
 OLDER = edited(MANIFEST, "1.5.1", "1.4.1")
+UNSTABLE, ALSO_UNSTABLE, UNSTABLE_ELSEWHERE = (
+    wrong("unstable", every=tuple((texts, number) for number, texts in enumerate(every)))
+    for every in (
+        [edited(MANIFEST, "pte: 3940 bytes", f"pte: {size} bytes") for size in (3941, 3942)],
+        [edited(MANIFEST, "pte: 3940 bytes", f"pte: {size} bytes") for size in (3943, 3944)],
+        [
+            with_texts(OUTSIDE, {MANIFEST: OUTSIDE.texts()[MANIFEST].replace("3940 bytes", f"{size} bytes")})
+            for size in (3943, 3944)
+        ],
+    )
+)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +103,9 @@ OLDER = edited(MANIFEST, "1.5.1", "1.4.1")
         (wrong("corrupt"), wrong("corrupt", "in another way", ("another",)), "differently"),
         (wrong("corrupt"), wrong("crashed", every=("another",)), "differently"),
         (wrong("unstable"), wrong("unstable"), SAME),
+        # What changes from one export to the next is no difference, what the variations agree on is one.
+        (UNSTABLE, ALSO_UNSTABLE, SAME),
+        (UNSTABLE, UNSTABLE_ELSEWHERE, "as-wrong"),
         (PLAIN, right(OUTSIDE), "outside"),
         (PLAIN, right(MEMORY), "memory"),
         (PLAIN, right(BYTES), "bytes"),

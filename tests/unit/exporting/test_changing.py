@@ -67,6 +67,7 @@ def test_some_changes_compute_the_same(change: str) -> None:
         ("read-twice-0", lambda x: (x, torch.relu(x))),
         ("turned-inside-0", lambda x: (torch.relu(x),)),
         ("flattened-inside-0", lambda x: (torch.relu(x),)),
+        ("reshaped-inside-0", lambda x: (torch.relu(x),)),
         ("clamped-inside-0", lambda x: (torch.clamp(x, -0.5, 0.75),)),
     ],
 )
@@ -125,6 +126,27 @@ def test_keywords_of_operators_are_others_and_unlike() -> None:
 def test_an_offset_that_is_left_out_is_another_one() -> None:
     (found,) = run(case_of(Strided), "raised-0")
     assert torch.equal(found, X.reshape(-1)[3:9].reshape(2, 3))
+
+
+class Indexed(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[torch.tensor([1, 0])]
+
+
+def test_indices_are_of_the_next_dimension() -> None:
+    (found,) = run(case_of(Indexed), "next-dimension")
+    assert torch.equal(found, X[:, [1, 0]])
+
+
+@pytest.mark.parametrize(("shape", "other"), [((2, 3, 4), [4, 3, 2]), ((4, 5, 4), [2, 5, 8])])
+def test_a_value_inside_has_another_shape_of_its_rank(shape: tuple[int, ...], other: list[int]) -> None:
+    module = changed(case_of(Bounded, torch.zeros(shape)), ["reshaped-inside-0"]).build(Data("small")).module
+    there, back = (
+        node.args[1] for node in module.graph.nodes if node.target is torch.ops.aten.reshape.default
+    )
+    assert (there, back) == (other, list(shape))
+    with pytest.raises(NotChangedError, match="no other shape"):
+        changed(case_of(Bounded, torch.zeros(3)), ["reshaped-inside-0"]).build(Data("small"))
 
 
 class Strided(torch.nn.Module):
