@@ -31,7 +31,8 @@ ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
         "clamped-inside-0",
     ),
     ("stride", "pad", "padding", "kernel", "dilation", "step"): ("uneven", "longer-steps", "odd"),
-    ("user",): ("read-twice-1", "read-twice-0", "two-users"),
+    ("user",): ("read-twice-1", "read-outside-1", "read-twice-0", "two-users"),
+    ("partition", "delegate", "support", "outside"): ("parted-1", "read-outside-1"),
     ("permute", "perm", "order", "layout", "nhwc", "nchw"): ("turned-inside-0", "nhwc", "last", "rotated"),
     ("shape", "size", "rank", "view", "reshape"): (
         "flattened-inside-0",

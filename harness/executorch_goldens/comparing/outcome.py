@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -58,6 +59,8 @@ _QUANTITIES = {
 }
 #: An error that takes this many times as much of its tolerance, and this part of it more, is less exact.
 TIMES, PART = 1.1, 0.01
+#: What follows from the length of whatever bytes hold: two variations may have one length and nothing else in common.
+_OF_BYTES = re.compile(r"\d+ bytes|(?:size|offset) = \d+|sha256 [0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -156,12 +159,12 @@ def _comparable(outcome: Outcome, release: Release) -> object:
 
 
 def _lines(each: object) -> Counter[tuple[str, str]]:
-    """Return the facts of what a variation made, and the lines of its sections, with how often each is there."""
+    """Return the facts of what a variation made, and its sections' lines, without how large bytes are; with counts."""
     compared = each[0] if isinstance(each, tuple) else each
     if not isinstance(compared, Record):
         return Counter([("", str(each))])
     lines = ((name, line) for name, text in compared.sections.items() for line in text.splitlines())
-    return Counter([*compared.facts.items(), *lines])
+    return Counter((name, _OF_BYTES.sub("…", line)) for name, line in (*compared.facts.items(), *lines))
 
 
 def kind_of(base: Made, head: Made) -> str:

@@ -19,6 +19,8 @@ from executorch_goldens.exporting.data import Example
 aten = torch.ops.aten
 #: Changes a graph in place.
 Rewrite = Callable[[Graph], None]
+#: A call that no backend here takes, and that the portable kernels have.
+OUTSIDE = (aten.fmod.Scalar, 2.0)
 #: Operators inside a model that rewrites of one operator are made for: counted from the last.
 PLACES = range(3)
 #: Whole numbers of operators that are neither sizes nor dimensions.
@@ -77,11 +79,12 @@ def _behind(node: Node, *calls: tuple[Any, ...]) -> None:
         user.replace_input_with(node, last)
 
 
-def read_twice(graph: Graph, place: int) -> None:
-    """A value has a second user, whose result is a further output."""
+def read_twice(graph: Graph, place: int, call: tuple[Any, ...] = (aten.relu.default,)) -> None:
+    """A value has a second user, whose result is a further output; `call` has its operator and further arguments."""
     node, output = _value(graph, place), next(iter(reversed(graph.nodes)))
+    operator, *arguments = call
     with graph.inserting_before(output):
-        further = graph.call_function(aten.relu.default, (node,))
+        further = graph.call_function(operator, (node, *arguments))
     (outputs,) = output.args
     assert isinstance(outputs, list | tuple)
     output.args = ((*outputs, further),)
@@ -114,6 +117,11 @@ def reshaped(graph: Graph, place: int) -> None:
     if other == shape:
         raise NotChangedError("it has no other shape of its rank")
     _behind(node, (aten.reshape.default, other), (aten.relu.default,), (aten.reshape.default, shape))
+
+
+def parted(graph: Graph, place: int) -> None:
+    """A value goes through an operator that stays outside delegates."""
+    _behind(_value(graph, place), OUTSIDE)
 
 
 def clamped(graph: Graph, place: int) -> None:
@@ -347,6 +355,8 @@ FIRST = (
 #: Rewrites of one operator.
 _OF_ONE: Mapping[str, Callable[..., None]] = {
     "read-twice": read_twice,
+    "read-outside": functools.partial(read_twice, call=OUTSIDE),
+    "parted": parted,
     "turned-inside": turned,
     "flattened-inside": flattened,
     "reshaped-inside": reshaped,

@@ -68,7 +68,7 @@ UNSTABLE, ALSO_UNSTABLE, UNSTABLE_ELSEWHERE = (
     wrong("unstable", every=tuple((texts, number) for number, texts in enumerate(every)))
     for every in (
         [edited(MANIFEST, "pte: 3940 bytes", f"pte: {size} bytes") for size in (3941, 3942)],
-        [edited(MANIFEST, "pte: 3940 bytes", f"pte: {size} bytes") for size in (3943, 3944)],
+        [edited(MANIFEST, "pte: 3940 bytes", f"pte: {size} bytes") for size in (3943, 3943)],
         [
             with_texts(OUTSIDE, {MANIFEST: OUTSIDE.texts()[MANIFEST].replace("3940 bytes", f"{size} bytes")})
             for size in (3943, 3944)

@@ -65,6 +65,8 @@ def test_some_changes_compute_the_same(change: str) -> None:
     ("change", "expected"),
     [
         ("read-twice-0", lambda x: (x, torch.relu(x))),
+        ("read-outside-0", lambda x: (x, torch.fmod(x, 2.0))),
+        ("parted-0", lambda x: (torch.fmod(x, 2.0),)),
         ("turned-inside-0", lambda x: (torch.relu(x),)),
         ("flattened-inside-0", lambda x: (torch.relu(x),)),
         ("reshaped-inside-0", lambda x: (torch.relu(x),)),
