@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -55,6 +56,8 @@ ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 #: Separators of words.
 _NO_WORD = re.compile(r"[^a-z0-9]+")
+#: Samples that get another operator before or after them, and such operators.
+MOST = 8
 #: How much an operator counts by where it is named: in what differs; in an edited statement, or in the file's name as
 #: well; in the function; in the file. Any other word of the edit counts least.
 DIFFERS, STATEMENT, FUNCTION, FILE, WORD = 8, 4, 3, 2, 1
@@ -72,7 +75,7 @@ def search(
     zoos
         Further ones, whose models are tried as they are.
     """
-    from executorch_goldens.exporting.changing import CHANGES
+    from executorch_goldens.exporting.changing import CHANGES, IN_A_ROW
 
     cases = {name: case for source in known.sources for name, case in load([source]).items()}
     cells = [known.cells[number] for number in chosen or around(edits, known)]
@@ -84,12 +87,13 @@ def search(
     if not targets:
         return None
     chance = random.Random(SEED)
-    samples = list(ranked(further.values(), operators(edits, head), targets, chance))
+    named = operators(edits, head)
+    samples = list(ranked(further.values(), named, targets, chance))
     elsewhere = [Try(case, UNCHANGED, target) for case, target in retargeted(near, known, chance)]
     walk = SearchOrder(
         near,
-        turns([samples[::2], samples[1::2], elsewhere]),
-        [each for each in CHANGES if each not in UNCHANGED],
+        turns([samples[::2], list(in_a_row(samples, named)), samples[1::2], elsewhere]),
+        [each for each in CHANGES if each not in (*UNCHANGED, *IN_A_ROW)],
         list(dict.fromkeys(asked(edits))),
     )
     modules = {case.name: case.module for case in (*cases.values(), *further.values())}
@@ -170,6 +174,18 @@ def ranked(
             fit = [target for target in (*case.also, *case.backends) if target in targets]
             yield Try(case, UNCHANGED, fit[0] if fit else targets[number % len(targets)])
             number += not fit
+
+
+def in_a_row(samples: Sequence[Try], named: Mapping[str, int]) -> Iterator[Try]:
+    """Yield samples with another operator of an edit before them or after them, the likely ones first."""
+    from executorch_goldens.exporting.changing import FIRST, IN_A_ROW, THEN
+
+    heaviest = (word.replace(" ", "-") for word in sorted(named, key=lambda word: -named[word]))
+    names = [name for name in heaviest if f"{THEN}{name}" in IN_A_ROW]
+    pairs = itertools.product(enumerate(samples[:MOST]), enumerate(names[:MOST]))
+    for (_, sample), (_, name) in sorted(pairs, key=lambda pair: pair[0][0] + pair[1][0]):
+        if _words(name) not in _words(f"{sample.case.name} {sample.case.family}"):
+            yield from (replace(sample, changes=(f"{place}{name}",)) for place in (THEN, FIRST))
 
 
 def _words(text: str) -> str:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch.nn import functional
 
 from executorch_goldens.exporting import rewriting
 from executorch_goldens.exporting.data import Data, Example
@@ -215,6 +216,102 @@ def whole(example: Example) -> Example:
     return _inputs(example, lambda each: each.round().int() if each.is_floating_point() else each)
 
 
+def _linear(each: torch.Tensor) -> torch.nn.Module:
+    return _filled(torch.nn.Linear(each.shape[-1], each.shape[-1]))
+
+
+def _convolution(each: torch.Tensor) -> torch.nn.Module:
+    return _filled(torch.nn.Conv2d(each.shape[1], each.shape[1], 1))
+
+
+def _filled(layer: torch.nn.Module) -> torch.nn.Module:
+    """Return a layer with parameters that are always the same."""
+    with torch.no_grad():
+        for each in layer.parameters():
+            each.copy_(torch.linspace(-1, 1, each.numel()).reshape(each.shape))
+    return layer
+
+
+#: Operators of one tensor by name, which come before a model or after it: what passes look for is often two in a row.
+OPERATORS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    **{
+        name: getattr(torch, name)
+        for name in ("abs", "neg", "exp", "tanh", "sigmoid", "relu", "round", "clone")
+    },
+    **{name: getattr(functional, name) for name in ("gelu", "silu", "elu", "hardtanh", "hardswish")},
+    "leaky-relu": functional.leaky_relu,
+    "clamp": lambda each: torch.clamp(each, -0.5, 0.75),
+    "add": lambda each: each + 0.5,
+    "sub": lambda each: each - 0.5,
+    "mul": lambda each: each * 0.5,
+    "div": lambda each: each / 1.5,
+    "pow": lambda each: each**2,
+    "softmax": lambda each: torch.softmax(each, -1),
+    "sum": lambda each: each.sum(-1, keepdim=True),
+    "mean": lambda each: each.mean(-1, keepdim=True),
+    "amax": lambda each: each.amax(-1, keepdim=True),
+    "cat": lambda each: torch.cat((each, each * 2), -1),
+    "slice": lambda each: each[..., 1:],
+    "select": lambda each: each.select(-1, 0),
+    "pad": lambda each: functional.pad(each, (1, 1)),
+    "unsqueeze": lambda each: each.unsqueeze(1),
+    "squeeze": torch.squeeze,
+    "view": lambda each: each.reshape(-1, each.shape[-1]),
+    "transpose": lambda each: each.transpose(-1, -2),
+    "permute": lambda each: each.permute(_rotation(each.dim())),
+    "expand": lambda each: each.expand(2, *each.shape),
+    "avg-pool2d": lambda each: functional.avg_pool2d(each, 2, 1),
+    "max-pool2d": lambda each: functional.max_pool2d(each, 2, 1),
+}
+#: The same for layers, each made for a tensor.
+LAYERS: Mapping[str, Callable[[torch.Tensor], torch.nn.Module]] = {
+    **dict.fromkeys(("linear", "addmm", "mm"), _linear),
+    **dict.fromkeys(("convolution", "conv2d"), _convolution),
+}
+#: Beginnings of the changes that put one of these after a model, or before it.
+THEN, FIRST = "then-", "first-"
+
+
+class _OfFirst(torch.nn.Module):
+    """Inputs, the first of them after an operator."""
+
+    def __init__(self, operator: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def forward(self, first: torch.Tensor, *others: Any) -> tuple[Any, ...]:
+        return self.operator(first), *others
+
+
+def _operator_first(make: Callable[[torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]) -> Change:
+    def change(example: Example) -> Example:
+        if not (isinstance(example.inputs[0], torch.Tensor) and example.inputs[0].is_floating_point()):
+            raise NotChangedError("its first input is no tensor of floats")
+        return replace(example, module=Around(example.module, _OfFirst(make(example.inputs[0]))))
+
+    return change
+
+
+def _layer_then(make: Callable[[torch.Tensor], torch.nn.Module]) -> Change:
+    def change(example: Example) -> Example:
+        with torch.no_grad():
+            outputs = example.module.eval()(*example.inputs)
+        first = outputs if isinstance(outputs, torch.Tensor) else outputs[0]
+        return replace(example, module=Around(example.module, after=make(first)))
+
+    return change
+
+
+#: Changes by an operator before a model or after it, by name.
+IN_A_ROW: Mapping[str, Change] = {
+    **{f"{THEN}{name}": _of_outputs(operator) for name, operator in OPERATORS.items()},
+    **{f"{THEN}{name}": _layer_then(make) for name, make in LAYERS.items()},
+    **{
+        f"{FIRST}{name}": _operator_first(functools.partial(lambda it, _: it, each))
+        for name, each in OPERATORS.items()
+    },
+    **{f"{FIRST}{name}": _operator_first(make) for name, make in LAYERS.items()},
+}
 #: Changes by a rewrite of the graph.
 _REWRITTEN: Mapping[str, Change] = {
     name: functools.partial(rewriting.rewritten, rewrite=each) for name, each in rewriting.REWRITES.items()
@@ -252,6 +349,7 @@ CHANGES: Mapping[str, Change] = {
     "rectified": _of_outputs(torch.relu),
     "deeper": inputs_deeper,
     **_REWRITTEN,
+    **IN_A_ROW,
     AS_IT_IS: lambda example: example,
 }
 

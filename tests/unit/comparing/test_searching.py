@@ -194,3 +194,15 @@ def test_a_drawn_model_has_the_operators_of_its_source() -> None:
     ]
     found = list(candidates.ranked(drawn, {"max pool2d": 2}, ("tosa-int",), random.Random(0)))
     assert [tried.case.name for tried in found] == ["max"]
+
+
+def test_samples_get_the_other_operators_of_an_edit() -> None:
+    samples = [Try(case(name), UNCHANGED, "tosa-int") for name in ("mul-0", "tanh-0", "where-0")]
+    found = [str(each.cell) for each in candidates.in_a_row(samples, {"tanh": 4, "mul": 8, "unknown": 9})]
+    assert found[:4] == [
+        "tosa-int/mul-0-x-then-tanh",
+        "tosa-int/mul-0-x-first-tanh",
+        "tosa-int/tanh-0-x-then-mul",
+        "tosa-int/tanh-0-x-first-mul",
+    ]
+    assert len(found) == 8

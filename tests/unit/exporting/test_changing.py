@@ -130,6 +130,16 @@ def test_an_offset_that_is_left_out_is_another_one() -> None:
     assert torch.equal(found, X.reshape(-1)[3:9].reshape(2, 3))
 
 
+def test_an_operator_comes_before_a_model_or_after_it() -> None:
+    (plain,), small = run(case_of(Bounded)), case_of(Bounded)
+    assert torch.equal(run(small, "then-tanh")[0], torch.tanh(plain))
+    assert torch.equal(run(small, "first-mul")[0], torch.clamp(X * 0.5, -1, 1).clamp(-2, 5))
+    once, again = (run(small, "then-linear")[0] for _ in range(2))
+    assert torch.equal(once, again)
+    assert not torch.equal(once, plain)
+    assert run(small, "first-linear")[0].shape == X.shape
+
+
 class Indexed(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x[torch.tensor([1, 0])]
