@@ -5,6 +5,7 @@ The graph is the one that ``torch.export`` makes, of ATen's operators, before an
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -56,17 +57,29 @@ def rewritten(example: Example, rewrite: Rewrite) -> Example:
     return replace(example, module=GraphModule(module, graph))
 
 
-def _value(graph: Graph, place: int) -> Node:
-    """Return the call of an operator whose result is one tensor of floats, counted from the last."""
-    calls: list[Node] = [node for node in graph.nodes if node.op == "call_function"]
-    found = [node for node in calls if _is_float(node.meta.get("val"))]
-    if place >= len(found):
-        raise NotChangedError("it has too few operators")
-    return found[-1 - place]
+def _values(graph: Graph) -> list[Node]:
+    """Return the calls of operators whose result is one tensor of floats, the last first."""
+    calls = (node for node in reversed(graph.nodes) if node.op == "call_function")
+    return [node for node in calls if _is_float(node.meta.get("val"))]
 
 
 def _is_float(made: object) -> bool:
     return isinstance(made, torch.Tensor) and made.is_floating_point()
+
+
+def at(graph: Graph, rewrite: Callable[[Node], None], place: int) -> None:
+    """Rewrite at one value, counted from the last."""
+    found = _values(graph)
+    if place >= len(found):
+        raise NotChangedError("it has too few operators")
+    rewrite(found[place])
+
+
+def everywhere(graph: Graph, rewrite: Callable[[Node], None]) -> None:
+    """Rewrite at every value where that can be done."""
+    for node in _values(graph):
+        with contextlib.suppress(NotChangedError):
+            rewrite(node)
 
 
 def _behind(node: Node, *calls: tuple[Any, ...]) -> None:
@@ -79,20 +92,19 @@ def _behind(node: Node, *calls: tuple[Any, ...]) -> None:
         user.replace_input_with(node, last)
 
 
-def read_twice(graph: Graph, place: int, call: tuple[Any, ...] = (aten.relu.default,)) -> None:
+def read_twice(node: Node, call: tuple[Any, ...] = (aten.relu.default,)) -> None:
     """A value has a second user, whose result is a further output; `call` has its operator and further arguments."""
-    node, output = _value(graph, place), next(iter(reversed(graph.nodes)))
+    output = next(iter(reversed(node.graph.nodes)))
     operator, *arguments = call
-    with graph.inserting_before(output):
-        further = graph.call_function(operator, (node, *arguments))
+    with node.graph.inserting_before(output):
+        further = node.graph.call_function(operator, (node, *arguments))
     (outputs,) = output.args
     assert isinstance(outputs, list | tuple)
     output.args = ((*outputs, further),)
 
 
-def turned(graph: Graph, place: int) -> None:
+def turned(node: Node) -> None:
     """A value is permuted, and permuted back after an operator."""
-    node = _value(graph, place)
     rank = node.meta["val"].dim()
     if rank < 2:
         raise NotChangedError("it has too small a rank")
@@ -100,16 +112,14 @@ def turned(graph: Graph, place: int) -> None:
     _behind(node, (aten.permute.default, there), (aten.relu.default,), (aten.permute.default, back))
 
 
-def flattened(graph: Graph, place: int) -> None:
+def flattened(node: Node) -> None:
     """A value loses its shape, and gets it back after an operator."""
-    node = _value(graph, place)
     shape = list(node.meta["val"].shape)
     _behind(node, (aten.reshape.default, [-1]), (aten.relu.default,), (aten.reshape.default, shape))
 
 
-def reshaped(graph: Graph, place: int) -> None:
+def reshaped(node: Node) -> None:
     """A value gets another shape of its rank, and its own back after an operator."""
-    node = _value(graph, place)
     shape = list(node.meta["val"].shape)
     other = shape[::-1]
     if other == shape and len(shape) > 1 and shape[0] % 2 == 0:
@@ -119,25 +129,24 @@ def reshaped(graph: Graph, place: int) -> None:
     _behind(node, (aten.reshape.default, other), (aten.relu.default,), (aten.reshape.default, shape))
 
 
-def parted(graph: Graph, place: int) -> None:
+def parted(node: Node) -> None:
     """A value goes through an operator that stays outside delegates."""
-    _behind(_value(graph, place), OUTSIDE)
+    _behind(node, OUTSIDE)
 
 
-def clamped(graph: Graph, place: int) -> None:
+def clamped(node: Node) -> None:
     """A value goes through an activation with bounds."""
-    _behind(_value(graph, place), (aten.hardtanh.default, -0.5, 0.75))
+    _behind(node, (aten.hardtanh.default, -0.5, 0.75))
 
 
-def again(graph: Graph, place: int) -> None:
+def again(node: Node) -> None:
     """An operator is applied to its own result, in place of its first operand."""
-    node = _value(graph, place)
     if not node.all_input_nodes:
         raise NotChangedError("it has no operand")
     first = node.all_input_nodes[0]
     users = list(node.users)
-    with graph.inserting_after(node):
-        second = graph.node_copy(node)
+    with node.graph.inserting_after(node):
+        second = node.graph.node_copy(node)
     second.replace_input_with(first, node)
     for user in users:
         user.replace_input_with(node, second)
@@ -338,22 +347,12 @@ FIRST = (
         "next-dimension",
         "flags",
         "defaults",
-        "bare",
-        "uneven",
-        "many",
     ),
-    *(
-        "clamped-inside-0",
-        "lowered-0",
-        "longer-steps",
-        "flattened-inside-0",
-        "reshaped-inside-0",
-        "read-twice-0",
-    ),
-    "raised-1",
+    *("bare", "uneven", "many", "clamped-inside-0", "lowered-0", "longer-steps", "flattened-inside-all"),
+    *("reshaped-inside-all", "read-twice-all", "raised-1", "read-outside-all", "parted-1"),
 )
-#: Rewrites of one operator.
-_OF_ONE: Mapping[str, Callable[..., None]] = {
+#: Rewrites at one value.
+_OF_VALUES: Mapping[str, Callable[[Node], None]] = {
     "read-twice": read_twice,
     "read-outside": functools.partial(read_twice, call=OUTSIDE),
     "parted": parted,
@@ -362,15 +361,23 @@ _OF_ONE: Mapping[str, Callable[..., None]] = {
     "reshaped-inside": reshaped,
     "clamped-inside": clamped,
     "again": again,
-    # One becomes minus one.
+}
+#: Rewrites of the numbers of one operator: one becomes minus one.
+_OF_NUMBERS: Mapping[str, Callable[..., None]] = {
     "lowered": functools.partial(numbers, by=-2),
     "raised": functools.partial(numbers, by=3),
 }
-#: By name; those of one operator with its place, counted from the last.
+#: By name; those of one value or operator with its place, counted from the last.
 REWRITES: Mapping[str, Rewrite] = {
     **{
+        f"{name}-{place}": functools.partial(at, rewrite=rewrite, place=place)
+        for name, rewrite in _OF_VALUES.items()
+        for place in PLACES
+    },
+    **{f"{name}-all": functools.partial(everywhere, rewrite=rewrite) for name, rewrite in _OF_VALUES.items()},
+    **{
         f"{name}-{place}": functools.partial(rewrite, place=place)
-        for name, rewrite in _OF_ONE.items()
+        for name, rewrite in _OF_NUMBERS.items()
         for place in PLACES
     },
     "from-the-end": from_the_end,

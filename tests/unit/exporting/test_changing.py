@@ -86,6 +86,18 @@ def test_an_operator_is_applied_to_its_own_result() -> None:
     assert torch.equal(found, X[:, 2:])
 
 
+def test_a_rewrite_everywhere_leaves_out_what_it_does_not_fit() -> None:
+    found = run(case_of(Clamped, X, -2 * X), "read-twice-all")
+    assert [
+        torch.equal(one, other)
+        for one, other in zip(found[1:], (torch.ones_like(X), torch.relu(-X)), strict=True)
+    ]
+    (found,) = run(case_of(Bounded, X[:, :1, 0]), "reshaped-inside-all")
+    assert torch.equal(found, torch.relu(torch.relu(X[:, :1, 0].clamp(-1, 1)).clamp(-2, 5)))
+    with pytest.raises(NotChangedError, match="nothing"):
+        changed(case_of(Bounded, torch.zeros(3)), ["reshaped-inside-all"]).build(Data("small"))
+
+
 def test_numbers_of_one_operator_are_others() -> None:
     (found,) = run(case_of(Clamped, X, -2 * X), "lowered-0")
     assert torch.equal(found, torch.clamp(X - 2 * X, -1.0, 18.0))
