@@ -119,14 +119,14 @@ def flattened(node: Node) -> None:
 
 
 def reshaped(node: Node) -> None:
-    """A value gets another shape of its rank, and its own back after an operator."""
+    """A value gets another shape of its rank, and its own back after an operator along its last dimension."""
     shape = list(node.meta["val"].shape)
     other = shape[::-1]
     if other == shape and len(shape) > 1 and shape[0] % 2 == 0:
         other = [shape[0] // 2, *shape[1:-1], shape[-1] * 2]
     if other == shape:
         raise NotChangedError("it has no other shape of its rank")
-    _behind(node, (aten.reshape.default, other), (aten.relu.default,), (aten.reshape.default, shape))
+    _behind(node, (aten.reshape.default, other), (aten.softmax.int, -1), (aten.reshape.default, shape))
 
 
 def parted(node: Node) -> None:
