@@ -121,12 +121,26 @@ def flattened(node: Node) -> None:
 def reshaped(node: Node) -> None:
     """A value gets another shape of its rank, and its own back after an operator along its last dimension."""
     shape = list(node.meta["val"].shape)
-    other = shape[::-1]
-    if other == shape and len(shape) > 1 and shape[0] % 2 == 0:
-        other = [shape[0] // 2, *shape[1:-1], shape[-1] * 2]
-    if other == shape:
-        raise NotChangedError("it has no other shape of its rank")
+    other = _other_shape(shape)
     _behind(node, (aten.reshape.default, other), (aten.softmax.int, -1), (aten.reshape.default, shape))
+
+
+def _other_shape(shape: Sequence[int]) -> list[int]:
+    """Return another shape of as many elements and dimensions, whose last dimension has several.
+
+    >>> _other_shape([1, 3, 4]), _other_shape([4, 4]), _other_shape([6, 1])
+    ([1, 4, 3], [2, 8], [3, 2])
+    """
+    *first, last = shape or [0]
+    for place in reversed(range(len(first))):
+        if first[place] > 1 and first[place] != last:
+            if last > 1:
+                return [*first[:place], last, *first[place + 1 :], first[place]]
+            if first[place] % 2 == 0:
+                return [*first[:place], first[place] // 2, *first[place + 1 :], 2]
+    if first and first[0] % 2 == 0:
+        return [first[0] // 2, *first[1:], last * 2]
+    raise NotChangedError("it has no other shape of its rank")
 
 
 def parted(node: Node) -> None:

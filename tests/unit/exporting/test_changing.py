@@ -69,7 +69,6 @@ def test_some_changes_compute_the_same(change: str) -> None:
         ("parted-0", lambda x: (torch.fmod(x, 2.0),)),
         ("turned-inside-0", lambda x: (torch.relu(x),)),
         ("flattened-inside-0", lambda x: (torch.relu(x),)),
-        ("reshaped-inside-0", lambda x: (torch.softmax(x.reshape(*reversed(x.shape)), -1).reshape(x.shape),)),
         ("clamped-inside-0", lambda x: (torch.clamp(x, -0.5, 0.75),)),
     ],
 )
@@ -92,10 +91,9 @@ def test_a_rewrite_everywhere_leaves_out_what_it_does_not_fit() -> None:
         torch.equal(one, other)
         for one, other in zip(found[1:], (torch.ones_like(X), torch.relu(-X)), strict=True)
     ]
-    column = X[:, :1, 0]
-    (found,) = run(case_of(Bounded, column), "reshaped-inside-all")
-    once = torch.softmax(column.clamp(-1, 1), 0)
-    assert torch.allclose(found, torch.softmax(once.clamp(-2, 5), 0))
+    (found,) = run(case_of(Bounded), "reshaped-inside-all")
+    once = torch.softmax(X.clamp(-1, 1).reshape(2, 4, 3), -1)
+    assert torch.allclose(found.reshape(2, 4, 3), torch.softmax(once.clamp(-2, 5), -1))
     with pytest.raises(NotChangedError, match="nothing"):
         changed(case_of(Bounded, torch.zeros(3)), ["reshaped-inside-all"]).build(Data("small"))
 
@@ -164,7 +162,7 @@ def test_indices_are_of_the_next_dimension() -> None:
     assert torch.equal(found, X[:, [1, 0]])
 
 
-@pytest.mark.parametrize(("shape", "other"), [((2, 3, 4), [4, 3, 2]), ((4, 5, 4), [2, 5, 8])])
+@pytest.mark.parametrize(("shape", "other"), [((2, 3, 4), [2, 4, 3]), ((4, 5, 4), [4, 4, 5])])
 def test_a_value_inside_has_another_shape_of_its_rank(shape: tuple[int, ...], other: list[int]) -> None:
     module = changed(case_of(Bounded, torch.zeros(shape)), ["reshaped-inside-0"]).build(Data("small")).module
     there, back = (
