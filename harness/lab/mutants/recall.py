@@ -79,7 +79,8 @@ def lines() -> Iterator[str]:
     yield "## By command"
     yield ""
     yield "Each fix taken back in a copy of the files that it edits, laid over its release, and compared by two names:"
-    yield '`goldens compare 1.5.1 "1.5.1 + DIR"`. Written by `nox -s lab -- recall --update`.'
+    yield '`goldens compare 1.5.1 "1.5.1 + DIR"`. Written by `nox -s lab -- recall --update`. Comparisons of less than'
+    yield "200 seconds had `--budget 1.5`, the others the default."
     yield ""
     yield from markdown.head(("fix", "said", "edited lines reached", "cells", "seconds", "seen by"))
     for file in sorted(COMMITTED.glob("*.jsonl")):
