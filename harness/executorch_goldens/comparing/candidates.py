@@ -57,7 +57,7 @@ _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 #: Separators of words.
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 #: Samples that get another operator before or after them, and such operators.
-MOST = 8
+MOST_IN_A_ROW = 8
 #: How much an operator counts by where it is named: in what differs; in an edited statement, or in the file's name as
 #: well; in the function; in the file. Any other word of the edit counts least.
 DIFFERS, STATEMENT, FUNCTION, FILE, WORD = 8, 4, 3, 2, 1
@@ -178,14 +178,14 @@ def ranked(
 
 def in_a_row(samples: Sequence[Try], named: Mapping[str, int]) -> Iterator[Try]:
     """Yield samples with another operator of an edit before them or after them, the likely ones first."""
-    from executorch_goldens.exporting.changing import FIRST, IN_A_ROW, THEN
+    from executorch_goldens.exporting.changing import AFTER, BEFORE, IN_A_ROW
 
     heaviest = (word.replace(" ", "-") for word in sorted(named, key=lambda word: -named[word]))
-    names = [name for name in heaviest if f"{THEN}{name}" in IN_A_ROW]
-    pairs = itertools.product(enumerate(samples[:MOST]), enumerate(names[:MOST]))
+    names = [name for name in heaviest if f"{AFTER}{name}" in IN_A_ROW]
+    pairs = itertools.product(enumerate(samples[:MOST_IN_A_ROW]), enumerate(names[:MOST_IN_A_ROW]))
     for (_, sample), (_, name) in sorted(pairs, key=lambda pair: pair[0][0] + pair[1][0]):
         if _words(name) not in _words(f"{sample.case.name} {sample.case.family}"):
-            yield from (replace(sample, changes=(f"{place}{name}",)) for place in (THEN, FIRST))
+            yield from (replace(sample, changes=(f"{place}{name}",)) for place in (AFTER, BEFORE))
 
 
 def _words(text: str) -> str:

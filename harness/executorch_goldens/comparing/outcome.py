@@ -60,7 +60,7 @@ _QUANTITIES = {
 #: An error that takes this many times as much of its tolerance, and this part of it more, is less exact.
 TIMES, PART = 1.1, 0.01
 #: What follows from the length of whatever bytes hold: two variations may have one length and nothing else in common.
-_OF_BYTES = re.compile(r"\d+ bytes|(?:size|offset) = \d+|sha256 [0-9a-f]+")
+_OF_LENGTHS = re.compile(r"\d+ bytes|(?:size|offset) = \d+|sha256 [0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _lines(each: object) -> Counter[tuple[str, str]]:
     if not isinstance(compared, Record):
         return Counter([("", str(each))])
     lines = ((name, line) for name, text in compared.sections.items() for line in text.splitlines())
-    return Counter((name, _OF_BYTES.sub("…", line)) for name, line in (*compared.facts.items(), *lines))
+    return Counter((name, _OF_LENGTHS.sub("…", line)) for name, line in (*compared.facts.items(), *lines))
 
 
 def kind_of(base: Made, head: Made) -> str:

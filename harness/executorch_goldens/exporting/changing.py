@@ -268,8 +268,8 @@ LAYERS: Mapping[str, Callable[[torch.Tensor], torch.nn.Module]] = {
     **dict.fromkeys(("linear", "addmm", "mm"), _linear),
     **dict.fromkeys(("convolution", "conv2d"), _convolution),
 }
-#: Beginnings of the changes that put one of these after a model, or before it.
-THEN, FIRST = "then-", "first-"
+#: Beginnings of the changes that put one of these before a model, or after it.
+BEFORE, AFTER = "first-", "then-"
 
 
 class _OfFirst(torch.nn.Module):
@@ -283,7 +283,15 @@ class _OfFirst(torch.nn.Module):
         return self.operator(first), *others
 
 
-def _operator_first(make: Callable[[torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]) -> Change:
+#: What makes an operator for a tensor: those of `OPERATORS` are the same for all.
+_Make = Callable[[torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]
+
+
+def _same_for_all(operator: Callable[[torch.Tensor], torch.Tensor]) -> _Make:
+    return lambda each: operator
+
+
+def _operator_before(make: _Make) -> Change:
     def change(example: Example) -> Example:
         if not (isinstance(example.inputs[0], torch.Tensor) and example.inputs[0].is_floating_point()):
             raise NotChangedError("its first input is no tensor of floats")
@@ -292,7 +300,7 @@ def _operator_first(make: Callable[[torch.Tensor], Callable[[torch.Tensor], torc
     return change
 
 
-def _layer_then(make: Callable[[torch.Tensor], torch.nn.Module]) -> Change:
+def _operator_after(make: _Make) -> Change:
     def change(example: Example) -> Example:
         with torch.no_grad():
             outputs = example.module.eval()(*example.inputs)
@@ -302,15 +310,14 @@ def _layer_then(make: Callable[[torch.Tensor], torch.nn.Module]) -> Change:
     return change
 
 
+_MAKES: Mapping[str, _Make] = {
+    **{name: _same_for_all(operator) for name, operator in OPERATORS.items()},
+    **LAYERS,
+}
 #: Changes by an operator before a model or after it, by name.
 IN_A_ROW: Mapping[str, Change] = {
-    **{f"{THEN}{name}": _of_outputs(operator) for name, operator in OPERATORS.items()},
-    **{f"{THEN}{name}": _layer_then(make) for name, make in LAYERS.items()},
-    **{
-        f"{FIRST}{name}": _operator_first(functools.partial(lambda it, _: it, each))
-        for name, each in OPERATORS.items()
-    },
-    **{f"{FIRST}{name}": _operator_first(make) for name, make in LAYERS.items()},
+    **{f"{AFTER}{name}": _operator_after(make) for name, make in _MAKES.items()},
+    **{f"{BEFORE}{name}": _operator_before(make) for name, make in _MAKES.items()},
 }
 #: Changes by a rewrite of the graph.
 _REWRITTEN: Mapping[str, Change] = {

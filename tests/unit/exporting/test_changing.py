@@ -86,11 +86,9 @@ def test_an_operator_is_applied_to_its_own_result() -> None:
 
 
 def test_a_rewrite_everywhere_leaves_out_what_it_does_not_fit() -> None:
-    found = run(case_of(Clamped, X, -2 * X), "read-twice-all")
-    assert [
-        torch.equal(one, other)
-        for one, other in zip(found[1:], (torch.ones_like(X), torch.relu(-X)), strict=True)
-    ]
+    _, of_last, of_first = run(case_of(Clamped, X, -2 * X), "read-twice-all")
+    assert torch.equal(of_last, torch.ones_like(X))
+    assert torch.equal(of_first, torch.relu(-X))
     (found,) = run(case_of(Bounded), "reshaped-inside-all")
     once = torch.softmax(X.clamp(-1, 1).reshape(2, 4, 3), -1)
     assert torch.allclose(found.reshape(2, 4, 3), torch.softmax(once.clamp(-2, 5), -1))
