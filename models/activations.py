@@ -237,6 +237,7 @@ def dividends(data: Data) -> tuple[torch.Tensor, torch.Tensor]:
 @case(
     guards="quotients and remainders round towards minus infinity",
     run_on=("example", "extremes", "drawn"),
+    backends=("tosa", "xnnpack-int8"),
 )
 def divisions(data: Data) -> Example:
     return Example(Divisions(), dividends(data))
@@ -286,7 +287,11 @@ class RowUnits(nn.Module):
         )
 
 
-@case(guards="softmax, log-softmax and GLU work along their own dimension", also=("tosa-int16",))
+@case(
+    guards="softmax, log-softmax and GLU work along their own dimension",
+    also=("tosa-int16",),
+    backends=("tosa", "xnnpack-int8"),
+)
 def softmax_glu(data: Data) -> Example:
     return Example(RowUnits(), (data.tensor("x", 2, 4, 5, bits=3),))
 

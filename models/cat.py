@@ -70,6 +70,7 @@ class CatOfCats(torch.nn.Module):
     issue=18971,
     quantization="snorm-int8",
     constant_outputs=True,
+    backends=("tosa-int", "xnnpack-fp32"),
 )
 def cat_h_v(data: Data) -> Example:
     return Example(HorizontalVertical(), ())
@@ -80,6 +81,7 @@ def cat_h_v(data: Data) -> Example:
     issue=18971,
     quantization="snorm-int8",
     constant_outputs=True,
+    backends=("tosa", "xnnpack-fp32"),
 )
 def cat_v_h(data: Data) -> Example:
     return Example(VerticalHorizontal(), ())
@@ -89,6 +91,7 @@ def cat_v_h(data: Data) -> Example:
     guards="a folded cat of one constant twice: the control where issue #18971 hides",
     quantization="snorm-int8",
     constant_outputs=True,
+    backends=("tosa-fp", "xnnpack"),
 )
 def cat_h_h(data: Data) -> Example:
     return Example(HorizontalTwice(), ())
@@ -98,6 +101,7 @@ def cat_h_h(data: Data) -> Example:
     guards="a folded cat of the other constant twice: the second control",
     quantization="snorm-int8",
     constant_outputs=True,
+    backends=("tosa-fp", "xnnpack"),
 )
 def cat_v_v(data: Data) -> Example:
     return Example(VerticalTwice(), ())
@@ -108,6 +112,7 @@ def cat_v_v(data: Data) -> Example:
     issue=18971,
     quantization="snorm-int8",
     constant_outputs=True,
+    backends=("tosa-int", "xnnpack"),
 )
 def cat_three(data: Data) -> Example:
     return Example(ThreeRamps(), ())
@@ -118,6 +123,7 @@ def cat_three(data: Data) -> Example:
     issue=18971,
     quantization="snorm-int8",
     constant_outputs=True,
+    backends=("tosa-int", "xnnpack"),
 )
 def cat_of_cats(data: Data) -> Example:
     return Example(CatOfCats(), ())

@@ -104,6 +104,19 @@ def float8_lookup(data: Data) -> Example:
     return Example(Float8Lookup(rows=5, width=4), (data.tensor("x", 4, 6), rows))
 
 
+class Float8Put(nn.Module):
+    """Rows of an input replaced by others."""
+
+    def forward(self, x: torch.Tensor, rows: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.index_put(x, (rows,), y)
+
+
+@case(guards="rows of float8 are scattered by index", backends=ONLY, also=FLOAT8)
+def float8_put(data: Data) -> Example:
+    rows = torch.tensor([2, 0], dtype=torch.int32)
+    return Example(Float8Put(), (data.tensor("x", 3, 4), rows, data.tensor("y", 2, 4)))
+
+
 class Float8Casts(nn.Module):
     """Units that are computed in float32 between two casts."""
 

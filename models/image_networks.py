@@ -197,6 +197,7 @@ class UNet(nn.Module):
 
 @case(
     guards="a U-Net: skips concatenate tensors of unequal scales, made far apart, in the right order",
+    backends=("tosa-int", "xnnpack"),
 )
 def unet(data: Data) -> Example:
     return Example(UNet(channels=2, features=4), (data.tensor("x", 1, 2, 16, 16),))

@@ -194,6 +194,7 @@ class Masks(nn.Module):
     guards="where, masked_fill and triangles choose the right side of their mask",
     # Minus infinity becomes -255, in the range of which a code is worth one.
     sqnr={"tosa-int": 5},
+    backends=("tosa", "xnnpack-int8"),
 )
 def masks(data: Data) -> Example:
     keep = data.tensor("keep", 4, 5) > 0

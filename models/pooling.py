@@ -80,6 +80,7 @@ class RowNorms(nn.Module):
 @case(
     guards="layer norms over one and two dimensions and RMS norm decompose to means, roots and products",
     also=("tosa-bf16",),
+    backends=("tosa", "xnnpack-int8"),
 )
 def layer_norm(data: Data) -> Example:
     return Example(RowNorms(rows=4, width=6), (data.tensor("x", 2, 4, 6),))

@@ -35,6 +35,7 @@ def trained_keyword_spotter(data: Data) -> Example:
 @case(
     guards="a MobileNet block on normal weights: hard-swish and gates between requantizations",
     quantization=HISTOGRAM,
+    backends=("tosa", "xnnpack-fp32"),
 )
 def trained_mobilenet_block(data: Data) -> Example:
     return trained(data, InvertedResidual(channels=8, expanded=24, squeezed=8), (1, 8, 8, 8))
@@ -43,6 +44,7 @@ def trained_mobilenet_block(data: Data) -> Example:
 @case(
     guards="a decoding step on normal weights: cached keys and values keep their scales",
     quantization=HISTOGRAM,
+    backends=("tosa-fp", "xnnpack"),
 )
 def trained_cached_decoder(data: Data) -> Example:
     return trained(data, CachedDecoderLayer(width=16, heads=2), (1, 1, 16), (1, 2, 3, 8), (1, 2, 3, 8))

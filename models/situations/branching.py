@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 CONTROL_FLOW = ("tosa-fp+cf",)
 
@@ -56,3 +56,31 @@ class NestedCondition(nn.Module):
 def nested_condition(data: Data) -> Example:
     switches = torch.full((1,), 0.75), torch.full((1,), 0.25)
     return Example(NestedCondition(), (*switches, data.tensor("x", 2, 4)))
+
+
+class LayersInBranches(nn.Module):
+    """Two branches of a linear layer and an activation each, which a partitioner keeps from being decomposed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def hard(x: torch.Tensor) -> torch.Tensor:
+            return functional.hardswish(self.first(x))
+
+        def soft(x: torch.Tensor) -> torch.Tensor:
+            return functional.silu(self.second(x))
+
+        return torch.cond(x.sum() > 0.0, hard, soft, (x,))  # type: ignore[no-any-return]
+
+
+@case(
+    guards="layers in branches are kept for the delegate as they are outside of them",
+    backends=CONTROL_FLOW,
+    also=CONTROL_FLOW,
+    # Before, the payload is invalid.
+    releases=("1.4.1", "1.5.1"),
+)
+def condition_with_layers(data: Data) -> Example:
+    return Example(LayersInBranches(), (data.tensor("x", 3, 4),))

@@ -10,9 +10,8 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional
 
-from executorch_goldens import Data, Example
+from executorch_goldens import Data, Example, case
 from models.shapes import distinct
-from models.situations.recorded import case
 
 U55 = ("tosa-u55",)
 
@@ -53,7 +52,10 @@ class GivenNorms(nn.Module):
         )
 
 
-@case(guards="a batch norm whose parameters are inputs is folded into nothing")
+@case(
+    guards="a batch norm whose parameters are inputs is folded into nothing",
+    backends=("tosa", "xnnpack-int8"),
+)
 def given_norms(data: Data) -> Example:
     inputs = (data.tensor("x", 1, 2, 3, 4), *(data.tensor(name, 2) for name in ("weight", "bias", "mean")))
     return Example(GivenNorms(channels=2), inputs)
@@ -296,14 +298,20 @@ class TallFilters(nn.Module):
         return self.second(torch.relu(self.first(x)))  # type: ignore[no-any-return]
 
 
-@case(guards="strided convolutions keep a dynamic height dynamic, whatever its remainder")
+@case(
+    guards="strided convolutions keep a dynamic height dynamic, whatever its remainder",
+    backends=("tosa", "xnnpack-int8"),
+)
 def dynamic_height(data: Data) -> Example:
     return Example(
         TallFilters(), (data.tensor("x", 1, 2, 11, 8),), dynamic_shapes=({2: Dim("height", min=9, max=16)},)
     )
 
 
-@case(guards="a batch norm of a volume without a convolution before it is lowered, or stays outside")
+@case(
+    guards="a batch norm of a volume without a convolution before it is lowered, or stays outside",
+    backends=("tosa", "xnnpack-fp32"),
+)
 def volume_norm_alone(data: Data) -> Example:
     return Example(nn.BatchNorm3d(2), (data.tensor("x", 1, 2, 2, 3, 2),))
 

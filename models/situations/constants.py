@@ -7,8 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 #: Linear layers and convolutions are quantized there, and nothing else.
 PARTLY = ("tosa-fp+int",)
@@ -119,24 +118,6 @@ def int64_factors(data: Data) -> Example:
     return Example(AtPlaces([2, 0, 3, 1], torch.mul), (data.tensor("x", 2, 4),))
 
 
-class ReadTwice(nn.Module):
-    """One buffer that is folded with a number, and read as it is."""
-
-    table: torch.Tensor
-
-    def __init__(self, table: torch.Tensor) -> None:
-        super().__init__()
-        self.register_buffer("table", table)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return (x + torch.abs(self.table)) * self.table
-
-
-@case(guards="a buffer that is folded in one place stays for another (#19663)", backends=("tosa-int",))
-def buffer_folded_and_read(data: Data) -> Example:
-    return Example(ReadTwice(data.tensor("table", 2, 4)), (data.tensor("x", 2, 4),))
-
-
 class TwoNames(nn.Module):
     """One tensor under two names, folded with a number under the one, and read under the other."""
 
@@ -235,6 +216,6 @@ class SplitTwice(nn.Module):
         return torch.split(y, 2, dim=1)[0] + torch.split(y, 2, dim=1)[0] * torch.split(y, 2, dim=1)[1]
 
 
-@case(guards="pieces of two equal splits are one (#21590)")
+@case(guards="pieces of two equal splits are one (#21590)", backends=("tosa",))
 def split_twice(data: Data) -> Example:
     return Example(SplitTwice(), (data.tensor("x", 2, 4),))

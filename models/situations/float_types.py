@@ -6,8 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 BFLOAT16 = ("tosa-bf16",)
 #: Linear layers and convolutions are quantized there, and what shares their scale.

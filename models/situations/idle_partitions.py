@@ -7,8 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 
 class Only(nn.Module):
@@ -22,12 +21,12 @@ class Only(nn.Module):
         return self.function(x)
 
 
-@case(guards="a view alone is no delegate (#16005)", backends=("tosa",))
+@case(guards="a view alone is no delegate (#16005)", backends=("tosa-int",))
 def view_alone(data: Data) -> Example:
     return Example(Only(lambda x: x.reshape(3, 4)), (data.tensor("x", 2, 6),))
 
 
-@case(guards="a detached input alone is no delegate (#18232)", backends=("tosa",))
+@case(guards="a detached input alone is no delegate (#18232)", backends=("tosa-fp",))
 def detach_alone(data: Data) -> Example:
     return Example(Only(lambda x: torch.ops.aten.detach_copy.default(x)), (data.tensor("x", 2, 6),))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 INT16 = ("tosa-int16",)
 
@@ -35,13 +34,16 @@ class Transposed(nn.Module):
 
 @case(
     guards="a transposed convolution that leaves a remainder reads all of its input (#19391)",
-    backends=("tosa",),
+    backends=("tosa-fp",),
 )
 def transposed_conv_remainder(data: Data) -> Example:
     return Example(Transposed(nn.ConvTranspose2d(2, 3, 2, stride=3)), (data.tensor("x", 1, 2, 6, 4),))
 
 
-@case(guards="a transposed convolution with an even kernel and output padding is taken (#18185, #19391)")
+@case(
+    guards="a transposed convolution with an even kernel and output padding is taken (#18185, #19391)",
+    backends=("tosa-int", "xnnpack-int8"),
+)
 def transposed_conv_even(data: Data) -> Example:
     conv = nn.ConvTranspose2d(2, 3, (4, 2), stride=(3, 2), padding=(1, 0), output_padding=(1, 1))
     return Example(Transposed(conv), (data.tensor("x", 1, 2, 3, 4),))
@@ -62,7 +64,10 @@ def transposed_conv_narrowing(data: Data) -> Example:
     return Example(module, (data.tensor("x", 1, 4, 3, 3),), fill=False)
 
 
-@case(guards="a batch norm folds into a transposed convolution along its output channels (#22517)")
+@case(
+    guards="a batch norm folds into a transposed convolution along its output channels (#22517)",
+    backends=("tosa", "xnnpack-fp32"),
+)
 def transposed_conv_norm(data: Data) -> Example:
     return Example(
         Transposed(nn.ConvTranspose2d(3, 3, 2, stride=2), norm=True), (data.tensor("x", 1, 3, 3, 3),)

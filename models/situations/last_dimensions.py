@@ -6,8 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 
 class Behind(nn.Module):

@@ -13,8 +13,7 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 from models.situations.symbolic_sizes import Of
 from models.situations.u55_limits import U55, signed
 
@@ -138,6 +137,14 @@ def integers_joined_outside(data: Data) -> Example:
         return x * 2.0, torch.cat((n, m, n), 1)
 
     return Example(Function(joined), (data.tensor("x", 2, 4), integers(data, "n"), integers(data, "m")))
+
+
+@case(guards="a view between operators outside of delegates takes no memory of its own", backends=FLOAT)
+def view_outside(data: Data) -> Example:
+    def flipped(x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2.0, torch.bitwise_xor(torch.bitwise_xor(n, 3).reshape(4, 2), 5)
+
+    return Example(Function(flipped), (data.tensor("x", 2, 4), integers(data, "n")))
 
 
 @case(guards="a relu of a maximum is no product's", backends=QUANTIZED)

@@ -6,8 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 
 class Resize(nn.Module):
@@ -32,20 +31,20 @@ class Resize(nn.Module):
         )
 
 
-@case(guards="a nearest resize to a size samples where torch does (#22437)", backends=("tosa",))
+@case(guards="a nearest resize to a size samples where torch does (#22437)", backends=("tosa-fp",))
 def resize_nearest_to_size(data: Data) -> Example:
     return Example(Resize("nearest", size=(7, 3)), (data.tensor("x", 1, 2, 5, 8),))
 
 
 @case(
     guards="a nearest resize by a non-integer scale_factor samples by it, not by the ratio of the sizes (#22437)",
-    backends=("tosa",),
+    backends=("tosa-fp",),
 )
 def resize_nearest_by_factor(data: Data) -> Example:
     return Example(Resize("nearest", factor=(1.6, 2.5)), (data.tensor("x", 1, 2, 4, 5),))
 
 
-@case(guards="a nearest resize that halves keeps the first of each two (#22437)", backends=("tosa",))
+@case(guards="a nearest resize that halves keeps the first of each two (#22437)", backends=("tosa-int",))
 def resize_nearest_halved(data: Data) -> Example:
     return Example(Resize("nearest", factor=(0.5, 0.25)), (data.tensor("x", 1, 2, 6, 8),))
 

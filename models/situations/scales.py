@@ -7,8 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 INT16 = ("tosa-int16",)
 
@@ -48,14 +47,6 @@ class Cut(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.second(self.cut(self.first(x)))  # type: ignore[no-any-return]
-
-
-@case(
-    guards="a narrowed value with a scale of its own stays outside of a delegate (#21949)",
-    backends=("xnnpack-int8",),
-)
-def narrowed_between_layers(data: Data) -> Example:
-    return Example(Cut(lambda y: torch.narrow(y, 1, 1, 2)), (data.tensor("x", 2, 4),))
 
 
 @case(

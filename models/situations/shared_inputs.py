@@ -7,8 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 DYNAMIC = ("xnnpack-dynamic",)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from executorch_goldens import Data, Example
-from models.situations.recorded import case
+from executorch_goldens import Data, Example, case
 
 U55 = ("tosa-u55",)
 
