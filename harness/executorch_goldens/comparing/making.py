@@ -21,7 +21,7 @@ import filelock
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.causes.groups import Group, Member, grouped, member
-from executorch_goldens.comparing.outcome import KINDS, RIGHT, SAME, Made, kind_of, shown
+from executorch_goldens.comparing.outcome import KINDS, NO_WORSE, RIGHT, SAME, Made, kind_of, shown
 from executorch_goldens.comparing.searching import Search, Try, lines_run
 from executorch_goldens.comparing.sides import Sides, side_by_side
 from executorch_goldens.errors import UsageError
@@ -41,6 +41,8 @@ from executorch_goldens.zoo.variations import Variation
 
 #: Below the folder of a comparison: what the base made, as goldens, and the results of the head.
 ARTIFACTS, RESULTS = "base", "head"
+#: Models that differ and are no worse, after which a search ends.
+MOST_NO_WORSE = 3
 #: Says that a folder is one of a comparison.
 MARK = "compare.txt"
 
@@ -153,7 +155,7 @@ class Comparison:
         wanted
             Whether what the base made of a cell makes it one to compare.
         further
-            Returns what to search in the time that is left, until a model differs.
+            Returns what to search in the time that is left: see `MOST_NO_WORSE`.
 
         Raises
         ------
@@ -201,15 +203,24 @@ class Comparison:
         return grouped(self._members)
 
     def _search(self, search: Search, seconds: float, results: Results) -> None:
-        """Judge models that differ until one is right on the base, or the time is over; keep no others."""
-        known = len(self.found)
+        """Judge models that differ until one is worse, a few are no worse, or the time is over; keep the worst one."""
+        known, members = len(self.found), len(self._members)
+        models: dict[Cell, Try] = {}
+        found: list[Compared] = []
         for model in search.differing(seconds, self.variations[-1]):
+            models[model.cell] = model
             for cell, base, head in self._exported(search.sides, (model.cell,), math.inf):
                 self._compare(cell, base, head, results, lambda made, _: made.state == RIGHT)
-            if self.found[known:] and self.found[-1].kind != SAME:
-                self.model = model
+            found = [each for each in self.found[known:] if each.kind != SAME]
+            if len(found) == MOST_NO_WORSE or any(each.kind not in NO_WORSE for each in found):
                 break
-        self.found[known:] = [each for each in self.found[known:] if each.kind != SAME]
+        worst = min(found, key=lambda each: list(KINDS).index(each.kind), default=None)
+        self.found[known:] = [worst] if worst is not None else []
+        if worst is not None:
+            self.model = models[worst.cell]
+            self._members[members:] = [
+                each for each in self._members[members:] if each.proposal.cell == worst.cell
+            ]
         self.searched = search
 
     def _compare(

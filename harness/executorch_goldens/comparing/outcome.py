@@ -40,6 +40,8 @@ KINDS: Mapping[str, str] = {
     "order": "reordered only",
     "better": "better",
 }
+#: Those of a head that nobody need refuse.
+NO_WORSE = ("as-wrong", "different", "renamed", "order", "better")
 SAME = "identical"
 #: Allows that no edited line was reached.
 UNREACHED = "unreached"
