@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files.wording import count
 from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.answer import Answer, answer
-from executorch_goldens.reach.choice import Choice, choose, choose_pass
+from executorch_goldens.reach.choice import Choice, choose, choose_pass, unnamed
 from executorch_goldens.reach.edits import Edits, between
 from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.settings.config import Config
@@ -105,8 +106,17 @@ class Asked:
         """Return what to search where nothing differs yet, or an edited line was not reached."""
         if self.known is None or self.edits is None or not self.edits.every or comparison.differing():
             return None
+        if self.unnamed:
+            return None
         chosen = self.choice.cells if self.choice is not None else ()
         return search(comparison.sides, self.known, self.edits, self.head, chosen, self.further)
+
+    @functools.cached_property
+    def unnamed(self) -> tuple[str, ...]:
+        """The classes and functions that hold the edits, if nothing can call them."""
+        if self.known is None or self.edits is None:
+            return ()
+        return unnamed(self.edits, self.known, self.head)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -127,6 +137,9 @@ class Asked:
             if self.known.lock != maps.lock_of(self.known.release):
                 old = f"the map of {self.known.made} is older than the lock of {self.known.release}"
                 yield f"cells: {old}; make it again by: {maps.UPDATE}"
+        if self.unnamed:
+            names = ", ".join(self.unnamed)
+            yield f"not searched: no code that lowers a cell names {names}, so that no model can run the edit"
         if self.why:
             yield f"cells: {self.why}"
 
