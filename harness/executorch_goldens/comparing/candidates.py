@@ -12,14 +12,12 @@ from pathlib import Path
 from executorch_goldens.comparing.searching import SEED, UNCHANGED, Reached, Search, SearchOrder, Try
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.reach.answer import answer
-from executorch_goldens.reach.choice import SHORT, around, differing, stem, turns, words_of
+from executorch_goldens.reach.choice import DEAR, SHORT, around, differing, stem, turns, words_of
 from executorch_goldens.reach.code import module_of
 from executorch_goldens.reach.edits import Edits
 from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.zoo.registry import Case, load
 
-#: Most seconds of processor time that one export of a cell may take to be changed, if a cheaper one reaches the edit.
-SLOWEST = 4.0
 #: Names of ATen's and TOSA's operators, as sources of passes have them.
 _OPERATOR = re.compile(r"\b(?:aten|tosa)\.([A-Za-z]\w*|_\w+)")
 #: Changes that are tried first, by words of the edited statements.
@@ -80,7 +78,7 @@ def search(
     cases = {name: case for source in known.sources for name, case in load([source]).items()}
     cells = [known.cells[number] for number in chosen or around(edits, known)]
     known_here = [cell for cell in cells if cell.case in cases and not cases[cell.case].is_build]
-    slowest = max(SLOWEST, min((cell.seconds for cell in known_here), default=0.0))
+    slowest = max(DEAR, min((cell.seconds for cell in known_here), default=0.0))
     near = [(cases[cell.case], cell.target) for cell in known_here if cell.seconds <= slowest]
     targets = tuple(dict.fromkeys(target for _, target in near))
     further = {name: case for zoo in zoos for name, case in load([zoo]).items()}

@@ -63,10 +63,12 @@ def packages(folder: Path, fold: str = FOLD, utils: str = UTILS, file: str = FIL
     return folder
 
 
-def known(base: Path) -> maps.ReachMap:
-    """Return the map of `RAN`, and of the helper, which those with users run."""
+def known(base: Path, slower: float = 1.0) -> maps.ReachMap:
+    """Return the map of `RAN`, and of the helper, which those with users run; each cell is so many times slower."""
     records = [
-        maps.ReachRecord("models", cell, seconds, "", {FILE: ran, **({TORCHAO: (5,)} if 15 in ran else {})})
+        maps.ReachRecord(
+            "models", cell, slower * seconds, "", {FILE: ran, **({TORCHAO: (5,)} if 15 in ran else {})}
+        )
         for seconds, (cell, ran) in enumerate(RAN.items(), 1)
     ]
     return maps.build("1.5.1", "a lock", "2026-01-01", records, base)

@@ -221,6 +221,15 @@ def test_within_a_budget_unlike_cells_come_first_and_the_cheapest_of_them(base: 
     assert chosen(found, base)[-1] == LIKE
 
 
+def test_a_first_answer_waits_for_no_dear_cell(base: Path, head: Path) -> None:
+    found = between(base, packages(head, FOLD.replace("* node.scale", "/ node.scale")))
+    orders = []
+    for slower in (1.0, 2.0):
+        made = known(base, slower)
+        orders.append([made.cells[number].cell for number in choose(found, base, made, 1000.0, 1).cells])
+    assert orders == [[PLAIN, USERS, INT16, LIKE], [PLAIN, LIKE, USERS, INT16]]
+
+
 # What an answer speaks for
 
 
