@@ -411,9 +411,10 @@ class Sweep:
 
     def _end_idle(self) -> None:
         """Let templates end that no export is wanted of any more: each keeps a gigabyte."""
+        if self.lasting or self.growing or self.standby is not None:
+            return
         for variation, template in self.templates.items():
-            idle = template.ready and not template.running and not self.schedule.needs(variation)
-            if idle and not self.lasting and self.standby is None:
+            if template.ready and not template.running and not self.schedule.needs(variation):
                 template.finish()
 
     def _start_template(self, variation: Variation) -> TemplateProcess:

@@ -227,7 +227,7 @@ def test_a_first_answer_waits_for_no_dear_cell(base: Path, head: Path) -> None:
     for slower in (1.0, 2.0):
         made = known(base, slower)
         orders.append([made.cells[number].cell for number in choose(found, base, made, 1000.0, 1).cells])
-    assert orders == [[PLAIN, USERS, INT16, LIKE], [PLAIN, LIKE, USERS, INT16]]
+    assert orders == [[PLAIN, INT16, USERS, LIKE], [PLAIN, LIKE, USERS, INT16]]
 
 
 # What an answer speaks for
