@@ -11,7 +11,7 @@ from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing.candidates import search
-from executorch_goldens.comparing.making import Comparison
+from executorch_goldens.comparing.making import SHARE, Comparison
 from executorch_goldens.comparing.searching import Search
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.wording import count
@@ -23,8 +23,6 @@ from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.settings.config import Config
 from executorch_goldens.toolchains.toolchain import Toolchain
 
-#: Part of the budget for cells that are known to reach the edit; what is left is for a search.
-SHARE = 0.75
 #: Words for the core, which is compared where there is no map.
 UNMAPPED = "the core is compared, or all cells where none is committed"
 #: Files that are not Python and are named.

@@ -31,7 +31,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.results import provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
-from executorch_goldens.running.progress import MOST_LINES, Progress
+from executorch_goldens.running.progress import MOST_LINES, Progress, never
 from executorch_goldens.settings import config
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.reuse import Reuse
@@ -41,6 +41,8 @@ from executorch_goldens.zoo.variations import Variation
 
 #: Below the folder of a comparison: what the base made, as goldens, and the results of the head.
 ARTIFACTS, RESULTS = "base", "head"
+#: Part of the time after which no cell is waited for as long as none differs: the rest is for a search.
+SHARE = 0.75
 #: Models that differ and are no worse, after which a search ends.
 MOST_NO_WORSE = 3
 #: Says that a folder is one of a comparison.
@@ -172,7 +174,13 @@ class Comparison:
                 with as_user_error():
                     self.came.write(results.root)
                     started = time.monotonic()
-                    for cell, base, head in self._exported(self.sides, self.cells, self.seconds):
+
+                    def late() -> bool:
+                        """Return whether what is left is for a search, or nothing is left."""
+                        part = 1.0 if self.differing() else SHARE
+                        return time.monotonic() - started > part * self.seconds
+
+                    for cell, base, head in self._exported(self.sides, self.cells, late):
                         self._begun += 1
                         self._compare(cell, base, head, results, wanted)
                     if (search := further(self)) is not None:
@@ -209,7 +217,7 @@ class Comparison:
         found: list[Compared] = []
         for model in search.differing(seconds, self.variations[-1]):
             models[model.cell] = model
-            for cell, base, head in self._exported(search.sides, (model.cell,), math.inf):
+            for cell, base, head in self._exported(search.sides, (model.cell,)):
                 self._compare(cell, base, head, results, lambda made, _: made.state == RIGHT)
             found = [each for each in self.found[known:] if each.kind != SAME]
             if len(found) == MOST_NO_WORSE or any(each.kind not in NO_WORSE for each in found):
@@ -272,12 +280,11 @@ class Comparison:
             _Screen().write_line(line)
 
     def _exported(
-        self, sides: Sides, cells: Sequence[Cell], most: float
+        self, sides: Sides, cells: Sequence[Cell], late: Callable[[], bool] = never
     ) -> Iterator[tuple[Cell, _Exports, _Exports]]:
-        """Export cells on both sides, and yield them as they come, until so many seconds are over."""
+        """Export cells on both sides, and yield them as they come, until it is late; the first one in any case."""
         if not cells:
             return
-        started = time.monotonic()
         exports = 1 if self.beside else len(self.variations)
         screen = _Screen()
         how = "under another variation on each side" if self.beside else f"{exports} variations each"
@@ -295,10 +302,9 @@ class Comparison:
         progress = Progress(cells, known, 2 * exports, sides.head.settings.jobs, screen, sys.stderr.isatty())
         with side_by_side(base, head):
             for number, cell in enumerate(cells):
-                if number and time.monotonic() - started > most:
+                over = late if number else never
+                if over() or not all(progress.wait(sweep, cell, over) for sweep in (base, head)):
                     break
-                for sweep in (base, head):
-                    progress.wait(sweep, cell)
                 yield cell, _Exports(base, cell, self.variations), _Exports(head, cell, self.variations)
                 progress.passed(head, cell)
         progress.erase()

@@ -45,6 +45,10 @@ class Screen(Protocol):
     def write(self, content: str, **markup: bool) -> None: ...
 
 
+def never() -> bool:
+    return False
+
+
 class Progress:
     """The progress of a run.
 
@@ -88,10 +92,13 @@ class Progress:
         self._step = ""
         self._started = clock()
 
-    def wait(self, sweep: Sweep, cell: Cell) -> None:
-        """Wait for the exports of `cell`, and show the progress meanwhile."""
+    def wait(self, sweep: Sweep, cell: Cell, late: Callable[[], bool] = never) -> bool:
+        """Wait for the exports of `cell` until it is late, and show the progress; return whether they have come."""
         while not sweep.ready(cell, LIVE_INTERVAL):
+            if late():
+                return False
             self.show(sweep)
+        return True
 
     def judged(self, sweep: Sweep, cell: Cell, judged: Verdict | None, edited: EditedCell | None) -> None:
         """Note that `cell` was checked; show it unless it passes, or is like many that were shown.
