@@ -16,7 +16,7 @@ from executorch_goldens.cli import DIFFERENT, ERROR, SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.goldens.record import GRAPH
+from executorch_goldens.goldens.record import GRAPH, MANIFEST
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter
@@ -338,17 +338,18 @@ def test_every_program_of_a_core_was_reviewed_on_every_release(version: str) -> 
 
 
 def ships(folder: Path, cell: Cell) -> bool:
-    """Return whether the golden of a cell has something to run: a program, for TOSA one with delegates.
+    """Return whether the golden of a cell has something to run: a program, for TOSA one with delegates of known sizes.
 
     The command takes no builds, which may have several methods and data files: ``goldens freeze`` and ``thaw`` do.
     """
     if cell.target == BUILD:
         return False
     record = golden.read(golden.file_of(folder, cell))
-    names = set(record.texts()) if record is not None else set[str]()
+    texts = record.texts() if record is not None else {}
     if find(cell.target).runs == RUNTIME:
-        return GRAPH in names
-    return any(name.startswith("delegate_") for name in names)
+        return GRAPH in texts
+    is_run = "\nnumerics: not run: " not in texts.get(MANIFEST, "")
+    return is_run and any(name.startswith("delegate_") for name in texts)
 
 
 # The command
