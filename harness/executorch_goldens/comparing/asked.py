@@ -102,9 +102,9 @@ class Asked:
 
     def search(self, comparison: Comparison) -> Search | None:
         """Return what to search where nothing differs yet, or an edited line was not reached."""
-        if self.known is None or self.edits is None or not self.edits.every or comparison.differing():
+        if self.known is None or self.edits is None or not self.edits.every:
             return None
-        if self.unnamed:
+        if comparison.differing() or self.unnamed:
             return None
         chosen = self.choice.cells if self.choice is not None else ()
         return search(comparison.sides, self.known, self.edits, self.head, chosen, self.further)

@@ -13,7 +13,7 @@ from executorch_goldens.comparing.searching import SEED, UNCHANGED, Reached, Sea
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.reach.answer import answer
 from executorch_goldens.reach.choice import DEAR, SHORT, around, differing, stem, turns, words_of
-from executorch_goldens.reach.code import module_of
+from executorch_goldens.reach.code import module_of, text_of
 from executorch_goldens.reach.edits import Edits
 from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.zoo.registry import Case, load
@@ -128,7 +128,7 @@ def operators(edits: Edits, head: Path) -> dict[str, int]:
         file = head / edit.file
         function = module_of(file).functions.get(edit.function)
         texts = {
-            FILE: file.read_text(encoding="utf-8", errors="replace") if file.is_file() else "",
+            FILE: text_of(file),
             FUNCTION: " ".join(each.text for each in function.statements) if function is not None else "",
             STATEMENT: " ".join(each.text for each in (*edit.base, *edit.head)),
             DIFFERS: differing(edit),

@@ -175,12 +175,12 @@ class Comparison:
                     self.came.write(results.root)
                     started = time.monotonic()
 
-                    def late() -> bool:
+                    def is_late() -> bool:
                         """Return whether what is left is for a search, or nothing is left."""
                         part = 1.0 if self.differing() else SHARE
                         return time.monotonic() - started > part * self.seconds
 
-                    for cell, base, head in self._exported(self.sides, self.cells, late):
+                    for cell, base, head in self._exported(self.sides, self.cells, is_late):
                         self._begun += 1
                         self._compare(cell, base, head, results, wanted)
                     if (search := further(self)) is not None:
@@ -280,7 +280,7 @@ class Comparison:
             _Screen().write_line(line)
 
     def _exported(
-        self, sides: Sides, cells: Sequence[Cell], late: Callable[[], bool] = never
+        self, sides: Sides, cells: Sequence[Cell], is_late: Callable[[], bool] = never
     ) -> Iterator[tuple[Cell, _Exports, _Exports]]:
         """Export cells on both sides, and yield them as they come, until it is late; the first one in any case."""
         if not cells:
@@ -302,7 +302,7 @@ class Comparison:
         progress = Progress(cells, known, 2 * exports, sides.head.settings.jobs, screen, sys.stderr.isatty())
         with side_by_side(base, head):
             for number, cell in enumerate(cells):
-                over = late if number else never
+                over = is_late if number else never
                 if over() or not all(progress.wait(sweep, cell, over) for sweep in (base, head)):
                     break
                 yield cell, _Exports(base, cell, self.variations), _Exports(head, cell, self.variations)

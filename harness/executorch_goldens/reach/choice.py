@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from executorch_goldens.reach.code import Function, module_of
+from executorch_goldens.reach.code import Function, module_of, text_of
 from executorch_goldens.reach.edits import CodeEdit, Edits
 from executorch_goldens.reach.map import MappedFunction, ReachMap
 
@@ -33,7 +33,8 @@ SHORT = 2
 #: Endings of the forms of a word, and how many letters are too few to be a word without one.
 ENDINGS = ("ing", "ed", "es", "d", "s", "e")
 LETTERS = 3
-#: Seconds of processor time of an export from which a cell waits for all cheaper ones.
+#: Seconds of processor time of an export from which a cell waits for all cheaper ones, and is changed by a search only
+#: if no cheaper one reaches the edit.
 DEAR = 4.0
 #: Seconds of wall time that a comparison takes beside its exports: zoos, and the first import of ExecuTorch.
 BEGINNING = 30.0
@@ -128,10 +129,13 @@ def unnamed(edits: Edits, known: ReachMap, head: Path) -> tuple[str, ...]:
     held = {(edit.file, name) for edit in edits.every for name in _holding(edit)}
     if held & run or not all(name and _is_plain(head / file, name) for file, name in held):
         return ()
+    texts = {file: text_of(head / file) for file in files | {file for file, _ in held}}
     for file, name in held:
         word = re.compile(rf"\b{name}\b")
-        elsewhere = any(word.search(_text(head / other)) for other in files - {file})
-        if elsewhere or len(word.findall(_text(head / file))) > 1:
+        elsewhere = any(
+            word.search(text) for other, text in texts.items() if other != file and other in files
+        )
+        if elsewhere or len(word.findall(texts[file])) > 1:
             return ()
     return tuple(sorted(name for _, name in held))
 
@@ -146,14 +150,14 @@ def _holding(edit: CodeEdit) -> Iterator[str]:
 
 
 def _is_plain(file: Path, name: str) -> bool:
-    """Return whether a file defines a class or a function of this name without a decorator."""
+    """Return whether a file is Python, and defines a class or a function of this name without a decorator."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    defined = [each for each in ast.parse(_text(file)).body if isinstance(each, kinds) and each.name == name]
+    try:
+        body = ast.parse(text_of(file)).body
+    except SyntaxError:
+        return False
+    defined = [each for each in body if isinstance(each, kinds) and each.name == name]
     return bool(defined) and not any(each.decorator_list for each in defined)
-
-
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 def around(edits: Edits, known: ReachMap) -> list[int]:

@@ -123,9 +123,17 @@ def module(source: str) -> Module:
 def module_of(path: Path) -> Module:
     """Return what a file defines; nothing for one that is not there, or is no Python: exports say so."""
     try:
-        return module(path.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, SyntaxError):
+        return module(text_of(path))
+    except SyntaxError:
         return Module({}, ())
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file; nothing for one that is not there."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Function:

@@ -92,10 +92,10 @@ class Progress:
         self._step = ""
         self._started = clock()
 
-    def wait(self, sweep: Sweep, cell: Cell, late: Callable[[], bool] = never) -> bool:
+    def wait(self, sweep: Sweep, cell: Cell, is_late: Callable[[], bool] = never) -> bool:
         """Wait for the exports of `cell` until it is late, and show the progress; return whether they have come."""
         while not sweep.ready(cell, LIVE_INTERVAL):
-            if late():
+            if is_late():
                 return False
             self.show(sweep)
         return True

@@ -14,8 +14,6 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing.making import MOST_NO_WORSE, Compared, Comparison
 from executorch_goldens.comparing.outcome import SAME
 from executorch_goldens.comparing.searching import UNCHANGED, Try
-from executorch_goldens.running.progress import Progress
-from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.variations import variations
 
@@ -46,7 +44,7 @@ class Judged(Comparison):
     kinds: Sequence[str]
 
     def _exported(
-        self, sides: Any, cells: Sequence[Cell], late: Any = None
+        self, sides: Any, cells: Sequence[Cell], is_late: Any = None
     ) -> Iterator[tuple[Cell, Any, Any]]:
         yield cells[0], None, None
 
@@ -81,29 +79,3 @@ def test_a_search_goes_on_behind_what_is_no_worse_and_keeps_the_worst(
     assert [each.cell for each in comparison.found] == wanted
     assert [each.proposal.cell for each in comparison._members] == wanted
     assert (comparison.model and comparison.model.cell) == (wanted[0] if wanted else None)
-
-
-class Waiting:
-    """A sweep whose exports of some cells never come."""
-
-    def __init__(self, *cells: Cell) -> None:
-        self.cells = cells
-        self.asked: list[Cell] = []
-
-    def ready(self, cell: Cell, seconds: float) -> bool:
-        self.asked.append(cell)
-        return cell in self.cells
-
-    def doing(self) -> str:
-        return "waiting"
-
-
-def test_what_comes_late_is_not_waited_for() -> None:
-    first, second = Cell("tosa-fp", "first"), Cell("tosa-fp", "second")
-    screen: Any = SimpleNamespace(write_line=lambda line: None)
-    progress = Progress((first, second), Seconds({}), 2, 1, screen, live=False)
-    answers = iter((False, False, True))
-    sweep: Any = Waiting(first)
-    assert progress.wait(sweep, first, lambda: True)
-    assert not progress.wait(sweep, second, lambda: next(answers))
-    assert sweep.asked == [first, second, second, second]

@@ -163,6 +163,13 @@ def test_what_a_cell_runs_is_called_though_no_other_code_names_it(base: Path, he
     assert unnamed(found, known(base), head) == ()
 
 
+def test_what_is_no_python_any_more_may_be_called(base: Path, head: Path) -> None:
+    packages(head)
+    for folder, text in ((base, NEW), (head, NEW + "    def broken(\n")):
+        (folder / OTHER).write_text(text.format("Other"))
+    assert unnamed(between(base, head), known(base), head) == ()
+
+
 def test_a_deleted_function_asks_for_the_cells_that_ran_it(base: Path, head: Path) -> None:
     found = between(
         base, packages(head, FOLD.replace("    def half(self, scale):\n        return scale / 2\n", ""))
