@@ -143,7 +143,7 @@ class ComparisonPage:
         if (model := self.comparison.model) is not None:
             yield f"keep {model.cell} in a module of a zoo: {model.line}"
         if late := self.comparison.late:
-            yield f"not compared: {count(len(late), 'cell')}, because the time of --budget was over"
+            yield f"not compared: {count(len(late), 'cell')}, because the time that --budget leaves for cells was over"
         for word, number in sides.alone.items():
             if number:
                 yield f"not compared: {count(number, 'cell')} that the {word} alone has"

@@ -1,13 +1,15 @@
 """The cells that an edit of a toolchain's Python asks for: those that reach it, unlike ones first.
 
 Each edited line gets several. Two cells are unlike at a line if they are of another source or another target, or reach
-its function in another situation (`executorch_goldens.reach.map`). Of like ones, the cheapest come first.
+its function in another situation (`executorch_goldens.reach.map`). Of like ones, the cheapest come first. Every second
+one is of those that run what few run after the line: an edited condition decides that, whoever asks it.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import itertools
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -52,11 +54,14 @@ class ReachGoal:
         Numbers, in the map, of the cells that reach it.
     words
         Words of the edited statements, and of the names around them.
+    is_after
+        Whether it is no edited line, and one that may run after one.
     """
 
     function: MappedFunction
     cells: frozenset[int]
     words: frozenset[str] = frozenset()
+    is_after: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,15 +95,17 @@ def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) 
     jobs
         Exports at a time.
     """
-    places: list[ReachGoal] = []
+    places: dict[Hashable, ReachGoal] = {}
     unmapped: list[str] = []
     for edit in edits.every:
         words = words_of(edit)
         found = [replace(place, words=words) for place in _places(edit, base, known) if place.cells]
-        places += found
+        for place in found:
+            # After the edits of a function the same runs.
+            places.setdefault((place.function.digest, place.cells) if place.is_after else place, place)
         if not found and (edit.function or edit.users):
             unmapped.append(f"{edit.file}: {edit.function or 'what is outside of functions'}")
-    return _chosen(places, known, budget, jobs, tuple(unmapped))
+    return _chosen([*places.values()], known, budget, jobs, tuple(unmapped))
 
 
 def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
@@ -171,7 +178,7 @@ def around(edits: Edits, known: ReachMap) -> list[int]:
         for edit in edits.every
         for place in _whole(known, edit.file, edit.function)
     ]
-    if found := dict.fromkeys(turns([list(_in_turns(place, seconds, known)) for place in places])):
+    if found := dict.fromkeys(turns([list(_in_turns(place, known)) for place in places])):
         return list(found)
     folders = {str(PurePosixPath(file).parent) for file in edits.files}
     inside = {file for file in known.files if str(PurePosixPath(file).parent) in folders}
@@ -186,7 +193,7 @@ def _chosen(
     places: Sequence[ReachGoal], known: ReachMap, budget: float, jobs: int, unmapped: tuple[str, ...] = ()
 ) -> Choice:
     seconds = {cell: known.cells[cell].seconds for place in places for cell in place.cells}
-    chosen = _taken(places, seconds, known, max(budget - BEGINNING, 0.0) * jobs)
+    chosen = _taken(places, known, max(budget - BEGINNING, 0.0) * jobs)
     left_out = tuple(sorted(seconds.keys() - set(chosen), key=seconds.__getitem__))
     # In their order, but for the dear ones: a first answer does not wait for these.
     ordered = sorted(chosen, key=lambda cell: seconds[cell] if seconds[cell] > DEAR else 0.0)
@@ -221,11 +228,19 @@ def _places(edit: CodeEdit, base: Path, known: ReachMap) -> Iterator[ReachGoal]:
 def _lines(
     edit: CodeEdit, function: Function, mapped: MappedFunction, known: ReachMap
 ) -> Iterator[ReachGoal]:
-    """Yield the edited lines of a function that the map has as it is."""
+    """Yield the edited lines of a function that the map has as it is, and with each what runs after it in some cells.
+
+    An edited condition shows where the base goes on from it, however many cells ask it.
+    """
     offset = mapped.first - function.first
+    ran = {line for each in mapped.situations for line in each.lines if line >= 0}
+    later = [(mapped.first + line, known.cells_at(mapped, (mapped.first + line,))) for line in sorted(ran)]
     for statement in edit.base:
         lines = range(statement.first + offset, statement.last + offset + 1)
-        yield ReachGoal(mapped, known.cells_at(mapped, lines))
+        cells = known.cells_at(mapped, lines)
+        yield ReachGoal(mapped, cells)
+        after = dict.fromkeys(cells & some for line, some in later if line >= lines.stop)
+        yield from (ReachGoal(mapped, some, is_after=True) for some in after if some != cells)
 
 
 def _whole(known: ReachMap, file: str, name: str) -> Iterator[ReachGoal]:
@@ -234,12 +249,28 @@ def _whole(known: ReachMap, file: str, name: str) -> Iterator[ReachGoal]:
         yield ReachGoal(mapped, known.cells_in(mapped))
 
 
-def _taken(
-    places: Sequence[ReachGoal], seconds: Mapping[int, float], known: ReachMap, capacity: float
-) -> list[int]:
-    """Return the cells to take, for so many seconds of processor time: in each round, one more unlike one per place."""
+def _taken(places: Sequence[ReachGoal], known: ReachMap, capacity: float) -> list[int]:
+    """Return the cells to take, for so many seconds of processor time.
+
+    Edited lines ask for one, and what runs after them for the next.
+    """
     chosen: dict[int, None] = {}
-    waiting = {place: _in_turns(place, seconds, known) for place in places}
+    kinds = ([place for place in places if place.is_after is after] for after in (False, True))
+    in_turns = itertools.zip_longest(*(_rounds(each, known, chosen) for each in kinds))
+    for cell in itertools.chain.from_iterable(in_turns):
+        if cell is None or cell in chosen:
+            continue
+        # On both sides.
+        cost = 2 * known.cells[cell].seconds
+        if cost <= capacity:
+            chosen[cell] = None
+            capacity -= cost
+    return list(chosen)
+
+
+def _rounds(places: Sequence[ReachGoal], known: ReachMap, chosen: Mapping[int, None]) -> Iterator[int]:
+    """Yield cells that may be chosen: in each round, one more unlike one per place."""
+    waiting = {place: _in_turns(place, known) for place in places}
     # Of the places with few cells first: what reaches them may serve others.
     order = sorted(waiting, key=lambda place: len(place.cells))
     for number in itertools.count(1):
@@ -249,34 +280,27 @@ def _taken(
                 further = True
                 continue
             cell = next((each for each in waiting[place] if each not in chosen), None)
-            if cell is None:
-                continue
-            further = True
-            # On both sides.
-            cost = 2 * seconds[cell]
-            if cost <= capacity:
-                chosen[cell] = None
-                capacity -= cost
+            if cell is not None:
+                further = True
+                yield cell
         if not further:
             break
-    return list(chosen)
 
 
-def _in_turns(place: ReachGoal, seconds: Mapping[int, float], known: ReachMap) -> Iterator[int]:
-    """Yield the cells of a place: sources and targets take turns, and the situations of each; the cheapest first.
+def _in_turns(place: ReachGoal, known: ReachMap) -> Iterator[int]:
+    """Yield the cells of a place, unlike ones first.
 
     Every second one is of those whose name has a word of the edit, as long as there are any.
     """
     named = {cell for cell in place.cells if _is_named(known.cells[cell].case, place.words)}
     halves = (named, place.cells - named)
-    yield from turns([list(_unlike(half, place.function, seconds, known)) for half in halves])
+    yield from turns([list(unlike(half, place.function, known)) for half in halves])
 
 
-def _unlike(
-    cells: Collection[int], function: MappedFunction, seconds: Mapping[int, float], known: ReachMap
-) -> Iterator[int]:
+def unlike(cells: Collection[int], function: MappedFunction, known: ReachMap) -> Iterator[int]:
+    """Yield cells that reach a function: sources and targets take turns, and the situations of each; cheapest first."""
     groups: dict[Hashable, dict[Hashable, list[int]]] = {}
-    for cell in sorted(cells, key=lambda each: (seconds[each], each)):
+    for cell in sorted(cells, key=lambda each: (known.cells[each].seconds, each)):
         of_cell = known.cells[cell]
         kinds = groups.setdefault((of_cell.source, of_cell.target), {})
         kinds.setdefault(known.situation(cell, function), []).append(cell)
@@ -305,10 +329,16 @@ def differing(edit: CodeEdit) -> str:
     return " ".join(found or (*old, *new))
 
 
-def _is_named(case: str, words: Collection[str]) -> bool:
+def _is_named(case: str, words: frozenset[str]) -> bool:
     """Return whether the name of a case has one of some words, in any of its forms."""
-    of_case = {stem(part) for part in case.split("-") if len(part) > SHORT}
-    return not of_case.isdisjoint(stem(word) for word in words)
+    return not _stems(frozenset(part for part in case.split("-") if len(part) > SHORT)).isdisjoint(
+        _stems(words)
+    )
+
+
+@functools.cache
+def _stems(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(stem, words))
 
 
 def stem(word: str) -> str:
