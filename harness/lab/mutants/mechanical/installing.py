@@ -1,12 +1,14 @@
 """Makes a mechanical edit in a process that exports.
 
 The code is replaced within the function: whoever holds it, a table of visitors or a decorator's closure, runs the edit.
+Results that its package remembers (`functools.lru_cache`) are forgotten: they are of the code before.
 Importing this imports neither torch nor executorch; installing does.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import importlib
 import types
@@ -36,6 +38,7 @@ def install(site: Site) -> None:
         function.__code__ = code
         for where, value in defaults.items():
             _set_default(function, where, value)
+    forget(site.module.partition(".")[0])
 
 
 def holding(site: Site) -> list[types.FunctionType]:
@@ -52,6 +55,13 @@ def holding(site: Site) -> list[types.FunctionType]:
         and each.__code__.co_name == name
         and each.__code__.co_filename == file
     ]
+
+
+def forget(package: str) -> None:
+    """Empty the caches of all functions of a package: of one that calls an edited function as well."""
+    for each in gc.get_objects():
+        if isinstance(each, functools._lru_cache_wrapper) and each.__module__.partition(".")[0] == package:
+            each.cache_clear()
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:

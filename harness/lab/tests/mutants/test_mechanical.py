@@ -191,6 +191,12 @@ def gone(n):
 @hidden
 def within(n):
     return n + 1
+@functools.lru_cache
+def remembered(n):
+    return n * 5
+@functools.lru_cache
+def of_remembered(n):
+    return remembered(n) + 1
 class A:
     def name(self, n=1, *, m=2):
         return [type(super()), n, m]
@@ -237,6 +243,12 @@ def test_a_property_and_a_default_are_edited_and_super_is_found(home: types.Modu
     home.A.name.__defaults__ = (1,)
     install(site("A.name", "default", "2", "3"))
     assert home.A().name() == [super, 1, 3]
+
+
+def test_what_was_computed_before_an_edit_is_forgotten(home: types.ModuleType) -> None:
+    assert home.of_remembered(2) == 11
+    install(site("remembered", "arithmetic", "*", "+"))
+    assert home.of_remembered(2) == 8
 
 
 def test_an_edit_of_what_is_not_there_is_refused(home: types.ModuleType) -> None:
