@@ -22,6 +22,7 @@ from executorch_goldens.reach.edits import Edits, between
 from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.settings.config import Config
 from executorch_goldens.toolchains.toolchain import Toolchain
+from executorch_goldens.zoo.targets import BUILD
 
 #: Words for the core, which is compared where there is no map.
 UNMAPPED = "the core is compared, or all cells where none is committed"
@@ -104,17 +105,21 @@ class Asked:
         """Return what to search where nothing differs yet, or an edited line was not reached."""
         if self.known is None or self.edits is None or not self.edits.every:
             return None
-        if comparison.differing() or self.unnamed:
+        if comparison.differing() or self.not_searched:
             return None
         chosen = self.choice.cells if self.choice is not None else ()
         return search(comparison.sides, self.known, self.edits, self.head, chosen, self.further)
 
     @functools.cached_property
-    def unnamed(self) -> tuple[str, ...]:
-        """The classes and functions that hold the edits, if nothing can call them."""
+    def not_searched(self) -> str:
+        """Why no model can run the edits, in words; empty where one may."""
         if self.known is None or self.edits is None:
-            return ()
-        return unnamed(self.edits, self.known, self.head)
+            return ""
+        if names := unnamed(self.edits, self.known, self.head):
+            return f"no code that lowers a cell names {', '.join(names)}, so that no model can run the edit"
+        if self.cells and all(cell.target == BUILD for cell in self.cells):
+            return "only programs of build functions reach the edit: they set what no target sets"
+        return ""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -135,9 +140,8 @@ class Asked:
             if self.known.lock != maps.lock_of(self.known.release):
                 old = f"the map of {self.known.made} is older than the lock of {self.known.release}"
                 yield f"cells: {old}; make it again by: {maps.UPDATE}"
-        if self.unnamed:
-            names = ", ".join(self.unnamed)
-            yield f"not searched: no code that lowers a cell names {names}, so that no model can run the edit"
+        if self.not_searched:
+            yield f"not searched: {self.not_searched}"
         if self.why:
             yield f"cells: {self.why}"
 

@@ -1,0 +1,37 @@
+"""What a comparison says of the cells that it was asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing.asked import Asked
+from executorch_goldens.reach import map as maps
+from executorch_goldens.reach.choice import choose
+from executorch_goldens.reach.edits import between
+from executorch_goldens.zoo.targets import BUILD
+from tests.unit.reach.packages import FILE, FOLD, PLAIN, RAN, packages
+
+OPTIONS = Cell(BUILD, "options")
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ((OPTIONS, PLAIN), []),
+        (
+            (OPTIONS,),
+            ["not searched: only programs of build functions reach the edit: they set what no target sets"],
+        ),
+    ],
+)
+def test_where_only_builds_reach_an_edit_no_model_is_searched_and_a_line_says_so(
+    tmp_path: Path, cells: tuple[Cell, ...], said: list[str]
+) -> None:
+    base, head = packages(tmp_path / "base"), packages(tmp_path / "head", FOLD.replace("* node", "/ node"))
+    records = [maps.ReachRecord("models", cell, 1.0, "", {FILE: RAN[PLAIN]}) for cell in cells]
+    known, edits = maps.build("1.5.1", "", "2026-01-01", records, base), between(base, head)
+    asked = Asked(("models",), head, edits, choose(edits, base, known, 300.0, 1), known)
+    assert [line for line in asked.facts() if line.startswith("not searched")] == said
