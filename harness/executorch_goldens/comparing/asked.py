@@ -117,7 +117,7 @@ class Asked:
             return ""
         if names := unnamed(self.edits, self.known, self.head):
             return f"no code that lowers a cell names {', '.join(names)}, so that no model can run the edit"
-        if self.cells and all(cell.target == BUILD for cell in self.cells):
+        if self.cells and all(cell.target == BUILD for cell in (*self.cells, *self.left_out)):
             return "only programs of build functions reach the edit: they set what no target sets"
         return ""
 

@@ -60,7 +60,10 @@ def holding(site: Site) -> list[types.FunctionType]:
 def forget(package: str) -> None:
     """Empty the caches of all functions of a package: of one that calls an edited function as well."""
     for each in gc.get_objects():
-        if isinstance(each, functools._lru_cache_wrapper) and each.__module__.partition(".")[0] == package:
+        if (
+            isinstance(each, functools._lru_cache_wrapper)
+            and (each.__module__ or "").partition(".")[0] == package
+        ):
             each.cache_clear()
 
 
