@@ -103,6 +103,8 @@ class Search:
         #: What each cell is without a mutant; None for one that is not right.
         self.unedited: dict[Cell, Record | None] = {}
         self.lock = threading.Lock()
+        #: Cells that were the same twice.
+        self.steady: set[Cell] = set()
         #: Two threads must not export a cell at the same time.
         self.exporting: dict[Cell, threading.Lock] = defaultdict(threading.Lock)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -177,6 +179,8 @@ class Search:
                 continue
             judged = self._compared(sweep, cell, found.mutant)
             if judged.name != "stable":
+                if not self._is_steady(sweep, cell):
+                    continue
                 first = not found.killed_by
                 return replace(
                     found,
@@ -194,6 +198,18 @@ class Search:
             if cell not in self.unedited:
                 self.unedited[cell] = compare(cell, sweep.again(cell, VARIATIONS), None, self.release).record
             return self.unedited[cell]
+
+    def _is_steady(self, sweep: Sweep, cell: Cell) -> bool:
+        """Return whether a cell is without a mutant what it was before: else it tells nothing of one."""
+        with self.exporting[cell]:
+            known = self.unedited[cell]
+            if known is not None and cell not in self.steady:
+                again = compare(cell, sweep.again(cell, VARIATIONS), known, self.release).verdict
+                if again.name == "stable":
+                    self.steady.add(cell)
+                else:
+                    self.unedited[cell] = None
+            return cell in self.steady
 
     def _compared(self, sweep: Sweep, cell: Cell, mutant: str) -> Verdict:
         mutated = Mutated(cell.target, cell.case, mutant)

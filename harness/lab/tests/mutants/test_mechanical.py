@@ -382,3 +382,23 @@ def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
     assert (found["b"].alive, found["b"].killed_by) == ((str(CELL),), ())
     assert found["c"] == Found("c")
     assert {name: (*each.alive,) for name, each in kept.read(drawn).items()} == {"a": (), "b": (str(CELL),)}
+
+
+@pytest.mark.slow
+def test_a_cell_that_is_another_each_time_kills_nothing(
+    tmp_path: Path, every: list[Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A dump of TOSA's debug mode has addresses of objects.
+    unstable = Cell("built", "tosa-0019")
+    monkeypatch.setenv("GOLDENS_DRAWN_MUTANTS", "")
+    monkeypatch.setattr(patches, "PATCHES", dict(patches.PATCHES))
+    toolchain, zoos = here(), ("lab.options.zoo",)
+    load_zoo(zoos)
+    unreached = next(each for each in every if each.file.endswith("decompose_gelu_pass.py"))
+    record = maps.ReachRecord(*zoos, unstable, 1.0, "", {})
+    reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], toolchain.site_packages))
+    monkeypatch.setattr(reach, "cells", lambda _: [unstable])
+    settings = toolchain.settings((*zoos, command.INSTALLED), 1, execute=False)
+    search = Search(toolchain.release, settings, [Mechanical("a", unreached)], tmp_path / "drawn.json")
+    (found,) = search.over(reach, [[unstable]], {}, Kept(tmp_path / "kept.jsonl", toolchain.release.version))
+    assert found == Found("a")
