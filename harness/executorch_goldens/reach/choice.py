@@ -117,8 +117,7 @@ def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
     every = frozenset().union(*(known.cells_in(each) for each in functions))
     places: dict[frozenset[int], ReachGoal] = {}
     for function in functions:
-        for line in {line for each in function.situations for line in each.lines if line >= 0}:
-            cells = known.cells_at(function, (function.first + line,))
+        for _, cells in _by_line(function, known):
             places.setdefault(cells, ReachGoal(function, cells))
     telling = [place for cells, place in places.items() if cells != every]
     return _chosen(telling or [*places.values()], known, budget, jobs)
@@ -172,7 +171,6 @@ def around(edits: Edits, known: ReachMap) -> list[int]:
 
     They reach an edited function, unlike ones first; else an edited file, or one in its folder, the cheapest first.
     """
-    seconds = dict(enumerate(cell.seconds for cell in known.cells))
     places = [
         replace(place, words=words_of(edit))
         for edit in edits.every
@@ -185,7 +183,7 @@ def around(edits: Edits, known: ReachMap) -> list[int]:
     for wanted in (frozenset(edits.files), inside):
         functions = (each for each in known.functions if known.files[each.file] in wanted)
         if cells := frozenset().union(*(known.cells_in(function) for function in functions)):
-            return sorted(cells, key=lambda number: (seconds[number], number))
+            return _cheapest_first(cells, known)
     return []
 
 
@@ -233,14 +231,19 @@ def _lines(
     An edited condition shows where the base goes on from it, however many cells ask it.
     """
     offset = mapped.first - function.first
-    ran = {line for each in mapped.situations for line in each.lines if line >= 0}
-    later = [(mapped.first + line, known.cells_at(mapped, (mapped.first + line,))) for line in sorted(ran)]
+    by_line = _by_line(mapped, known)
     for statement in edit.base:
         lines = range(statement.first + offset, statement.last + offset + 1)
         cells = known.cells_at(mapped, lines)
         yield ReachGoal(mapped, cells)
-        after = dict.fromkeys(cells & some for line, some in later if line >= lines.stop)
+        after = dict.fromkeys(cells & some for line, some in by_line if line >= lines.stop)
         yield from (ReachGoal(mapped, some, is_after=True) for some in after if some != cells)
+
+
+def _by_line(function: MappedFunction, known: ReachMap) -> list[tuple[int, frozenset[int]]]:
+    """Return the lines of a function that ran, in order, with the cells that ran each."""
+    ran = {function.first + line for each in function.situations for line in each.lines if line >= 0}
+    return [(line, known.cells_at(function, (line,))) for line in sorted(ran)]
 
 
 def _whole(known: ReachMap, file: str, name: str) -> Iterator[ReachGoal]:
@@ -300,11 +303,15 @@ def _in_turns(place: ReachGoal, known: ReachMap) -> Iterator[int]:
 def unlike(cells: Collection[int], function: MappedFunction, known: ReachMap) -> Iterator[int]:
     """Yield cells that reach a function: sources and targets take turns, and the situations of each; cheapest first."""
     groups: dict[Hashable, dict[Hashable, list[int]]] = {}
-    for cell in sorted(cells, key=lambda each: (known.cells[each].seconds, each)):
+    for cell in _cheapest_first(cells, known):
         of_cell = known.cells[cell]
         kinds = groups.setdefault((of_cell.source, of_cell.target), {})
         kinds.setdefault(known.situation(cell, function), []).append(cell)
     yield from turns([list(turns(list(kinds.values()))) for kinds in groups.values()])
+
+
+def _cheapest_first(cells: Collection[int], known: ReachMap) -> list[int]:
+    return sorted(cells, key=lambda cell: (known.cells[cell].seconds, cell))
 
 
 def words_of(edit: CodeEdit) -> frozenset[str]:

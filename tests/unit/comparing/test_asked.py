@@ -8,11 +8,10 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing.asked import Asked
-from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.choice import choose
 from executorch_goldens.reach.edits import between
 from executorch_goldens.zoo.targets import BUILD
-from tests.unit.reach.packages import FILE, FOLD, PLAIN, RAN, packages
+from tests.unit.reach.packages import FOLD, PLAIN, RAN, known, packages
 
 OPTIONS = Cell(BUILD, "options")
 
@@ -31,7 +30,6 @@ def test_where_only_builds_reach_an_edit_no_model_is_searched_and_a_line_says_so
     tmp_path: Path, cells: tuple[Cell, ...], said: list[str]
 ) -> None:
     base, head = packages(tmp_path / "base"), packages(tmp_path / "head", FOLD.replace("* node", "/ node"))
-    records = [maps.ReachRecord("models", cell, 1.0, "", {FILE: RAN[PLAIN]}) for cell in cells]
-    known, edits = maps.build("1.5.1", "", "2026-01-01", records, base), between(base, head)
-    asked = Asked(("models",), head, edits, choose(edits, base, known, 300.0, 1), known)
+    made, edits = known(base, every=dict.fromkeys(cells, RAN[PLAIN])), between(base, head)
+    asked = Asked(("models",), head, edits, choose(edits, base, made, 300.0, 1), made)
     assert [line for line in asked.facts() if line.startswith("not searched")] == said

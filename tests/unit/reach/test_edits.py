@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.answer import Answer, answer
 from executorch_goldens.reach.choice import BEGINNING, around, choose, choose_pass, unnamed
 from executorch_goldens.reach.edits import CodeEdit, Edits, between
@@ -232,12 +231,7 @@ def test_within_a_budget_unlike_cells_come_first_and_the_cheapest_of_them(base: 
 @pytest.mark.parametrize("edited", ["node.rank > 4", "* node.scale"])
 def test_every_second_cell_runs_what_few_run_after_the_edit(base: Path, head: Path, edited: str) -> None:
     plain = [Cell(target, "plain") for target in ("tosa-fp", "tosa-int", "tosa-u55", "tosa-bf16")]
-    ran = {**dict.fromkeys(plain, RAN[PLAIN]), INT16: RAN[INT16]}
-    records = [
-        maps.ReachRecord("models", cell, seconds, "", {FILE: lines})
-        for seconds, (cell, lines) in enumerate(ran.items(), 1)
-    ]
-    made = maps.build("1.5.1", "a lock", "2026-01-01", records, base)
+    made = known(base, every={**dict.fromkeys(plain, RAN[PLAIN]), INT16: RAN[INT16]})
     found = between(base, packages(head, FOLD.replace(edited, f"{edited} + 1")))
     cells = choose(found, base, made, BEGINNING + 2 * (1 + 5), 1).cells
     assert [made.cells[number].cell for number in cells] == [plain[0], INT16]
