@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import base64
 import difflib
+import functools
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.artifact import PassRun
 from executorch_goldens.diff import equality
+from executorch_goldens.goldens import accuracy
+from executorch_goldens.goldens.inventory import Inventory, InventoryError
 from executorch_goldens.goldens.record import CONTENTS, FAILURE, MANIFEST, PROGRAM, TRACE, Record
 from lab.compact import parts
 from lab.compact.table import ENDING
@@ -35,7 +39,21 @@ DIGITS = 4
 GONE, OTHER = "a pass that is there no more", "another"
 
 
-def compact(record: Record, of_parts: str = "") -> Record:
+class CompactRecord(Record):
+    """The content of a compact golden, whose quantities stand in a text of their own."""
+
+    @functools.cached_property
+    def inventory(self) -> Inventory:
+        """What the whole golden has, as far as its quantities tell; raises InventoryError."""
+        if self.fails:
+            return super().inventory
+        try:
+            return _counted(self)
+        except (ValueError, LookupError) as error:
+            raise InventoryError(f"a golden fits its digest and cannot be read ({error})") from error
+
+
+def compact(record: Record, of_parts: str = "") -> CompactRecord:
     """Return the compact form of a golden; it differs where the golden does.
 
     Parameters
@@ -57,7 +75,7 @@ def compact(record: Record, of_parts: str = "") -> Record:
         sections[COUNTED] = "".join(f"{line}\n" for line in _quantities(record))
     if of_parts:
         sections[PARTS] = of_parts
-    return Record(facts, sections)
+    return CompactRecord(facts, sections)
 
 
 def is_compact(record: Record) -> bool:
@@ -84,11 +102,11 @@ def _sealing(texts: Mapping[str, str]) -> str:
     return made.hexdigest()
 
 
-def unsealed(texts: Mapping[str, str]) -> Record:
+def unsealed(texts: Mapping[str, str]) -> CompactRecord:
     """Return the compact golden with the texts of a table, whatever their digest."""
     facts = dict(line.partition(": ")[::2] for line in texts.get(MANIFEST, "").splitlines())
     facts.pop(CONTENTS, None)
-    return Record(facts, {name: text for name, text in texts.items() if name != MANIFEST})
+    return CompactRecord(facts, {name: text for name, text in texts.items() if name != MANIFEST})
 
 
 def _quantities(record: Record) -> Iterator[str]:
@@ -103,6 +121,26 @@ def _quantities(record: Record) -> Iterator[str]:
     yield from (f"memory {arena}: {number}" for arena, number in enumerate(found.memory, 1))
     yield f"constants bytes: {found.constant_bytes}"
     yield f"duplicated bytes: {found.duplicated}"
+
+
+def _counted(record: Record) -> Inventory:
+    kinds = ("delegate", "operator", "outside", "memory", "constants", "duplicated")
+    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
+    for line in record.sections[COUNTED].splitlines():
+        counted, _, number = line.rpartition(": ")
+        what, _, name = counted.partition(" ")
+        counts[what][name] = int(number)
+    return Inventory(
+        None,
+        delegates=counts["delegate"],
+        operators=counts["operator"],
+        outside=counts["outside"],
+        size=int(record.facts.get("pte", "0").split()[0]),
+        constant_bytes=counts["constants"].total(),
+        duplicated=counts["duplicated"].get("bytes"),
+        accuracies={name: value for name, value in record.facts.items() if name.startswith(accuracy.FIELD)},
+        memory=tuple(counts["memory"].values()),
+    )
 
 
 def compared(record: Record, other: Record) -> Record:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.goldens import accuracy, golden, merging
+from executorch_goldens.goldens import golden, merging
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.goldens.inventory import Inventory, InventoryError
+from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.record import FAILURE, Record
 from lab.compact import form, table
 from lab.compact.form import COUNTED
@@ -62,40 +61,10 @@ def write(folder: Path, changed: Mapping[Cell, Record | None]) -> None:
 def readings(folder: Path, release: str) -> dict[Cell, Inventory]:
     """Return what each golden counts, and of cells that are known to be wrong the defect; raise `GoldenError`."""
     records = {cell: read(folder, cell) for cell in recorded(folder)}
-    found = {cell: reading(record) for cell, record in records.items() if record is not None}
+    found = {cell: record.inventory for cell, record in records.items() if record is not None}
     for name, defect in Decisions.of_root(folder.parent, release).defects.items():
         found[Cell(*name.split("/"))] = Inventory(f"{defect.verdict}: {defect.cause}")
     return dict(sorted(found.items()))
-
-
-def reading(record: Record) -> Inventory:
-    """Return what one golden counts; raise InventoryError."""
-    try:
-        return _counted(record)
-    except (ValueError, LookupError) as error:
-        raise InventoryError(f"a golden fits its digest and cannot be read ({error})") from error
-
-
-def _counted(record: Record) -> Inventory:
-    if record.fails:
-        return record.inventory
-    kinds = ("delegate", "operator", "outside", "memory", "constants", "duplicated")
-    counts: dict[str, Counter[str]] = {kind: Counter() for kind in kinds}
-    for line in record.sections[COUNTED].splitlines():
-        counted, _, number = line.rpartition(": ")
-        what, _, name = counted.partition(" ")
-        counts[what][name] = int(number)
-    return Inventory(
-        None,
-        delegates=counts["delegate"],
-        operators=counts["operator"],
-        outside=counts["outside"],
-        size=int(record.facts.get("pte", "0").split()[0]),
-        constant_bytes=counts["constants"].total(),
-        duplicated=counts["duplicated"].get("bytes"),
-        accuracies={name: value for name, value in record.facts.items() if name.startswith(accuracy.FIELD)},
-        memory=tuple(counts["memory"].values()),
-    )
 
 
 def _table(folder: Path, target: str) -> table.Table:

@@ -41,10 +41,20 @@ def whole(artifacts: Artifacts) -> Record:
 
 
 def test_a_compact_golden_reads_as_the_whole_one_in_what_it_counts(whole: Record) -> None:
-    of_compact, of_whole = goldens.reading(compact(whole)), whole.inventory
+    of_compact, of_whole = compact(whole).inventory, whole.inventory
     for name in ("delegates", "operators", "outside", "size", "memory", "constant_bytes", "duplicated"):
         assert getattr(of_compact, name) == getattr(of_whole, name), name
     assert of_whole.operators
+
+
+def test_a_compact_golden_without_a_delegate_asks_for_a_decision_that_says_what_is_outside(
+    whole: Record,
+) -> None:
+    facts = {name: value for name, value in whole.facts.items() if not name.startswith("delegate ")}
+    alone = compact(replace(whole, facts=facts))
+    missing = decisions.NONE.missing(Cell("xnnpack-fp32", "alone"), alone)
+    assert 'what = "undelegated"' in missing
+    assert f'cause = "{decisions.cause_of(replace(whole, facts=facts))}"' in missing
 
 
 def test_a_compact_golden_differs_where_any_text_does(whole: Record) -> None:
@@ -64,9 +74,9 @@ def test_what_goldens_came_to_have_later_is_compared_where_both_have_it(whole: R
     counts = [
         line for line in now.sections[COUNTED].splitlines(keepends=True) if not line.startswith("duplicated")
     ]
-    before = Record(now.facts, {COUNTED: "".join(counts)})
+    before = form.CompactRecord(now.facts, {COUNTED: "".join(counts)})
     assert form.equal(before, now)
-    assert goldens.reading(before).duplicated is None
+    assert before.inventory.duplicated is None
     lines = "abs-0: graph 1; delegate -; outside: none; right\n"
     with_parts, wrong_parts = compact(whole, lines), compact(whole, lines.replace("right", "wrong"))
     assert form.equal(now, with_parts)
