@@ -25,6 +25,7 @@ from models.situations import (
     states,
     symbolic_sizes,
     u55_limits,
+    ways,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "states",
     "symbolic_sizes",
     "u55_limits",
+    "ways",
 ]

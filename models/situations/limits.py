@@ -157,3 +157,60 @@ def max_pool_of_unknown_size(data: Data) -> Example:
     pool = Of(lambda x: functional.max_pool2d(x * 2.0, 2, 2, ceil_mode=True))
     height = 2 * Dim("half", min=2, max=6)
     return Example(pool, (data.tensor("x", 1, 2, 8, 4),), dynamic_shapes=({2: height},))
+
+
+@case(
+    guards="an average pool of int16 is lowered where the profile has int16",
+    also=("tosa-int16",),
+    backends=("tosa-int16",),
+)
+def average_pool_of_int16(data: Data) -> Example:
+    return of(data, lambda x: functional.avg_pool2d(x, 2), (1, 2, 4, 6))
+
+
+class Weighted(nn.Module):
+    """A convolution whose weight another convolution makes, each before a relu."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 2, 2)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return functional.relu(functional.conv2d(x, functional.relu(self.conv(y))))
+
+
+@case(
+    guards="a convolution and its relu are not quantized as one with a weight that is already",
+    backends=QUANTIZED,
+)
+def conv_of_rectified_weight(data: Data) -> Example:
+    return Example(Weighted(), (data.tensor("x", 1, 2, 6, 6), data.tensor("y", 3, 2, 4, 4)))
+
+
+class Rounded(nn.Module):
+    """Values rounded to codes in uint8, and back."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        codes = 0.125, 128, 0, 255, torch.uint8
+        rounded = torch.ops.quantized_decomposed.quantize_per_tensor.default(x * 2.0, *codes)
+        return torch.ops.quantized_decomposed.dequantize_per_tensor.default(rounded, *codes) + 1.0  # type: ignore[no-any-return]
+
+
+@case(guards="codes in uint8 stay outside of XNNPACK, which has none", backends=FLOAT)
+def rounded_to_uint8(data: Data) -> Example:
+    # Registers the operators of quantization.
+    import torch.ao.quantization.fx._decomposed  # noqa: F401
+
+    return Example(Rounded(), (data.tensor("x", 2, 3),))
+
+
+class Constant(nn.Module):
+    """Products that no input is in."""
+
+    def forward(self) -> torch.Tensor:
+        return torch.arange(6.0).reshape(2, 3) * 2.0
+
+
+@case(guards="a program without any input is lowered", backends=FLOAT, constant_outputs=True)
+def without_input(data: Data) -> Example:
+    return Example(Constant(), ())

@@ -73,6 +73,8 @@ class Layer:
 
 BATCH = {0: (2, 8)}
 IMAGE = {2: (4, 16), 3: (4, 12)}
+#: With windows of three, four apart, and one row of padding: no row is left over, or one, which is padding.
+FEW = {2: (9, 10)}
 BOTH = (FLOAT, INTEGER)
 
 #: By name of the case.
@@ -163,6 +165,7 @@ LAYERS: Mapping[str, Layer] = {
         ((1, 2, 8, 6),),
         IMAGE,
         "an adaptive average pool that divides symbolic height and width at every size is one pool",
+        BOTH,
         every=2,
     ),
     "adaptive-avg-whole": Layer(
@@ -250,6 +253,35 @@ LAYERS: Mapping[str, Layer] = {
         ((1, 2, 4, 5),),
         IMAGE,
         "a nearest resize doubles symbolic height and width",
+        releases=RUN,
+    ),
+    "resize-bilinear": Layer(
+        lambda: Of(lambda x: functional.interpolate(x, scale_factor=2.0, mode="bilinear")),
+        ((1, 2, 8, 6),),
+        IMAGE,
+        "a bilinear resize doubles symbolic height and width",
+        releases=RUN,
+    ),
+    "conv3d": Layer(
+        lambda: nn.Conv3d(2, 3, 3, stride=2, padding=1),
+        ((1, 2, 8, 6, 5),),
+        IMAGE,
+        "a convolution in three dimensions is lowered with symbolic depth and height",
+        BOTH,
+        releases=RUN,
+    ),
+    "conv2d-of-few-sizes": Layer(
+        lambda: nn.Conv2d(2, 3, 3, stride=4, padding=1),
+        ((1, 2, 9, 9),),
+        FEW,
+        "no image that a convolution can get is longer than its windows and their padding: none is cut",
+        releases=RUN,
+    ),
+    "max-pool-of-few-sizes": Layer(
+        lambda: nn.MaxPool2d(3, stride=4, padding=1),
+        ((1, 2, 9, 9),),
+        FEW,
+        "no image that a max pool can get is longer than its windows and their padding: none is cut",
         releases=RUN,
     ),
     "mean": Layer(

@@ -146,3 +146,18 @@ class FloorQuotients(nn.Module):
 @case(guards="a floor quotient by a number is taken apart for Ethos-U55", also=U55, backends=U55)
 def floor_quotients(data: Data) -> Example:
     return Example(FloorQuotients(), (signed(data, "x", 2, 3, 4, 5),))
+
+
+@case(guards="a convolution in three dimensions stays outside for Ethos-U55", also=U55, backends=U55)
+def conv3d_for_u55(data: Data) -> Example:
+    return Example(nn.Conv3d(2, 3, 3, padding=1), (data.tensor("x", 1, 2, 4, 5, 6),))
+
+
+@case(guards="a transposed convolution of 65536 channels is taken for Ethos-U55", also=U55, backends=U55)
+def most_transposed_channels(data: Data) -> Example:
+    conv = nn.ConvTranspose2d(65536, 1, 1, bias=False)
+    weight = torch.zeros(65536, 1, 1, 1)
+    # Few that are not zero: the sum of all would have no room.
+    weight[:: 2**12] = data.tensor("weight", 16, 1, 1, 1) / 4.0
+    conv.weight = nn.Parameter(weight)
+    return Example(conv, (data.tensor("x", 1, 65536, 1, 1),), fill=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from executorch_goldens.goldens.decisions import Decisions
 from lab import GOLDENS, markdown
 from lab.compact import goldens
-from lab.options.cases import RECORDED, all_rows, releases_of
+from lab.options.cases import all_rows, releases_of
 from lab.options.factors import LACKED, OPTIONS, REFUSED, RELEASES
 from lab.pages import Part
 
@@ -62,7 +62,7 @@ def lacking() -> Iterator[str]:
 def wrong() -> Iterator[str]:
     """Yield how many programs have goldens, and the known defects of others, as decisions have them."""
     root = GOLDENS / "options"
-    there = {release: len(list(goldens.recorded(root / release))) for release in RECORDED}
+    there = {release: len(list(goldens.recorded(root / release))) for release in RELEASES}
     for release, number in there.items():
         possible = sum(release in releases_of(row) for row in all_rows().values())
         yield f"- {release}: goldens of {number} of {possible} programs"
@@ -70,7 +70,7 @@ def wrong() -> Iterator[str]:
         return
     yield ""
     yield from markdown.head(("release", "programs", "result", "why"))
-    for release in RECORDED:
+    for release in RELEASES:
         rows: dict[tuple[str, str], list[str]] = {}
         for cell, defect in Decisions.of_root(root, release).defects.items():
             rows.setdefault((f"{defect.verdict}: {defect.cause}", defect.why), []).append(cell)
