@@ -111,12 +111,12 @@ BORDER = 1 / 3
 STEPS, BATCH = 2, 4
 
 
-def trained(build: Build, quantizer: Any, network: nn.Module) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
-    """Train a network of 8 x 8 images with a quantizer in it; return it, quantized, and inputs."""
+def trained(build: Build, quantizer: Any) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """Train the depthwise network with a quantizer in it; return it, quantized, and inputs."""
     from torchao.quantization.pt2e import disable_fake_quant, enable_fake_quant, move_exported_model_to_eval
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 
-    module = build.data.fill(network)
+    module = build.data.fill(depthwise())
     images = build.data.tensor("images", STEPS, BATCH, 3, 8, 8)
     norms = [inner for inner in module.modules() if isinstance(inner, nn.BatchNorm2d)]
     # As after training in float: ranges are seen on what a batch norms, and used on what the average norms.
@@ -159,16 +159,7 @@ def depthwise_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
     from executorch.backends.xnnpack.quantizer import xnnpack_quantizer as xnnpack
 
     config = xnnpack.get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
-    return to_xnnpack(*trained(build, xnnpack.XNNPACKQuantizer().set_global(config), depthwise()))
-
-
-@case(guards="one convolution that was trained with XNNPACK's quantization, before its batch norm and relu")
-def conv_norm_qat_xnnpack(build: Build) -> ExecutorchProgramManager:
-    from executorch.backends.xnnpack.quantizer import xnnpack_quantizer as xnnpack
-
-    config = xnnpack.get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
-    network = nn.Sequential(*conv_bn(3, 4), nn.ReLU())
-    return to_xnnpack(*trained(build, xnnpack.XNNPACKQuantizer().set_global(config), network))
+    return to_xnnpack(*trained(build, xnnpack.XNNPACKQuantizer().set_global(config)))
 
 
 @case(
@@ -183,7 +174,7 @@ def depthwise_qat_tosa(build: Build) -> ExecutorchProgramManager:
 
     specification = TosaCompileSpec("TOSA-1.0+INT")
     config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
-    model, inputs = trained(build, TOSAQuantizer(specification).set_global(config), depthwise())
+    model, inputs = trained(build, TOSAQuantizer(specification).set_global(config))
     return lowered(model, inputs, TOSAPartitioner(specification))
 
 

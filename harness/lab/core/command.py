@@ -19,7 +19,7 @@ from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
 from lab import pages
 from lab.core import computing
-from lab.core.wanted import Source
+from lab.core.wanted import DEAR, Source
 from lab.reach.page import bits
 
 #: What has results of each cell of a core, the second for the default release.
@@ -77,7 +77,7 @@ def settle(source: Source, update: bool) -> bool:
     if chosen:
         print(f"  drawn: {described(source, bits(chosen))}")
     for name in source.unkept():
-        print(f"  only a cell without a golden of the zoo sees {name}")
+        print(f"  only a cell without a golden of the zoo, or one of more than {DEAR:.0f} s, sees {name}")
     needless = computing.superfluous(source, bits(chosen) or source.committed)
     print(
         f"  {len(needless)} cells add nothing to the others: {' '.join(str(source.cell(each)) for each in needless)}"

@@ -96,7 +96,7 @@ def superfluous(source: Source, cells: Cells) -> list[int]:
 
     Everything is: each function in each of its situations, each mutant, each fix.
     """
-    rows = [*source.situations().values(), *(having for _, having in source.must())]
+    rows = [*source.situations().values(), *(having for _, having in source.shows())]
     by_cell: dict[int, list[Cells]] = {}
     for row in rows:
         for cell in numbers_of(row):
@@ -120,7 +120,7 @@ def text(source: Source, chosen: Sequence[int]) -> str:
         f"# {source.reached(bits(chosen))} statements of the map of reach, kill the mutants and see the fixes",
         f"# that any cell with a golden is known to, and show the issues. Written by: {UPDATE}",
     ]
-    must, statements = dict(source.must()), list(source.statements)
+    must, statements = dict(source.shows()), list(source.statements)
     for cell in chosen:
         why = [source.always[cell]] if cell in source.always else []
         why += shown([name for name, having in must.items() if having >> cell & 1])

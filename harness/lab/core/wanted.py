@@ -29,6 +29,8 @@ from lab.stock.issues import issue_cells
 
 #: Cells as bits, by their numbers in the map.
 Cells = int
+#: Processor seconds of a cell that is asked for no mutant or fix alone: comparisons find it where an edit reaches it.
+DEAR = 10.0
 
 
 @dataclass(frozen=True)
@@ -119,18 +121,25 @@ class Source:
 
     def must(self) -> Iterator[tuple[str, Cells]]:
         """Yield what the core must have beside statements, with the candidates that have it."""
+        dear = bits(n for n, each in enumerate(self.known.cells) if each.seconds > DEAR)
+        for name, cells in self.shows():
+            if cells & ~dear:
+                yield name, cells
+
+    def shows(self) -> Iterator[tuple[str, Cells]]:
+        """Yield each mutant, fix and target with the candidates that show it."""
         for named in (self.mutants, self.fixes, {f"target {name}": of for name, of in self.targets.items()}):
             for name, cells in sorted(named.items()):
                 if cells & self.candidates:
                     yield name, cells & self.candidates
 
     def unkept(self) -> list[str]:
-        """Return the mutants and fixes that only cells see which are no candidates."""
-        every = {**self.mutants, **self.fixes}
+        """Return the mutants and fixes that only cells see which are no candidates, or dear ones."""
+        every, must = {**self.mutants, **self.fixes}, dict(self.must())
         return [
             f"{name}: {self.cell(next(numbers_of(cells)))}"
             for name, cells in sorted(every.items())
-            if cells and not cells & self.candidates
+            if cells and name not in must
         ]
 
     def cell(self, number: int) -> Cell:
