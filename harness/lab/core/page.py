@@ -60,7 +60,7 @@ def of_release(source: Source) -> Iterator[str]:
     yield f"## {source.known.release}"
     yield ""
     if unkept := source.unkept():
-        yield "Seen only by cells that a core may not have (without a golden that a run checks, or dear), of which one is named:"
+        yield "Seen only by cells whose golden a run does not check, or that are dear; one is named:"
         yield ""
         yield from (f"- {line}" for line in unkept)
         yield ""
