@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from executorch_goldens.running.core import UPDATE
-from lab.core.wanted import Cells, Source, numbers_of
+from lab.core.wanted import DEAR, Cells, Source, numbers_of
 from lab.reach.page import bits
 
 #: Of what a cell was taken for, this much is written out.
@@ -68,9 +68,9 @@ def _greedy(rows: Sequence[Cells], price: Sequence[float], budget: float = math.
 def drawn(source: Source) -> list[int]:
     """Return the core of a release, by the numbers of its cells.
 
-    It runs the statements that the committed one runs, kills the mutants that any candidate is known to kill, sees the
-    fixes, shows the issues, and has each target. What is left of the committed one's seconds goes to cells that run
-    most further statements for a second.
+    It runs the statements that the committed one runs, kills the mutants and sees the fixes that any candidate of at
+    most `DEAR` seconds is known to, shows the issues, and has each target. What is left of the committed one's seconds
+    goes to cells that run most further statements for a second.
     """
     price = [each.seconds for each in source.known.cells]
     statements = [each & source.candidates for each in source.statements]
@@ -118,7 +118,8 @@ def text(source: Source, chosen: Sequence[int]) -> str:
     lines = [
         f"# The core of the zoo on ExecuTorch {source.known.release}: {number} of {of} cells. They run",
         f"# {source.reached(bits(chosen))} statements of the map of reach, kill the mutants and see the fixes",
-        f"# that any cell with a golden is known to, and show the issues. Written by: {UPDATE}",
+        f"# that any cell with a golden and of at most {DEAR:.0f} s is known to, and show the issues. "
+        f"Written by: {UPDATE}",
     ]
     must, statements = dict(source.shows()), list(source.statements)
     for cell in chosen:

@@ -119,11 +119,16 @@ class Source:
             found[target] = found.get(target, 0) | 1 << number
         return found
 
+    @property
+    def finds(self) -> Mapping[str, Cells]:
+        """The mutants and fixes, with the cells that find them."""
+        return {**self.mutants, **self.fixes}
+
     def must(self) -> Iterator[tuple[str, Cells]]:
         """Yield what the core must have beside statements, with the candidates that have it."""
         dear = bits(n for n, each in enumerate(self.known.cells) if each.seconds > DEAR)
         for name, cells in self.shows():
-            if cells & ~dear:
+            if cells & ~dear or name not in self.finds:
                 yield name, cells
 
     def shows(self) -> Iterator[tuple[str, Cells]]:
@@ -135,10 +140,10 @@ class Source:
 
     def unkept(self) -> list[str]:
         """Return the mutants and fixes that only cells see which are no candidates, or dear ones."""
-        every, must = {**self.mutants, **self.fixes}, dict(self.must())
+        must = dict(self.must())
         return [
             f"{name}: {self.cell(next(numbers_of(cells)))}"
-            for name, cells in sorted(every.items())
+            for name, cells in sorted(self.finds.items())
             if cells and name not in must
         ]
 

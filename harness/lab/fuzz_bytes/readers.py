@@ -164,7 +164,7 @@ def read_table(data: bytes, folder: Path) -> None:
     for cell in goldens.recorded(folder / "table"):
         record = goldens.read(folder / "table", cell)
         if record is not None:
-            assert record.inventory is not None
+            _ = record.inventory
             list(form.differences(record, record))
 
 
