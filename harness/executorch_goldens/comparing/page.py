@@ -301,10 +301,11 @@ class ComparisonPage:
         }
 
     def _search(self) -> dict[str, Any] | None:
-        """Return what a search tried and found, as JSON values."""
+        """Return what a search tried and found, or why nothing was searched, as JSON values."""
         search, model = self.comparison.searched, self.comparison.model
         if search is None:
-            return None
+            why = self.asked.not_searched if self.asked is not None else ""
+            return {"tried": 0, "why": why} if why else None
         found = {"cell": str(model.cell), "keep": model.line} if model is not None else {}
         return {"tried": search.tried, "reaching": search.reaching, "seed": SEED, **found}
 

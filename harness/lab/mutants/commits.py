@@ -119,12 +119,20 @@ def summary(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
     seen = [each for each in every if each["result"] == SEEN]
     judged = Counter(read.get(each["name"], {}).get("red", "not read") for each in seen)
     number = Counter(each["result"] for each in every)
-    half = statistics.median(each["seconds"] for each in every) / 60
+    budgets = sorted({each.get("budget", 0.0) for each in every})
     words = ", ".join(f"{count} {word}" for word, count in sorted(judged.items()))
     return (
         f"of {len(every)} commits {number[REACHED]} were identical where reached, {len(seen)} differed ({words}), "
-        f"and of {number[UNREACHED]} no edited line was reached; {half:.1f} minutes each (median)"
+        f"and of {number[UNREACHED]} no edited line was reached; "
+        + "; ".join(_minutes(every, budget) for budget in budgets)
     )
+
+
+def _minutes(every: Sequence[Mapping[str, Any]], budget: float) -> str:
+    """Return how long the comparisons took that had one budget, of 0 if it was the command's own."""
+    seconds = [each["seconds"] for each in every if each.get("budget", 0.0) == budget]
+    what = f"--budget {budget:g}" if budget else "the default budget"
+    return f"{len(seconds)} with {what}, {statistics.median(seconds) / 60:.1f} minutes each (median)"
 
 
 def committed(release: str) -> str:

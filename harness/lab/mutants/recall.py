@@ -180,6 +180,7 @@ def lay(edits: Iterable[Edit], packages: Path, folder: Path) -> None:
 
 def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
     """Return what a comparison of two toolchains says, and the seconds that it took."""
+    own = {"budget": budget} if budget is not None else {}
     options = ["--budget", str(budget)] if budget is not None else []
     command = ["compare", base, head, "--json", *options]
     started = time.monotonic()
@@ -191,7 +192,7 @@ def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
         found = json.loads(done.stdout)
     except ValueError:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        return {"result": UNREACHED, "head": f"error: {lines[-1]}", "seconds": seconds}
+        return {"result": UNREACHED, "head": f"error: {lines[-1]}", "seconds": seconds, **own}
     differing = {cell: each for cell, each in found["cells"].items() if each["kind"] != "identical"}
     reach = found["reach"] or {}
     result = SEEN if differing else REACHED if reach.get("reached") else UNREACHED
@@ -199,6 +200,7 @@ def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
         "result": result,
         "head": found["head"],
         "seconds": seconds,
+        **own,
         "cells": len(found["cells"]),
         "seen_by": list(differing)[:5],
         "kinds": dict(Counter(each["kind"] for each in differing.values())),

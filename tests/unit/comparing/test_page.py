@@ -22,13 +22,16 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import MANIFEST
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.reach.choice import choose
 from executorch_goldens.reach.code import Statement
-from executorch_goldens.reach.edits import CodeEdit, Edits
+from executorch_goldens.reach.edits import CodeEdit, Edits, between
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.settings import releases
+from executorch_goldens.zoo.targets import BUILD
 from tests import GOLDENS
 from tests.support.making import GRAPH, failure, lowered, outcomes, with_texts
 from tests.support.screens import screen
+from tests.unit.reach.packages import FOLD, PLAIN, RAN, known, packages
 
 RELEASE = releases.load().releases["1.5.1"]
 
@@ -177,3 +180,10 @@ def test_an_answer_says_which_edited_lines_it_speaks_for_and_is_red_where_none_r
     found.comparison.reached[PASSES] = set(ran)
     assert found.head() == head
     assert found.is_red == is_red
+
+
+def test_the_json_says_why_no_model_was_searched(tmp_path: Path) -> None:
+    base, head = packages(tmp_path / "base"), packages(tmp_path / "head", FOLD.replace("* node", "/ node"))
+    made, edits = known(base, every={Cell(BUILD, "options"): RAN[PLAIN]}), between(base, head)
+    asked = Asked(("models",), head, edits, choose(edits, base, made, 300.0, 1), made)
+    assert replace(page([]), asked=asked)._search() == {"tried": 0, "why": asked.not_searched}
