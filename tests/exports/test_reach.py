@@ -1,19 +1,26 @@
-"""Recording what an export runs changes no byte of it."""
+"""Recording what an export runs changes no byte of it, and what a lowering imports is found without running it."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import sysconfig
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.edits import PACKAGES
+from executorch_goldens.reach.unused import imported
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, default_interpreter
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import variations
 from lab.shortcuts.command import Pair
+from tests import GOLDENS
 
 #: A small cell of each family of targets; the last fails in each release.
 CELLS = (
@@ -21,6 +28,24 @@ CELLS = (
     "xnnpack-fp32/lstm",
 )
 QUANTIZER = "executorch/backends/arm/quantizer/arm_quantizer.py"
+#: Imports what lowers and quantizes, and prints which files of the packages that loaded.
+LOWERED = """
+import sys
+import torch
+from executorch.backends.arm.quantizer import TOSAQuantizer
+from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import XNNPACKQuantizer
+from executorch.exir import to_edge_transform_and_lower
+
+for partitioner in (XnnpackPartitioner(), TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))):
+    program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+    to_edge_transform_and_lower(program, partitioner=[partitioner]).to_executorch()
+for name, module in [*sys.modules.items()]:
+    if name.partition(".")[0] in ("executorch", "torchao") and getattr(module, "__file__", None):
+        print(module.__file__)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +79,13 @@ def test_each_export_has_what_it_ran_itself_also_one_that_fails(
         recorded[cell] = reaching.result.reach
     assert all(recorded.values())
     assert {cell for cell, reach in recorded.items() if QUANTIZER in reach} == {"tosa-int/linear"}
+
+
+def test_the_files_that_a_lowering_imports_are_those_that_its_files_name(release: str) -> None:
+    site_packages = Path(sysconfig.get_path("purelib"))
+    known = maps.read(GOLDENS / release / maps.FILE)
+    found = imported(site_packages, {known.files[each.file] for each in known.functions if each.situations})
+    done = subprocess.run([sys.executable, "-c", LOWERED], capture_output=True, text=True, check=True)
+    loaded = {Path(line).relative_to(site_packages).as_posix() for line in done.stdout.splitlines()}
+    # The folder of flatc, which resources are asked for by a string.
+    assert {name for name in loaded if name.endswith(".py")} - found == {"executorch/data/bin/__init__.py"}

@@ -17,9 +17,10 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files.wording import count
 from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.answer import Answer, answer
-from executorch_goldens.reach.choice import Choice, choose, choose_pass, unnamed
+from executorch_goldens.reach.choice import Choice, choose, choose_pass
 from executorch_goldens.reach.edits import Edits, between
 from executorch_goldens.reach.map import ReachMap
+from executorch_goldens.reach.unused import unused
 from executorch_goldens.settings.config import Config
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo.targets import BUILD
@@ -115,8 +116,8 @@ class Asked:
         """Why no model can run the edits, in words; empty where one may."""
         if self.known is None or self.edits is None:
             return ""
-        if names := unnamed(self.edits, self.known, self.head):
-            return f"no code that lowers a cell names {', '.join(names)}, so that no model can run the edit"
+        if names := unused(self.edits, self.known, self.head):
+            return f"no code that lowers a cell uses {', '.join(names)}, so that no model can run the edit"
         if self.cells and all(cell.target == BUILD for cell in (*self.cells, *self.left_out)):
             return "only programs of build functions reach the edit: they set what no target sets"
         return ""

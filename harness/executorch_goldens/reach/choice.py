@@ -7,7 +7,6 @@ one is of those that run what few run after the line: an edited condition decide
 
 from __future__ import annotations
 
-import ast
 import difflib
 import functools
 import itertools
@@ -17,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from executorch_goldens.reach.code import Function, module_of, text_of
+from executorch_goldens.reach.code import Function, module_of
 from executorch_goldens.reach.edits import CodeEdit, Edits
 from executorch_goldens.reach.map import MappedFunction, ReachMap
 
@@ -121,49 +120,6 @@ def choose_pass(name: str, known: ReachMap, budget: float, jobs: int) -> Choice:
             places.setdefault(cells, ReachGoal(function, cells))
     telling = [place for cells, place in places.items() if cells != every]
     return _chosen(telling or [*places.values()], known, budget, jobs)
-
-
-def unnamed(edits: Edits, known: ReachMap, head: Path) -> tuple[str, ...]:
-    """Return the classes and functions that hold the edits, if nothing can call any of them; else none.
-
-    Nothing can if no cell of the map runs one, none is decorated, which is how visitors are registered, and no file
-    names one of which some cell runs a function, its own only where it defines it.
-    """
-    running = [each for each in known.functions if each.situations]
-    files = {known.files[each.file] for each in running}
-    run = {(known.files[each.file], each.name.partition(".")[0]) for each in running}
-    held = {(edit.file, name) for edit in edits.every for name in _holding(edit)}
-    if held & run or not all(name and _is_plain(head / file, name) for file, name in held):
-        return ()
-    texts = {file: text_of(head / file) for file in files | {file for file, _ in held}}
-    for file, name in held:
-        word = re.compile(rf"\b{name}\b")
-        elsewhere = any(
-            word.search(text) for other, text in texts.items() if other != file and other in files
-        )
-        if elsewhere or len(word.findall(texts[file])) > 1:
-            return ()
-    return tuple(sorted(name for _, name in held))
-
-
-def _holding(edit: CodeEdit) -> Iterator[str]:
-    """Yield the class or function of the module that an edit is in; empty for what is in none."""
-    if edit.function:
-        yield edit.function.partition(".")[0]
-    else:
-        outside = (each for each in (*edit.base, *edit.head) if not each.is_import)
-        yield from (each.names[0] if each.text.startswith("ClassDef") else "" for each in outside)
-
-
-def _is_plain(file: Path, name: str) -> bool:
-    """Return whether a file is Python, and defines a class or a function of this name without a decorator."""
-    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    try:
-        body = ast.parse(text_of(file)).body
-    except SyntaxError:
-        return False
-    defined = [each for each in body if isinstance(each, kinds) and each.name == name]
-    return bool(defined) and not any(each.decorator_list for each in defined)
 
 
 def around(edits: Edits, known: ReachMap) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.reach.answer import Answer, answer
-from executorch_goldens.reach.choice import BEGINNING, around, choose, choose_pass, unnamed
+from executorch_goldens.reach.choice import BEGINNING, around, choose, choose_pass
 from executorch_goldens.reach.edits import CodeEdit, Edits, between
 from tests.unit.reach.packages import (
     FILE,
@@ -133,41 +133,6 @@ def test_a_new_file_that_nothing_reaches_asks_for_no_cell(base: Path, head: Path
     found = between(base, head)
     assert one(found).function == "added"
     assert choose(found, base, known(base), 1000.0, 1).unmapped == (f"{OTHER}: added",)
-
-
-NEW = "class {}:\n    def call(self, node):\n        return node\n"
-
-
-@pytest.mark.parametrize(
-    ("other", "fold", "names"),
-    [
-        (NEW.format("Other"), FOLD, ("Other",)),
-        (NEW.format("Other") + "\n\n" + NEW.format("More"), FOLD, ("More", "Other")),
-        # It is named in a file that cells run, in its own, or registered.
-        (NEW.format("Other"), FOLD.replace("self.half(scale)", "Other().call(scale)"), ()),
-        (NEW.format("Other") + "\n\nPASSES = [Other]\n", FOLD, ()),
-        ("@register\n" + NEW.format("Other"), FOLD, ()),
-    ],
-)
-def test_what_no_code_names_that_cells_run_is_called_by_nothing(
-    base: Path, head: Path, other: str, fold: str, names: tuple[str, ...]
-) -> None:
-    packages(base, fold)
-    packages(head, fold)
-    (head / OTHER).write_text(other)
-    assert unnamed(between(base, head), known(base), head) == names
-
-
-def test_what_a_cell_runs_is_called_though_no_other_code_names_it(base: Path, head: Path) -> None:
-    found = between(base, packages(head, FOLD.replace("scale / 2", "scale / 4")))
-    assert unnamed(found, known(base), head) == ()
-
-
-def test_what_is_no_python_any_more_may_be_called(base: Path, head: Path) -> None:
-    packages(head)
-    for folder, text in ((base, NEW), (head, NEW + "    def broken(\n")):
-        (folder / OTHER).write_text(text.format("Other"))
-    assert unnamed(between(base, head), known(base), head) == ()
 
 
 def test_a_deleted_function_asks_for_the_cells_that_ran_it(base: Path, head: Path) -> None:
