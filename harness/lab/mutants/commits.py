@@ -30,6 +30,7 @@ from lab.mutants.recall import (
     REACHED,
     SEEN,
     UNREACHED,
+    UNTOUCHED,
     accept,
     compared,
     keep,
@@ -123,7 +124,7 @@ def summary(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
     words = ", ".join(f"{count} {word}" for word, count in sorted(judged.items()))
     return (
         f"of {len(every)} commits {number[REACHED]} were identical where reached, {len(seen)} differed ({words}), "
-        f"and of {number[UNREACHED]} no edited line was reached; "
+        f"of {number[UNREACHED]} no edited line was reached, and {number[UNTOUCHED]} changed no code; "
         + "; ".join(_minutes(every, budget) for budget in budgets)
     )
 

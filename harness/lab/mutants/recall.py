@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 #: What a comparison says of a fix.
 SEEN, REACHED, UNREACHED = "seen", "reached and not seen", "not reached"
+#: Of an edit of comments, docstrings or places alone, as `goldens compare` says it.
+UNTOUCHED = "no code differs"
 KEPT = Path("build/recall")
 #: Committed results, of which a part of docs/history.md is made.
 COMMITTED = Path(__file__).parent / "history" / "kept" / "compared"
@@ -195,7 +197,12 @@ def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
         return {"result": UNREACHED, "head": f"error: {lines[-1]}", "seconds": seconds, **own}
     differing = {cell: each for cell, each in found["cells"].items() if each["kind"] != "identical"}
     reach = found["reach"] or {}
-    result = SEEN if differing else REACHED if reach.get("reached") else UNREACHED
+    if differing:
+        result = SEEN
+    elif found["head"].endswith(UNTOUCHED):
+        result = UNTOUCHED
+    else:
+        result = REACHED if reach.get("reached") else UNREACHED
     return {
         "result": result,
         "head": found["head"],
