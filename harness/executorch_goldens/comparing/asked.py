@@ -109,7 +109,9 @@ class Asked:
         if comparison.differing() or self.not_searched:
             return None
         chosen = self.choice.cells if self.choice is not None else ()
-        return search(comparison.sides, self.known, self.edits, self.head, chosen, self.further)
+        return search(
+            comparison.sides, self.known, self.edits, self.head, chosen, self.further, comparison.ran
+        )
 
     @functools.cached_property
     def not_searched(self) -> str:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from executorch_goldens.comparing.searching import SEED, UNCHANGED, Reached, Search, SearchOrder, Try
+from executorch_goldens.artifact import Cell
+from executorch_goldens.comparing.searching import (
+    SEED,
+    UNCHANGED,
+    Reached,
+    Search,
+    SearchOrder,
+    Try,
+    rarity,
+)
 from executorch_goldens.comparing.sides import Side, Sides
-from executorch_goldens.reach.answer import answer
+from executorch_goldens.reach.answer import statements_run
 from executorch_goldens.reach.choice import DEAR, SHORT, around, differing, stem, turns, words_of
 from executorch_goldens.reach.code import module_of, text_of
 from executorch_goldens.reach.edits import Edits
@@ -62,7 +72,13 @@ DIFFERS, STATEMENT, FUNCTION, FILE, WORD = 8, 4, 3, 2, 1
 
 
 def search(
-    sides: Sides, known: ReachMap, edits: Edits, head: Path, chosen: Sequence[int], zoos: Sequence[str]
+    sides: Sides,
+    known: ReachMap,
+    edits: Edits,
+    head: Path,
+    chosen: Sequence[int],
+    zoos: Sequence[str],
+    ran: Mapping[Cell, Mapping[str, Collection[int]]],
 ) -> Search | None:
     """Return what to search; None where there is nothing to try.
 
@@ -72,6 +88,8 @@ def search(
         Numbers of the cells in the map that were compared.
     zoos
         Further ones, whose models are tried as they are.
+    ran
+        Lines of the head's files that each of these cells ran.
     """
     from executorch_goldens.exporting.changing import CHANGES, IN_A_ROW
 
@@ -79,7 +97,14 @@ def search(
     cells = [known.cells[number] for number in chosen or around(edits, known)]
     known_here = [cell for cell in cells if cell.case in cases and not cases[cell.case].is_build]
     slowest = max(DEAR, min((cell.seconds for cell in known_here), default=0.0))
-    near = [(cases[cell.case], cell.target) for cell in known_here if cell.seconds <= slowest]
+    able = [cell.cell for cell in known_here if cell.seconds <= slowest]
+    near = [(cases[cell.case], cell.target) for cell in able]
+    of_cell = [statements_run(edits, ran.get(cell, {}), head) for cell in able]
+    runs = Counter[Hashable](itertools.chain.from_iterable(of_cell))
+    fewest = min((rarity(each, runs) for each in of_cell), default=0)
+    # Every second one ran an edited statement that the fewest ran.
+    rare = [each for each, some in zip(near, of_cell, strict=True) if rarity(some, runs) == fewest]
+    changed = [one for each in zip(near, itertools.cycle(rare), strict=False) for one in each]
     targets = tuple(dict.fromkeys(target for _, target in near))
     further = {name: case for zoo in zoos for name, case in load([zoo]).items()}
     if not targets:
@@ -89,18 +114,19 @@ def search(
     samples = list(ranked(further.values(), named, targets, chance))
     elsewhere = [Try(case, UNCHANGED, target) for case, target in retargeted(near, known, chance)]
     walk = SearchOrder(
-        near,
+        changed if len(rare) < len(near) else near,
         turns([samples[::2], list(in_a_row(samples, named)), samples[1::2], elsewhere]),
         [each for each in CHANGES if each not in (*UNCHANGED, *IN_A_ROW)],
         list(dict.fromkeys(asked(edits))),
+        runs=runs,
     )
     modules = {case.name: case.module for case in (*cases.values(), *further.values())}
     names = (*known.sources, *zoos)
     base, head_side = (with_zoos(side, names, modules) for side in (sides.base, sides.head))
 
     def reached(ran: Mapping[str, Sequence[int]]) -> Reached:
-        of_edit = answer(edits, {file: set(lines) for file, lines in ran.items()}, head).reached > 0
-        return Reached(of_edit, frozenset((file, line) for file in edits.files for line in ran.get(file, ())))
+        lines = frozenset((file, line) for file in edits.files for line in ran.get(file, ()))
+        return Reached(statements_run(edits, ran, head), lines)
 
     return Search(replace(sides, base=base, head=head_side), walk, reached)
 

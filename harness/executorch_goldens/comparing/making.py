@@ -13,7 +13,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,6 +102,8 @@ class Comparison:
     reached
         Lines that exports of the head ran, by the file's path below site-packages: of the files that
         `Settings.reach` names.
+    ran
+        The same by the cell.
     """
 
     sides: Sides
@@ -113,6 +115,7 @@ class Comparison:
     seconds: float = math.inf
     found: list[Compared] = field(default_factory=list)
     reached: dict[str, set[int]] = field(default_factory=dict)
+    ran: dict[Cell, Mapping[str, Sequence[int]]] = field(default_factory=dict)
     searched: Search | None = field(default=None, init=False)
     model: Try | None = field(default=None, init=False)
     reported: int = field(default=0, init=False)
@@ -257,7 +260,8 @@ class Comparison:
         compared = Compared(cell, kind_of(old, new), old.unread(), new.unread())
         self.found.append(compared)
         for outcome in of_head:
-            for file, lines in lines_run(outcome).items():
+            self.ran[cell] = lines_run(outcome)
+            for file, lines in self.ran[cell].items():
                 self.reached.setdefault(file, set()).update(lines)
         if old.record is not None:
             # The head is compared with it as with goldens of its own release.

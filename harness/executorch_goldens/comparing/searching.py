@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -66,18 +67,18 @@ class Reached(NamedTuple):
 
     Attributes
     ----------
-    of_edit
-        Whether one of them was edited.
+    edited
+        The edited statements.
     situation
         Which lines of the edited files ran.
     """
 
-    of_edit: bool
+    edited: frozenset[Hashable]
     situation: frozenset[tuple[str, int]]
 
 
 #: Of an export that came to no end.
-NOTHING = Reached(False, frozenset())
+NOTHING = Reached(frozenset(), frozenset())
 
 
 class SearchOrder:
@@ -87,6 +88,8 @@ class SearchOrder:
     ----------
     near
         Cases that reach the edit, with a target: they take turns to be changed.
+    runs
+        How many programs ran each edited statement.
     others
         Models that may reach it, the likely ones first: they are tried as they are.
     changes
@@ -103,18 +106,20 @@ class SearchOrder:
         changes: Sequence[str],
         likely: Sequence[str] = (),
         seed: int = SEED,
+        runs: Mapping[Hashable, int] | None = None,
     ) -> None:
         self.chance = random.Random(seed)
         self.near = tuple(near)
+        self.runs = Counter(runs)
         self.changes = tuple(changes)
         self.likely = tuple(likely)
         self.turn = 0
         order = (*self.likely, *self.likely, *(each for each in self.changes if each not in self.likely))
         self.first = deque((change, 0) for change in order if self.near)
         self.others = deque(others)
-        #: Models that ran an edited line, or others of the edited files, in a way of their own.
-        self.reaching: list[Try] = []
-        self.on_the_way: list[Try] = []
+        #: Models that ran edited statements, or others of the edited files, in a way of their own.
+        self.reaching: list[tuple[Try, Reached]] = []
+        self.on_the_way: list[tuple[Try, Reached]] = []
         self.seen: set[Reached] = set()
         self.failing: set[tuple[str, str]] = set()
         self.asked: set[Cell] = set()
@@ -146,9 +151,11 @@ class SearchOrder:
             tries = self.tries.get(tried.cell, TRIES)
             if tries < TRIES:
                 self.first.appendleft((tried.changes[-1], tries))
-        elif ran.situation and ran not in self.seen:
-            self.seen.add(ran)
-            (self.reaching if ran.of_edit else self.on_the_way).append(tried)
+        else:
+            self.runs.update(ran.edited)
+            if ran.situation and ran not in self.seen:
+                self.seen.add(ran)
+                (self.reaching if ran.edited else self.on_the_way).append((tried, ran))
 
     def _first(self) -> Try | None:
         while self.first:
@@ -168,14 +175,19 @@ class SearchOrder:
         return None
 
     def _further(self) -> Try | None:
-        """Return a model that reached the edit, else its files, with one more change, rather one of the last ones."""
+        """Return a model that reached the edit, else its files, with one more change.
+
+        Every second one ran an edited statement that the fewest programs ran; the others are rather of the last ones.
+        """
         last = self.reaching or self.on_the_way
-        able = [each for each in last if len(each.changes) < MOST or each.changes == UNCHANGED]
+        able = [each for each in last if len(each[0].changes) < MOST or each[0].changes == UNCHANGED]
+        rarest = min(reversed(able), key=lambda each: rarity(each[1].edited, self.runs), default=None)
         for _ in range(len(able) and 20):
             # The larger of two draws.
             place = max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))
+            one = rarest if rarest is not None and self.chance.randrange(2) else able[place]
             drawn = self.likely if self.likely and self.chance.randrange(2) else self.changes
-            found = able[place].further(self.chance.choice(drawn))
+            found = one[0].further(self.chance.choice(drawn))
             if self._is_new(found):
                 return found
         return None
@@ -185,6 +197,15 @@ class SearchOrder:
         fails = any((found.case.name, change) in self.failing for change in found.changes)
         again = len(set(found.changes)) < len(found.changes)
         return found.cell not in self.asked and not fails and not again and bool(NAME_PATTERN.fullmatch(name))
+
+
+def rarity(edited: Collection[Hashable], runs: Mapping[Hashable, int]) -> int:
+    """Return how many programs ran that of some edited statements which the fewest ran.
+
+    >>> rarity(["often", "seldom"], {"often": 9, "seldom": 2})
+    2
+    """
+    return min((runs[each] for each in edited), default=sys.maxsize)
 
 
 @dataclass
@@ -246,9 +267,9 @@ class Search:
         outcome = pair.take(pair.head, new)
         self.tried += 1
         ran = self.reached(lines_run(outcome))
-        self.walk.tell(new, ran, failed=not ran.of_edit and not made_something(outcome))
-        self.reaching += ran.of_edit
-        if not ran.of_edit and isinstance(outcome.result, Artifact):
+        self.walk.tell(new, ran, failed=not ran.edited and not made_something(outcome))
+        self.reaching += bool(ran.edited)
+        if not ran.edited and isinstance(outcome.result, Artifact):
             return None
         pair.ask(pair.base, new)
         return new, outcome

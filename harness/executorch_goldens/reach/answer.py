@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +69,23 @@ def _by_file(places: Collection[str]) -> Iterator[str]:
 
 
 def answer(edits: Edits, reached: Mapping[str, Collection[int]], head: Path) -> Answer:
-    """Return which edited lines ran.
+    """Return which edited lines ran; see `statements_run`."""
+    ran = statements_run(edits, reached, head)
+    raising = 0
+    unreached: list[str] = []
+    for number, edit in enumerate(edits.every):
+        for place, statement in enumerate(_of_head(edit)):
+            if (number, place) not in ran:
+                raising += bool(edit.function) and statement.raises
+                if not (edit.function and statement.raises):
+                    unreached.append(_place(edit, statement))
+    return Answer(len(ran), tuple(unreached), raising)
+
+
+def statements_run(
+    edits: Edits, reached: Mapping[str, Collection[int]], head: Path
+) -> frozenset[tuple[int, int]]:
+    """Return the edited statements that ran, by the number of the edit and the number in it.
 
     Parameters
     ----------
@@ -78,20 +94,17 @@ def answer(edits: Edits, reached: Mapping[str, Collection[int]], head: Path) -> 
     head
         The head's site-packages.
     """
-    number, raising = 0, 0
-    unreached: list[str] = []
-    for edit in edits.every:
-        # Of an import, nothing runs that could be asked about.
-        outside = [each for each in edit.head if not each.is_import]
+    found = set[tuple[int, int]]()
+    for number, edit in enumerate(edits.every):
         ran = not edit.function and any(_ran(reached, file, name, head) for file, name in edit.users)
-        for statement in edit.head if edit.function else outside:
-            if ran or (edit.function and _in(reached.get(edit.file, ()), statement)):
-                number += 1
-            elif edit.function and statement.raises:
-                raising += 1
-            else:
-                unreached.append(_place(edit, statement))
-    return Answer(number, tuple(unreached), raising)
+        lines = reached.get(edit.file, ()) if edit.function else ()
+        found.update((number, place) for place, each in enumerate(_of_head(edit)) if ran or _in(lines, each))
+    return frozenset(found)
+
+
+def _of_head(edit: CodeEdit) -> Sequence[Statement]:
+    """Return the statements of an edit that may run: of an import, nothing runs that could be asked about."""
+    return edit.head if edit.function else [each for each in edit.head if not each.is_import]
 
 
 def _in(lines: Collection[int], statement: Statement) -> bool:

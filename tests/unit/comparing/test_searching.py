@@ -28,8 +28,8 @@ NEAR = [(case("cat"), "tosa-int"), (case("pad"), "tosa-fp")]
 OTHERS = [Try(case(f"sample-{number}"), UNCHANGED, "tosa-int") for number in range(3)]
 
 
-def ran(lines: str, of_edit: bool = True) -> Reached:
-    return Reached(of_edit, frozenset([(lines, 1)]))
+def ran(lines: str, *edited: str) -> Reached:
+    return Reached(frozenset(edited), frozenset([(lines, 1)]))
 
 
 def names(walk: SearchOrder, most: int, reaches: bool = True) -> list[str]:
@@ -37,7 +37,7 @@ def names(walk: SearchOrder, most: int, reaches: bool = True) -> list[str]:
     found = []
     while len(found) < most and (tried := walk.next()) is not None:
         found.append(str(tried.cell))
-        walk.tell(tried, ran(str(tried.cell)) if reaches else NOTHING, failed=False)
+        walk.tell(tried, ran(str(tried.cell), "edited") if reaches else NOTHING, failed=False)
     return found
 
 
@@ -59,7 +59,10 @@ def test_changes_that_are_asked_for_come_first_on_two_cases_and_are_half_of_the_
     walk = SearchOrder(NEAR, (), CHANGES, likely=("rotated",))
     assert [walk.first.popleft()[0] for _ in range(3)] == ["rotated", "rotated", "again"]
     walk.first.clear()
-    walk.reaching.extend(Try(case(f"near-{number}"), UNCHANGED, "tosa-int") for number in range(200))
+    for number in range(200):
+        walk.tell(
+            Try(case(f"near-{number}"), UNCHANGED, "tosa-int"), ran(f"{number}", "edited"), failed=False
+        )
     last = [tried.changes[-1] for tried in (walk._further() for _ in range(100)) if tried is not None]
     assert last.count("rotated") > 40
 
@@ -79,7 +82,7 @@ def test_a_way_through_the_edit_that_is_known_brings_no_further_changes() -> Non
     for _ in range(2):
         tried = walk.next()
         assert tried is not None
-        walk.tell(tried, ran("the same lines"), failed=False)
+        walk.tell(tried, ran("the same lines", "edited"), failed=False)
     assert len(walk.reaching) == 1
 
 
@@ -88,11 +91,11 @@ def test_until_a_model_reaches_the_edit_those_that_run_something_of_its_files_ar
     near, other = walk.next(), walk.next()
     assert near is not None
     assert other is not None
-    walk.tell(near, ran("beside it", of_edit=False), failed=False)
+    walk.tell(near, ran("beside it"), failed=False)
     found = walk._further()
     assert found is not None
     assert found.case is near.case
-    walk.tell(other, ran("it"), failed=False)
+    walk.tell(other, ran("it", "edited"), failed=False)
     assert {each.case.name for each in (walk._further() for _ in range(9)) if each} == {other.case.name}
 
 
@@ -104,8 +107,17 @@ def test_a_change_that_does_not_fit_is_tried_on_the_next_cells_and_not_in_pairs(
         walk.tell(tried, NOTHING, failed=True)
     assert found == ["a", "b", "c"]
     assert len(found) == TRIES
-    walk.reaching.append(Try(walk.near[0][0], ("rotated",), "tosa-int"))
+    walk.tell(Try(walk.near[0][0], ("rotated",), "tosa-int"), ran("it", "edited"), failed=False)
     assert walk.next() is None
+
+
+def test_every_second_further_change_is_of_what_ran_the_edited_statement_that_the_fewest_ran() -> None:
+    walk = SearchOrder(NEAR, (), CHANGES, runs={"often": 9, "seldom": 1})
+    for number in range(200):
+        edited = ("often", "seldom") if number == 50 else ("often",)
+        walk.tell(Try(case(f"near-{number}"), UNCHANGED, "tosa-int"), ran(f"{number}", *edited), failed=False)
+    found = [each.case.name for each in (walk._further() for _ in range(60)) if each]
+    assert found.count("near-50") > 20
 
 
 def test_the_line_that_keeps_a_model_says_case_changes_and_target() -> None:
