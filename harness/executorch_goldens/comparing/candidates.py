@@ -33,7 +33,7 @@ _OPERATOR = re.compile(r"\b(?:aten|tosa)\.([A-Za-z]\w*|_\w+)")
 #: Changes that are tried first, by words of the edited statements.
 ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("start", "end", "index", "slice"): ("ends", "longer-steps"),
-    ("dim", "axis", "axes"): ("from-the-end", "next-dimension"),
+    ("dim", "axis", "axes"): ("from-the-end", "next-dimension", "as-images"),
     ("value", "scalar", "min", "max", "bound", "alpha", "beta", "clamp"): (
         "lowered-0",
         "raised-1",
@@ -44,6 +44,7 @@ ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("partition", "delegate", "support", "outside"): ("parted-1", "read-outside-all"),
     ("permute", "perm", "order", "layout", "nhwc", "nchw"): ("turned-inside-0", "nhwc", "last", "rotated"),
     ("shape", "size", "rank", "view", "reshape"): (
+        "as-images",
         "flattened-inside-all",
         "reshaped-inside-all",
         "stacked",

@@ -30,7 +30,7 @@ KEEP = "from executorch_goldens.exporting.changing import keep; keep(__name__, "
 SEED = 0
 #: Most changes of a model.
 MOST = 3
-#: Cells that a change is tried on until it fits one.
+#: Cells that a change is tried on until it fits one, and changes of a case of which one has to fit.
 TRIES = 3
 #: Exports of the head that are asked for before the first is looked at, and how many later the base's is.
 AHEAD, LATER = 3, 2
@@ -122,6 +122,8 @@ class SearchOrder:
         self.on_the_way: list[tuple[Try, Reached]] = []
         self.seen: set[Reached] = set()
         self.failing: set[tuple[str, str]] = set()
+        self.failures = Counter[str]()
+        self.changeable: set[str] = set()
         self.asked: set[Cell] = set()
         #: How often each change that is tried once was tried before it fitted.
         self.tries: dict[Cell, int] = {}
@@ -148,11 +150,14 @@ class SearchOrder:
         """
         if failed:
             self.failing.add((tried.case.name, tried.changes[-1]))
+            self.failures[tried.case.name] += 1
             tries = self.tries.get(tried.cell, TRIES)
             if tries < TRIES:
                 self.first.appendleft((tried.changes[-1], tries))
         else:
             self.runs.update(ran.edited)
+            if tried.changes != UNCHANGED:
+                self.changeable.add(tried.case.name)
             if ran.situation and ran not in self.seen:
                 self.seen.add(ran)
                 (self.reaching if ran.edited else self.on_the_way).append((tried, ran))
@@ -180,7 +185,7 @@ class SearchOrder:
         Every second one ran an edited statement that the fewest programs ran; the others are rather of the last ones.
         """
         last = self.reaching or self.on_the_way
-        able = [each for each in last if len(each[0].changes) < MOST or each[0].changes == UNCHANGED]
+        able = [each for each in last if self._may_change(each[0])]
         rarest = min(reversed(able), key=lambda each: rarity(each[1].edited, self.runs), default=None)
         for _ in range(len(able) and 20):
             # The larger of two draws.
@@ -191,6 +196,12 @@ class SearchOrder:
             if self._is_new(found):
                 return found
         return None
+
+    def _may_change(self, tried: Try) -> bool:
+        """Return whether a model may have one more change; not where the first few that were tried failed."""
+        name = tried.case.name
+        fits = name in self.changeable or self.failures[name] < TRIES
+        return fits and (len(tried.changes) < MOST or tried.changes == UNCHANGED)
 
     def _is_new(self, found: Try) -> bool:
         name = found.cell.case

@@ -22,6 +22,8 @@ aten = torch.ops.aten
 Rewrite = Callable[[Graph], None]
 #: A call that no backend here takes, and that the portable kernels have.
 OUTSIDE = (aten.fmod.Scalar, 2.0)
+#: Dimensions of an image, with those of its batch and channels.
+RANK = 4
 #: Operators inside a model that rewrites of one operator are made for: counted from the last.
 PLACES = range(3)
 #: Whole numbers of operators that are neither sizes nor dimensions.
@@ -261,6 +263,27 @@ def next_dimension(graph: Graph) -> None:
             each.give([None, *each.value])
 
 
+def as_images(graph: Graph) -> None:
+    """Operators along dimensions work on four of them: what has fewer gets some of size one before its own."""
+    for each in _arguments(graph):
+        node, given = each.node, _first_tensor(each.node)
+        if each.name not in ("dim", "dims") or not each.is_given or given is None:
+            continue
+        missing, made = RANK - given.dim(), node.meta["val"]
+        is_of_one = isinstance(node.args[0], Node) and isinstance(made, torch.Tensor)
+        is_list = isinstance(each.value, list | tuple)
+        dims = each.value if is_list else [each.value]
+        if not is_of_one or not 0 < missing < RANK or not all(isinstance(dim, int) for dim in dims):
+            continue
+        moved = [dim + missing if dim >= 0 else dim for dim in dims]
+        each.give(moved if is_list else moved[0])
+        with graph.inserting_before(node):
+            further = ([1] * missing) + list(given.shape)
+            operand = graph.call_function(aten.reshape.default, (node.args[0], further))
+        node.args = (operand, *node.args[1:])
+        _behind(node, (aten.reshape.default, list(made.shape)))
+
+
 def flags(graph: Graph, given: bool) -> None:
     """Flags and modes of operators, those that are given or those that are left out, have another value."""
     for each in _arguments(graph):
@@ -359,6 +382,7 @@ FIRST = (
         "ends",
         "turned-inside-0",
         "next-dimension",
+        "as-images",
         "flags",
         "defaults",
     ),
@@ -396,6 +420,7 @@ REWRITES: Mapping[str, Rewrite] = {
     },
     "from-the-end": from_the_end,
     "next-dimension": next_dimension,
+    "as-images": as_images,
     "flags": functools.partial(flags, given=True),
     "defaults": functools.partial(flags, given=False),
     "bare": bare,

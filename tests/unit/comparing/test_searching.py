@@ -111,6 +111,17 @@ def test_a_change_that_does_not_fit_is_tried_on_the_next_cells_and_not_in_pairs(
     assert walk.next() is None
 
 
+def test_a_model_that_takes_none_of_the_first_changes_is_left() -> None:
+    walk = SearchOrder(NEAR, (), CHANGES)
+    walk.tell(Try(case("fixed"), UNCHANGED, "tosa-int"), ran("it", "edited"), failed=False)
+    found = []
+    while (tried := walk._further()) is not None:
+        found.append(tried.cell)
+        walk.asked.add(tried.cell)
+        walk.tell(tried, NOTHING, failed=True)
+    assert len(found) == TRIES < len(CHANGES)
+
+
 def test_every_second_further_change_is_of_what_ran_the_edited_statement_that_the_fewest_ran() -> None:
     walk = SearchOrder(NEAR, (), CHANGES, runs={"often": 9, "seldom": 1})
     for number in range(200):

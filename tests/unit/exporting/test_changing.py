@@ -96,6 +96,24 @@ def test_a_rewrite_everywhere_leaves_out_what_it_does_not_fit() -> None:
         changed(case_of(Bounded, torch.zeros(3)), ["reshaped-inside-all"]).build(Data("small"))
 
 
+class Along(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.flip(0, -1).sum(1).cumsum(0)
+
+
+def test_operators_along_dimensions_work_on_four_of_them() -> None:
+    case = changed(case_of(Along), ["as-images"])
+    module = case.build(Data("along")).module
+    (found,) = run(case_of(Along), "as-images")
+    assert torch.equal(found, Along()(X))
+    calls = {str(node.target): node.args[1] for node in module.graph.nodes if node.op == "call_function"}
+    assert calls["aten.flip.default"] == [1, -1]
+    assert calls["aten.sum.dim_IntList"] == [2]
+    assert calls["aten.cumsum.default"] == 2
+    with pytest.raises(NotChangedError, match="nothing"):
+        changed(case_of(Bounded), ["as-images"]).build(Data("bounded"))
+
+
 def test_numbers_of_one_operator_are_others() -> None:
     (found,) = run(case_of(Clamped, X, -2 * X), "lowered-0")
     assert torch.equal(found, torch.clamp(X - 2 * X, -1.0, 18.0))
