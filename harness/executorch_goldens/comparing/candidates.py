@@ -33,7 +33,7 @@ _OPERATOR = re.compile(r"\b(?:aten|tosa)\.([A-Za-z]\w*|_\w+)")
 #: Changes that are tried first, by words of the edited statements.
 ASKED: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("start", "end", "index", "slice"): ("ends", "longer-steps"),
-    ("dim", "axis", "axes"): ("from-the-end", "next-dimension", "as-images"),
+    ("dim", "axis", "axes"): ("from-the-end", "next-dimension", "former-dimension", "as-images"),
     ("value", "scalar", "min", "max", "bound", "alpha", "beta", "clamp"): (
         "lowered-0",
         "raised-1",

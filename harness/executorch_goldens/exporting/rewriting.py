@@ -263,9 +263,15 @@ def next_dimension(graph: Graph) -> None:
             each.give([None, *each.value])
 
 
+def former_dimension(graph: Graph) -> None:
+    """Operators get the dimension before the one that they have."""
+    _dims(graph, lambda dim, rank: (dim - 1) % rank)
+
+
 def as_images(graph: Graph) -> None:
     """Operators along dimensions work on four of them: what has fewer gets some of size one before its own."""
-    for each in _arguments(graph):
+    # The last first: what is inserted says no shape.
+    for each in reversed([*_arguments(graph)]):
         node, given = each.node, _first_tensor(each.node)
         if each.name not in ("dim", "dims") or not each.is_given or given is None:
             continue
@@ -420,6 +426,7 @@ REWRITES: Mapping[str, Rewrite] = {
     },
     "from-the-end": from_the_end,
     "next-dimension": next_dimension,
+    "former-dimension": former_dimension,
     "as-images": as_images,
     "flags": functools.partial(flags, given=True),
     "defaults": functools.partial(flags, given=False),

@@ -133,7 +133,8 @@ def _minutes(every: Sequence[Mapping[str, Any]], budget: float) -> str:
     """Return how long the comparisons took that had one budget, of 0 if it was the command's own."""
     seconds = [each["seconds"] for each in every if each.get("budget", 0.0) == budget]
     what = f"--budget {budget:g}" if budget else "the default budget"
-    return f"{len(seconds)} with {what}, {statistics.median(seconds) / 60:.1f} minutes each (median)"
+    median, most = statistics.median(seconds) / 60, max(seconds) / 60
+    return f"{len(seconds)} with {what}, {median:.1f} minutes each (median, at most {most:.1f})"
 
 
 def committed(release: str) -> str:

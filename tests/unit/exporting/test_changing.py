@@ -212,6 +212,8 @@ def test_arguments_of_operators_are_others() -> None:
     assert torch.equal(found, torch.cat([x[:, 1:3], x[:, :2]], 2).mean(-1))
     (found,) = run(case_of(lambda: torch.nn.Softmax(1)), "next-dimension")
     assert torch.equal(found, torch.softmax(X, 2))
+    (found,) = run(case_of(lambda: torch.nn.Softmax(1)), "former-dimension")
+    assert torch.equal(found, torch.softmax(X, 0))
     (found,) = run(case_of(Sliced), "many")
     assert torch.equal(found, run(case_of(Sliced))[0])
     (found,) = run(case_of(lambda: torch.nn.AvgPool2d(2, 1)), "longer-steps")
