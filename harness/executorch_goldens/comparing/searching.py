@@ -1,7 +1,7 @@
 """New models for an edit that no cell shows: cells near it with something changed, and models of further zoos.
 
-What is tried first follows from a seed, what comes next also from which of the edited lines the head ran: the same
-command tries the same models, as far as its time goes.
+What is tried first follows from a seed and from which of the edited lines the compared cells ran, what comes next also
+from which of them its models ran: the same command tries the same models, as far as its time goes.
 """
 
 from __future__ import annotations
