@@ -99,17 +99,17 @@ def search(
     known_here = [cell for cell in cells if cell.case in cases and not cases[cell.case].is_build]
     slowest = max(DEAR, min((cell.seconds for cell in known_here), default=0.0))
     able = [cell.cell for cell in known_here if cell.seconds <= slowest]
+    if not able:
+        return None
     near = [(cases[cell.case], cell.target) for cell in able]
     of_cell = [statements_run(edits, ran.get(cell, {}), head) for cell in able]
     runs = Counter[Hashable](itertools.chain.from_iterable(of_cell))
-    fewest = min((rarity(each, runs) for each in of_cell), default=0)
+    fewest = min(rarity(each, runs) for each in of_cell)
     # Every second one ran an edited statement that the fewest ran.
     rare = [each for each, some in zip(near, of_cell, strict=True) if rarity(some, runs) == fewest]
     changed = [one for each in zip(near, itertools.cycle(rare), strict=False) for one in each]
     targets = tuple(dict.fromkeys(target for _, target in near))
     further = {name: case for zoo in zoos for name, case in load([zoo]).items()}
-    if not targets:
-        return None
     chance = random.Random(SEED)
     named = operators(edits, head)
     samples = list(ranked(further.values(), named, targets, chance))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -99,11 +100,9 @@ class Comparison:
         Wall time, in seconds, after which no further cell is compared.
     found
         The cells that were compared, in the order of the zoo.
-    reached
-        Lines that exports of the head ran, by the file's path below site-packages: of the files that
-        `Settings.reach` names.
     ran
-        The same by the cell.
+        Lines that exports of the head ran, by the cell and the file's path below site-packages: of the files that
+        `Settings.reach` names.
     """
 
     sides: Sides
@@ -114,8 +113,7 @@ class Comparison:
     beside: bool = False
     seconds: float = math.inf
     found: list[Compared] = field(default_factory=list)
-    reached: dict[str, set[int]] = field(default_factory=dict)
-    ran: dict[Cell, Mapping[str, Sequence[int]]] = field(default_factory=dict)
+    ran: dict[Cell, dict[str, set[int]]] = field(default_factory=dict)
     searched: Search | None = field(default=None, init=False)
     model: Try | None = field(default=None, init=False)
     reported: int = field(default=0, init=False)
@@ -196,6 +194,14 @@ class Comparison:
         self.found.sort(key=lambda each: places.get(each.cell, len(places)))
 
     @property
+    def reached(self) -> dict[str, set[int]]:
+        """The lines that exports of any cell ran."""
+        found: dict[str, set[int]] = {}
+        for file, lines in itertools.chain.from_iterable(each.items() for each in self.ran.values()):
+            found.setdefault(file, set()).update(lines)
+        return found
+
+    @property
     def late(self) -> list[Cell]:
         """The cells that were not compared because the time was over."""
         return list(self.cells[self._begun :])
@@ -260,9 +266,8 @@ class Comparison:
         compared = Compared(cell, kind_of(old, new), old.unread(), new.unread())
         self.found.append(compared)
         for outcome in of_head:
-            self.ran[cell] = lines_run(outcome)
-            for file, lines in self.ran[cell].items():
-                self.reached.setdefault(file, set()).update(lines)
+            for file, lines in lines_run(outcome).items():
+                self.ran.setdefault(cell, {}).setdefault(file, set()).update(lines)
         if old.record is not None:
             # The head is compared with it as with goldens of its own release.
             golden.write(golden.file_of(self.artifacts / release.version, cell), old.record, kept=True)

@@ -88,8 +88,6 @@ class SearchOrder:
     ----------
     near
         Cases that reach the edit, with a target: they take turns to be changed.
-    runs
-        How many programs ran each edited statement.
     others
         Models that may reach it, the likely ones first: they are tried as they are.
     changes
@@ -97,6 +95,8 @@ class SearchOrder:
     likely
         Those of them that the edit asks for: they are tried first, each on two cases, and are every second further
         change.
+    runs
+        How many programs ran each edited statement.
     """
 
     def __init__(

@@ -233,14 +233,24 @@ def _arguments_in(node: Node) -> Iterator[CallArgument]:
 
 def _dims(graph: Graph, change: Callable[[int, int], int]) -> None:
     """Replace the dimensions that operators are given; `change` takes one and the rank."""
+    for each, given in _along(graph):
+        _move(each, given.dim(), change)
+
+
+def _along(graph: Graph) -> Iterator[tuple[CallArgument, torch.Tensor]]:
+    """Yield the dimensions that operators are given, with the value of the first operand, which has some."""
     for each in _arguments(graph):
         given = _first_tensor(each.node)
-        if each.name not in ("dim", "dims") or not each.is_given or given is None or not given.dim():
-            continue
-        if isinstance(each.value, list | tuple):
-            each.give([change(dim, given.dim()) for dim in each.value])
-        elif isinstance(each.value, int):
-            each.give(change(each.value, given.dim()))
+        if each.name in ("dim", "dims") and each.is_given and given is not None and given.dim():
+            yield each, given
+
+
+def _move(each: CallArgument, rank: int, change: Callable[[int, int], int]) -> None:
+    """Replace a dimension, or each of several; see `_dims`."""
+    if isinstance(each.value, list | tuple):
+        each.give([change(dim, rank) for dim in each.value])
+    elif isinstance(each.value, int):
+        each.give(change(each.value, rank))
 
 
 def _first_tensor(node: Node) -> torch.Tensor | None:
@@ -271,21 +281,15 @@ def former_dimension(graph: Graph) -> None:
 def as_images(graph: Graph) -> None:
     """Operators along dimensions work on four of them: what has fewer gets some of size one before its own."""
     # The last first: what is inserted says no shape.
-    for each in reversed([*_arguments(graph)]):
-        node, given = each.node, _first_tensor(each.node)
-        if each.name not in ("dim", "dims") or not each.is_given or given is None:
-            continue
-        missing, made = RANK - given.dim(), node.meta["val"]
+    for each, given in reversed([*_along(graph)]):
+        node, made, missing = each.node, each.node.meta["val"], RANK - given.dim()
         is_of_one = isinstance(node.args[0], Node) and isinstance(made, torch.Tensor)
-        is_list = isinstance(each.value, list | tuple)
-        dims = each.value if is_list else [each.value]
-        if not is_of_one or not 0 < missing < RANK or not all(isinstance(dim, int) for dim in dims):
+        if missing <= 0 or not is_of_one or not isinstance(each.value, int | list | tuple):
             continue
-        moved = [dim + missing if dim >= 0 else dim for dim in dims]
-        each.give(moved if is_list else moved[0])
+        _move(each, given.dim(), lambda dim, rank: dim + RANK - rank if dim >= 0 else dim)
         with graph.inserting_before(node):
-            further = ([1] * missing) + list(given.shape)
-            operand = graph.call_function(aten.reshape.default, (node.args[0], further))
+            shape = [*[1] * missing, *given.shape]
+            operand = graph.call_function(aten.reshape.default, (node.args[0], shape))
         node.args = (operand, *node.args[1:])
         _behind(node, (aten.reshape.default, list(made.shape)))
 

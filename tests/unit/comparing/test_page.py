@@ -177,7 +177,7 @@ def test_an_answer_says_which_edited_lines_it_speaks_for_and_is_red_where_none_r
     made = right(44.3)
     edits = Edits((CodeEdit(PASSES, "Conv.call", (EDITED,), (EDITED,)),), (PASSES,), ())
     found = replace(page([(made, made)]), allowed=allowed, asked=Asked((), Path(), edits))
-    found.comparison.reached[PASSES] = set(ran)
+    found.comparison.ran[Cell("tosa-int", "cell-0")] = {PASSES: set(ran)}
     assert found.head() == head
     assert found.is_red == is_red
 
