@@ -12,7 +12,7 @@ import functools
 import gc
 import importlib
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lab.mutants.mechanical.sites import Site
@@ -26,14 +26,15 @@ def install(site: Site) -> None:
         raise EditError(f"{site.module}:{site.function}", "is not there")
     file = functions[0].__code__.co_filename
     source = Path(file).read_bytes()
-    edited = site.applied(source)
+    edited = ast.parse(site.applied(source))
     name = site.function.rpartition(".")[2]
+    defaults = _changed_defaults(_definition(ast.parse(source), site).args, _definition(edited, site).args)
+    _mention(_definition(edited, site), functions[0].__code__.co_freevars)
     code = next(
         each
         for each in _codes(compile(edited, file, "exec", dont_inherit=True))
         if (each.co_name, each.co_firstlineno) == (name, site.line)
     )
-    defaults = _changed_defaults(_definition(source, site), _definition(edited, site))
     for function in functions:
         function.__code__ = code
         for where, value in defaults.items():
@@ -74,11 +75,19 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _definition(source: bytes, site: Site) -> ast.arguments:
-    """Return the parameters of the function around a site."""
+def _mention(function: ast.FunctionDef | ast.AsyncFunctionDef, names: Sequence[str]) -> None:
+    """Have a function use `names`, which nothing runs: an edit may have taken the only use of a variable around it."""
+    if names:
+        uses = [ast.Expr(ast.Name(name, ast.Load())) for name in names]
+        never = ast.If(ast.Constant(False), [*uses], [])
+        function.body.append(ast.fix_missing_locations(ast.copy_location(never, function.body[-1])))
+
+
+def _definition(tree: ast.Module, site: Site) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    """Return the function around a site."""
     return next(
-        node.args
-        for node in ast.walk(ast.parse(source))
+        node
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and min(each.lineno for each in (node, *node.decorator_list)) == site.line
     )

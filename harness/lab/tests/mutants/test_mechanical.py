@@ -203,6 +203,9 @@ class A:
     @property
     def five(self):
         return 2 + 3
+    def same(self, n):
+        if super().__eq__(n):
+            return n
 """
 
 
@@ -243,6 +246,12 @@ def test_a_property_and_a_default_are_edited_and_super_is_found(home: types.Modu
     home.A.name.__defaults__ = (1,)
     install(site("A.name", "default", "2", "3"))
     assert home.A().name() == [super, 1, 3]
+
+
+def test_super_can_lose_its_only_use(home: types.ModuleType) -> None:
+    install(site("A.same", "branch", "super().__eq__(n)", "False"))
+    made = home.A()
+    assert made.same(made) is None
 
 
 def test_what_was_computed_before_an_edit_is_forgotten(home: types.ModuleType) -> None:
