@@ -10,7 +10,7 @@ import contextlib
 import random
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -121,8 +121,8 @@ class SearchOrder:
         self.reaching: list[tuple[Try, Reached]] = []
         self.on_the_way: list[tuple[Try, Reached]] = []
         self.seen: set[Reached] = set()
-        self.failing: set[tuple[str, str]] = set()
-        self.failures = Counter[str]()
+        #: Changes that did not fit, by case.
+        self.failing = defaultdict[str, set[str]](set)
         self.changeable: set[str] = set()
         self.asked: set[Cell] = set()
         #: How often each change that is tried once was tried before it fitted.
@@ -149,8 +149,7 @@ class SearchOrder:
             Whether the model, or its export, came to no program: its last change is not tried again on the case.
         """
         if failed:
-            self.failing.add((tried.case.name, tried.changes[-1]))
-            self.failures[tried.case.name] += 1
+            self.failing[tried.case.name].add(tried.changes[-1])
             tries = self.tries.get(tried.cell, TRIES)
             if tries < TRIES:
                 self.first.appendleft((tried.changes[-1], tries))
@@ -200,12 +199,12 @@ class SearchOrder:
     def _may_change(self, tried: Try) -> bool:
         """Return whether a model may have one more change; not where the first few that were tried failed."""
         name = tried.case.name
-        fits = name in self.changeable or self.failures[name] < TRIES
+        fits = name in self.changeable or len(self.failing[name]) < TRIES
         return fits and (len(tried.changes) < MOST or tried.changes == UNCHANGED)
 
     def _is_new(self, found: Try) -> bool:
         name = found.cell.case
-        fails = any((found.case.name, change) in self.failing for change in found.changes)
+        fails = not self.failing[found.case.name].isdisjoint(found.changes)
         again = len(set(found.changes)) < len(found.changes)
         return found.cell not in self.asked and not fails and not again and bool(NAME_PATTERN.fullmatch(name))
 

@@ -184,16 +184,25 @@ def _lines(
 ) -> Iterator[ReachGoal]:
     """Yield the edited lines of a function that the map has as it is, and with each what runs after it in some cells.
 
-    An edited condition shows where the base goes on from it, however many cells ask it.
+    An edited condition shows where the base goes on from it, however many cells ask it, and what all programs construct
+    shows where one calls a method.
     """
     offset = mapped.first - function.first
     by_line = _by_line(mapped, known)
+    within, _, own = function.name.rpartition(".")
+    methods = [each for each in known.functions if own == "__init__" and _is_method(each, within, mapped)]
     for statement in edit.base:
         lines = range(statement.first + offset, statement.last + offset + 1)
         cells = known.cells_at(mapped, lines)
         yield ReachGoal(mapped, cells)
         after = dict.fromkeys(cells & some for line, some in by_line if line >= lines.stop)
         yield from (ReachGoal(mapped, some, is_after=True) for some in after if some != cells)
+        yield from (ReachGoal(each, cells & known.cells_in(each), is_after=True) for each in methods)
+
+
+def _is_method(function: MappedFunction, within: str, constructor: MappedFunction) -> bool:
+    same_class = function.file == constructor.file and function.name.rpartition(".")[0] == within
+    return same_class and function is not constructor
 
 
 def _by_line(function: MappedFunction, known: ReachMap) -> list[tuple[int, frozenset[int]]]:

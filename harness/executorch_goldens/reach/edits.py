@@ -88,7 +88,7 @@ def between(base: Path, head: Path) -> Edits:
     for name, (old, new) in modules.items():
         if name in renamed or name in gone:
             continue
-        found += _of_functions(name, old, new, was, there)
+        found += of_functions(name, old, new, was, there)
         found += _outside(name, old, _with_former_names(new, renamed), before)
     others = tuple(name for name in changed if not name.endswith(".py"))
     return Edits(tuple(found), tuple(modules), others)
@@ -144,8 +144,8 @@ def _files(site_packages: Path) -> Iterator[tuple[str, Path]]:
                     yield inside, path
 
 
-def _of_functions(
-    file: str, before: Module, after: Module, was: Collection[str], there: Collection[str]
+def of_functions(
+    file: str, before: Module, after: Module, was: Collection[str] = (), there: Collection[str] = ()
 ) -> Iterator[CodeEdit]:
     """Yield the edits of a file's functions; what only moved is in `was` or `there`, digests of either side."""
     for name, function in after.functions.items():

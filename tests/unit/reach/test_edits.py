@@ -202,6 +202,18 @@ def test_every_second_cell_runs_what_few_run_after_the_edit(base: Path, head: Pa
     assert [made.cells[number].cell for number in cells] == [plain[0], INT16]
 
 
+def test_every_second_cell_calls_a_method_of_what_all_construct(base: Path, head: Path) -> None:
+    with_constructor = FOLD.replace(
+        "scale / 2\n", "scale / 2\n\n    def __init__(self):\n        self.by = 2\n"
+    )
+    packages(base, with_constructor)
+    plain = [Cell(target, "plain") for target in ("tosa-fp", "tosa-int", "tosa-u55", "tosa-bf16")]
+    made = known(base, every={**dict.fromkeys(plain, (22,)), INT16: (19, 22)})
+    found = between(base, packages(head, with_constructor.replace("by = 2", "by = 4")))
+    cells = choose(found, base, made, BEGINNING + 2 * (1 + 5), 1).cells
+    assert [made.cells[number].cell for number in cells] == [plain[0], INT16]
+
+
 def test_a_first_answer_waits_for_no_dear_cell(base: Path, head: Path) -> None:
     found = between(base, packages(head, FOLD.replace("* node.scale", "/ node.scale")))
     orders = []

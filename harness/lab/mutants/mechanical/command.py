@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
             found[each.mutant] = each
             print(f"{each.mutant} {each.verdict} {each.named} {' '.join(each.killed_by)}", flush=True)
     if options.update:
-        reach = Reach(reached)
+        reach = Reach(reached, toolchain.site_packages)
         found |= {each.name: Found(each.name) for each in drawn if not reach.cells(each.site)}
         folder = page.FOLDER / version
         durable.replace(folder / page.FOUND, page.text(drawn, found, before))
@@ -98,7 +98,7 @@ def tried(
         (*reached.sources, INSTALLED), jobs or cores(), tolerances=config.load().tolerances, execute=False
     )
     search = Search(toolchain.release, settings, drawn, BUILD / f"drawn-{toolchain.release.version}.json")
-    yield from search.over(Reach(reached), tiers(reached), dict(found), kept, until)
+    yield from search.over(Reach(reached, toolchain.site_packages), tiers(reached), dict(found), kept, until)
 
 
 def tiers(reached: ReachMap) -> list[list[Cell]]:

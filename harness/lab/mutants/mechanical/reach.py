@@ -1,9 +1,14 @@
-"""The cells whose export runs what a mutant edits, from a release's map of reach: unlike ones first."""
+"""The cells whose export runs what a mutant edits, in the order in which `goldens compare` takes them."""
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 from executorch_goldens.artifact import Cell
-from executorch_goldens.reach.choice import unlike
+from executorch_goldens.reach import code
+from executorch_goldens.reach.choice import choose
+from executorch_goldens.reach.edits import Edits, of_functions
 from executorch_goldens.reach.map import ReachMap
 from lab.mutants.mechanical.sites import Site
 
@@ -12,16 +17,23 @@ PACKAGE = "executorch"
 
 
 class Reach:
-    """The statements that exports of cells run."""
+    """The statements that exports of cells run.
 
-    def __init__(self, known: ReachMap) -> None:
+    Parameters
+    ----------
+    site_packages
+        Of the release that the map is of.
+    """
+
+    def __init__(self, known: ReachMap, site_packages: Path) -> None:
         self.known = known
-        self.functions = {(known.files[each.file], each.first): each for each in known.functions}
+        self.site_packages = site_packages
 
     def cells(self, site: Site) -> list[Cell]:
-        """Return the cells whose export runs a statement of a site, unlike ones first."""
-        function = self.functions.get((f"{PACKAGE}/{site.file}", site.line))
-        if function is None:
-            return []
-        found = self.known.cells_at(function, range(site.first, site.last + 1))
-        return [self.known.cells[number].cell for number in unlike(found, function, self.known)]
+        """Return the cells whose export runs a statement of a site."""
+        file = f"{PACKAGE}/{site.file}"
+        source = (self.site_packages / file).read_bytes()
+        before, after = (code.module(each.decode()) for each in (source, site.applied(source)))
+        edits = Edits(tuple(of_functions(file, before, after)), (file,), ())
+        chosen = choose(edits, self.site_packages, self.known, math.inf, 1)
+        return [self.known.cells[number].cell for number in chosen.cells]

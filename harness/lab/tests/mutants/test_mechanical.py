@@ -287,9 +287,10 @@ def test_cells_that_run_the_statement_reach_a_site_and_unlike_ones_take_turns(tm
         maps.ReachRecord("models", NEVER, 1.0, "", {"executorch/exir/other.py": (at.first,)}),
         maps.ReachRecord("models", ONE, 2.0, "", runs),
         maps.ReachRecord("models", third, 1.0, "", runs),
-        maps.ReachRecord("models", TWO, 9.0, "", runs),
+        maps.ReachRecord("models", TWO, 3.0, "", runs),
     ]
-    assert Reach(maps.build("1.5.1", "", "2026-01-01", records, tmp_path)).cells(at) == [third, TWO, ONE]
+    known = maps.build("1.5.1", "", "2026-01-01", records, tmp_path)
+    assert Reach(known, tmp_path).cells(at) == [third, TWO, ONE]
 
 
 def test_what_a_stopped_session_found_is_read_again_where_mutant_and_release_are_the_same(
@@ -374,7 +375,7 @@ def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
     (outcome,) = exported([CELL], replace(settings, reach=PACKAGES), math.inf)
     assert isinstance(outcome.result, Artifact)
     record = maps.ReachRecord("models", CELL, 1.0, "", outcome.result.reach)
-    reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], package.parent))
+    reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], package.parent), package.parent)
     reached = [
         each for each in every if each.function == "Conv1dUnsqueezePass.call_operator" and reach.cells(each)
     ]
@@ -405,7 +406,9 @@ def test_a_cell_that_is_another_each_time_kills_nothing(
     load_zoo(zoos)
     unreached = next(each for each in every if each.file.endswith("decompose_gelu_pass.py"))
     record = maps.ReachRecord(*zoos, unstable, 1.0, "", {})
-    reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], toolchain.site_packages))
+    reach = Reach(
+        maps.build("1.5.1", "", "2026-01-01", [record], toolchain.site_packages), toolchain.site_packages
+    )
     monkeypatch.setattr(reach, "cells", lambda _: [unstable])
     settings = toolchain.settings((*zoos, command.INSTALLED), 1, execute=False)
     search = Search(toolchain.release, settings, [Mechanical("a", unreached)], tmp_path / "drawn.json")
