@@ -136,15 +136,30 @@ def in_8da4w(model: nn.Module) -> nn.Module:
     return model
 
 
-def with_embedding_in_int4(model: nn.Module) -> nn.Module:
-    """Quantize the rows of embeddings to int4 in groups, in place; return the model."""
+def with_quantized_embeddings(model: nn.Module, bits: int = 4, by_rows: bool = False) -> nn.Module:
+    """Quantize embeddings, in groups of a row or by rows, in place; return the model."""
     from torchao.quantization import IntxWeightOnlyConfig, quantize_
-    from torchao.quantization.granularity import PerGroup
+    from torchao.quantization.granularity import PerAxis, PerGroup
 
-    int4: torch.dtype = torch.int4  # type: ignore[attr-defined]
-    config = IntxWeightOnlyConfig(weight_dtype=int4, granularity=PerGroup(GROUP))
+    granularity = PerAxis(0) if by_rows else PerGroup(GROUP)
+    config = IntxWeightOnlyConfig(weight_dtype=getattr(torch, f"int{bits}"), granularity=granularity)
     quantize_(model, config, lambda module, name: isinstance(module, nn.Embedding))
     return model
+
+
+class Embeddings(nn.Module):
+    """A layer behind tables of embeddings that are read at the same places: pairs of float32 and of float16."""
+
+    def __init__(self, pairs: int, rows: int = 8, width: int = 2 * GROUP) -> None:
+        super().__init__()
+        dtypes = (torch.float32, torch.float16)
+        self.pairs = nn.ModuleList(
+            nn.ModuleList(nn.Embedding(rows, width, dtype=dtype) for dtype in dtypes) for _ in range(pairs)
+        )
+        self.layer = nn.Linear(width, 4)
+
+    def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(self.layer(table(rows).float()) for pair in self.pairs for table in pair)  # type: ignore[union-attr]
 
 
 def lowered(methods: Mapping[str, tuple[nn.Module, tuple[Any, ...]]]) -> ExecutorchProgramManager:
@@ -187,7 +202,7 @@ def decoder_8da4w(build: Build) -> ExecutorchProgramManager:
 
 def in_four_bits(build: Build, decoder: nn.Module) -> ExecutorchProgramManager:
     model = build.method(build.data.fill(decoder), TOKEN)
-    quantized = build.quantized(in_8da4w(with_embedding_in_int4(model)))
+    quantized = build.quantized(in_8da4w(with_quantized_embeddings(model)))
     return lowered({"forward": (quantized, TOKEN)})
 
 
@@ -198,6 +213,19 @@ def in_four_bits(build: Build, decoder: nn.Module) -> ExecutorchProgramManager:
 )
 def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
     return in_four_bits(build, Decoder())
+
+
+@case(
+    guards="embeddings in two, four and eight bits, by rows and in groups, become the kernels of their width and dtype",
+    sqnr={"built": 5},
+)
+def quantized_embeddings(build: Build) -> ExecutorchProgramManager:
+    rows = (torch.tensor([[3, 0, 7]]),)
+    widths = (2, 4, 8)
+    model = build.method(build.data.fill(Embeddings(len(widths))), rows)
+    for pair, bits in zip(model.pairs, widths, strict=True):
+        with_quantized_embeddings(pair, bits, by_rows=bits == 8)
+    return lowered({"forward": (build.quantized(model), rows)})
 
 
 @case(

@@ -275,6 +275,14 @@ def rectified_product(data: Data) -> Example:
     return Example(RectifiedProduct(), (data.tensor("x", 3, 4), data.tensor("y", 3, 4)))
 
 
+@case(
+    guards="a layer that has no bias is quantized with the ReLU behind it",
+    backends=("xnnpack-int8",),
+)
+def rectified_layer_without_bias(data: Data) -> Example:
+    return Example(nn.Sequential(nn.Linear(4, 3, bias=False), nn.ReLU()), (data.tensor("x", 2, 4),))
+
+
 class StateBesideItsUpdate(nn.Module):
     """A value that is written to a row of a mutable table and added to a layer's output for the table."""
 

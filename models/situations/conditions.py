@@ -109,6 +109,40 @@ def scaled_convolutions(data: Data) -> Example:
     return Example(Scaled(data), (data.tensor("x", 1, 2, 3, 4), data.tensor("factor", 1)))
 
 
+class ScaledTogether(nn.Module):
+    """Convolutions without bias, of two inputs: each times a number, and put together along the batch.
+
+    Parameters
+    ----------
+    kernels
+        How many of the two have a kernel of their own: one or two.
+    """
+
+    def __init__(self, kernels: int) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(2, 3, kernel_size=2, bias=False) for _ in range(kernels))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat((self.convs[0](x) * 0.5, self.convs[-1](y) * 0.75), dim=0)
+
+
+def scaled_together(data: Data, kernels: int) -> Example:
+    return Example(ScaledTogether(kernels), (data.tensor("x", 1, 2, 3, 4), data.tensor("y", 2, 2, 3, 4)))
+
+
+@case(
+    guards="a number is folded into the weights of a convolution that has no bias; batches stay in their order",
+    backends=("tosa-fp",),
+)
+def convolutions_scaled_together(data: Data) -> Example:
+    return scaled_together(data, kernels=2)
+
+
+@case(guards="a kernel that two convolutions share is scaled for each of them", backends=("tosa-fp",))
+def one_kernel_scaled_twice(data: Data) -> Example:
+    return scaled_together(data, kernels=1)
+
+
 class GivenKernel(nn.Module):
     """A convolution with weights from the caller, and one with a bias from the caller."""
 

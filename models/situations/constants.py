@@ -118,6 +118,18 @@ def int64_factors(data: Data) -> Example:
     return Example(AtPlaces([2, 0, 3, 1], torch.mul), (data.tensor("x", 2, 4),))
 
 
+class FarSteps(nn.Module):
+    """Integers that are made where they are read, the last of which no int32 holds."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * 2.0, torch.arange(0, 2**33, 2**32) - x.to(torch.int64)
+
+
+@case(guards="integers beyond int32 are not made as int32", backends=("tosa-fp",))
+def steps_beyond_int32(data: Data) -> Example:
+    return Example(FarSteps(), (data.tensor("x", 3, 2),))
+
+
 class TwoNames(nn.Module):
     """One tensor under two names, folded with a number under the one, and read under the other."""
 
