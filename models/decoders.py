@@ -148,13 +148,12 @@ def with_quantized_embeddings(model: nn.Module, bits: int = 4, by_rows: bool = F
 
 
 class Embeddings(nn.Module):
-    """A layer behind tables of embeddings that are read at the same places: pairs of float32 and of float16."""
+    """A layer behind pairs of tables of embeddings, the second of any float type, that are read at the same places."""
 
     def __init__(self, pairs: int, rows: int = 8, width: int = 2 * GROUP) -> None:
         super().__init__()
-        dtypes = (torch.float32, torch.float16)
         self.pairs = nn.ModuleList(
-            nn.ModuleList(nn.Embedding(rows, width, dtype=dtype) for dtype in dtypes) for _ in range(pairs)
+            nn.ModuleList(nn.Embedding(rows, width) for _ in range(2)) for _ in range(pairs)
         )
         self.layer = nn.Linear(width, 4)
 
@@ -222,7 +221,10 @@ def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
 def quantized_embeddings(build: Build) -> ExecutorchProgramManager:
     rows = (torch.tensor([[3, 0, 7]]),)
     widths = (2, 4, 8)
-    model = build.method(build.data.fill(Embeddings(len(widths))), rows)
+    model = build.data.fill(Embeddings(len(widths)))
+    for pair in model.pairs:
+        pair[1].half()
+    build.method(model, rows)
     for pair, bits in zip(model.pairs, widths, strict=True):
         with_quantized_embeddings(pair, bits, by_rows=bits == 8)
     return lowered({"forward": (build.quantized(model), rows)})
