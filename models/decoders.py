@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -158,7 +158,10 @@ class Embeddings(nn.Module):
         self.layer = nn.Linear(width, 4)
 
     def forward(self, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return tuple(self.layer(table(rows).float()) for pair in self.pairs for table in pair)  # type: ignore[union-attr]
+        return tuple(self.layer(table(rows).float()) for pair in self.in_pairs() for table in pair)
+
+    def in_pairs(self) -> list[nn.ModuleList]:
+        return [cast(nn.ModuleList, pair) for pair in self.pairs]
 
 
 def lowered(methods: Mapping[str, tuple[nn.Module, tuple[Any, ...]]]) -> ExecutorchProgramManager:
@@ -221,11 +224,12 @@ def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
 def quantized_embeddings(build: Build) -> ExecutorchProgramManager:
     rows = (torch.tensor([[3, 0, 7]]),)
     widths = (2, 4, 8)
-    model = build.data.fill(Embeddings(len(widths)))
-    for pair in model.pairs:
+    embeddings = Embeddings(len(widths))
+    model = build.data.fill(embeddings)
+    for pair in embeddings.in_pairs():
         pair[1].half()
     build.method(model, rows)
-    for pair, bits in zip(model.pairs, widths, strict=True):
+    for pair, bits in zip(embeddings.in_pairs(), widths, strict=True):
         with_quantized_embeddings(pair, bits, by_rows=bits == 8)
     return lowered({"forward": (build.quantized(model), rows)})
 

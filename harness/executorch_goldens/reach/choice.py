@@ -130,7 +130,7 @@ def around(edits: Edits, known: ReachMap) -> list[int]:
     places = [
         replace(place, words=words_of(edit))
         for edit in edits.every
-        for place in _whole(known, edit.file, edit.function)
+        for place in _whole(known, edit.base_file, edit.function)
     ]
     if found := dict.fromkeys(turns([list(_in_turns(place, known)) for place in places])):
         return list(found)
@@ -160,7 +160,7 @@ def _places(edit: CodeEdit, base: Path, known: ReachMap) -> Iterator[ReachGoal]:
         for file, name in edit.users:
             yield from _whole(known, file, name)
         return
-    source = module_of(base / edit.file)
+    source = module_of(base / edit.base_file)
     function = source.functions.get(edit.function)
     if function is None:
         # A new one is called where its callers were edited, or by what calls its class.
@@ -168,13 +168,13 @@ def _places(edit: CodeEdit, base: Path, known: ReachMap) -> Iterator[ReachGoal]:
         if within:
             for name in source.functions:
                 if name.rpartition(".")[0] == within:
-                    yield from _whole(known, edit.file, name)
+                    yield from _whole(known, edit.base_file, name)
         return
-    mapped = known.function(edit.file, edit.function, function.digest)
+    mapped = known.function(edit.base_file, edit.function, function.digest)
     if mapped is None:
         return
     if mapped.digest != function.digest:
-        yield from _whole(known, edit.file, edit.function)
+        yield from _whole(known, edit.base_file, edit.function)
         return
     yield from _lines(edit, function, mapped, known)
 

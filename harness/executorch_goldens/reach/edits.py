@@ -40,6 +40,8 @@ class CodeEdit:
         reaches them reaches the edit.
     users
         Functions that use the names of what is outside of functions, as (file, function).
+    former
+        The file's path in the base, where that is another.
     """
 
     file: str
@@ -47,6 +49,12 @@ class CodeEdit:
     head: tuple[Statement, ...] = ()
     base: tuple[Statement, ...] = ()
     users: tuple[tuple[str, str], ...] = ()
+    former: str = ""
+
+    @property
+    def base_file(self) -> str:
+        """Its path below the base's site-packages."""
+        return self.former or self.file
 
 
 @dataclass(frozen=True)
@@ -86,10 +94,16 @@ def between(base: Path, head: Path) -> Edits:
     renamed = {name: was_named for name in modules if (was_named := _renamed(name, modules[name][1], before))}
     gone = {name for name in renamed.values() if name not in after}
     for name, (old, new) in modules.items():
-        if name in renamed or name in gone:
+        if name in gone:
             continue
-        found += of_functions(name, old, new, was, there)
-        found += _outside(name, old, _with_former_names(new, renamed), before)
+        former = renamed.get(name, "")
+        if former:
+            old = module_of(before[former])
+            if _code(old) == _code(new):
+                continue
+        edits = [*of_functions(former or name, old, new, was, there)]
+        edits += _outside(former or name, old, _with_former_names(new, renamed), before)
+        found += (replace(each, file=name, former=former) for each in edits)
     others = tuple(name for name in changed if not name.endswith(".py"))
     return Edits(tuple(found), tuple(modules), others)
 
@@ -107,14 +121,19 @@ def _differing(before: Mapping[str, Path], after: Mapping[str, Path]) -> Iterato
 
 
 def _renamed(name: str, new: Module, before: Mapping[str, Path]) -> str:
-    """Return the file of the base that has the code of a new file, imports aside; empty where none has it."""
+    """Return the file of the base that has most functions of a new file; empty where none has half of them."""
     if name in before or not new.functions:
         return ""
-    first, code = min(new.functions).partition(".")[0].encode(), _code(new)
+    first = min(new.functions).partition(".")[0].encode()
+    had: dict[str, int] = {}
     for inside, path in before.items():
-        if inside.endswith(".py") and first in path.read_bytes() and _code(module_of(path)) == code:
-            return inside
-    return ""
+        if inside.endswith(".py") and first in path.read_bytes():
+            old = module_of(path).functions
+            had[inside] = sum(
+                name in old and old[name].digest == each.digest for name, each in new.functions.items()
+            )
+    best = max(had, key=had.__getitem__, default="")
+    return best if best and 2 * had[best] >= len(new.functions) else ""
 
 
 def _with_former_names(module: Module, renamed: Mapping[str, str]) -> Module:

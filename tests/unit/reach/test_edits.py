@@ -111,11 +111,27 @@ def test_a_renamed_file_is_no_edit_whether_or_not_the_former_one_stays(
     assert OTHER in found.files
 
 
-def test_a_renamed_file_that_is_edited_is_an_edit(base: Path, head: Path) -> None:
-    text = FOLD.replace("self.half(scale)", "self.half(scale) + 1")
-    assert [edit.function for edit in between(base, packages(head, text, file=OTHER)).every][:1] == [
-        "Fold.call"
-    ]
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_renamed_file_that_is_edited_asks_for_the_cells_of_the_former_one(
+    base: Path, head: Path, stays: bool
+) -> None:
+    if stays:
+        packages(head)
+    found = between(base, packages(head, FOLD.replace("scale / 2", "scale / 4"), file=OTHER))
+    edit = one(found)
+    assert (edit.file, edit.former, edit.function) == (OTHER, FILE, "Fold.half")
+    assert set(chosen(found, base)) == {USERS, INT16}
+
+
+def test_a_table_of_a_renamed_file_asks_for_the_cells_of_the_former_one(base: Path, head: Path) -> None:
+    found = between(base, packages(packages(head), FOLD.replace("127", "255"), file=OTHER))
+    assert set(chosen(found, base)) == {*RAN}
+
+
+def test_a_new_file_that_has_less_than_half_of_another_is_a_new_one(base: Path, head: Path) -> None:
+    text = FOLD.replace("scale / 2", "scale / 4").replace("node.rank > 4", "node.rank > 5")
+    found = between(base, packages(packages(head), text, file=OTHER))
+    assert {(edit.file, edit.former) for edit in found.every} == {(OTHER, "")}
 
 
 def test_a_new_function_asks_for_the_cells_of_its_class(base: Path, head: Path) -> None:
