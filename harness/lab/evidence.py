@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.reach import map as maps
@@ -53,7 +55,8 @@ def counts() -> dict[str, str]:
     fixed = sum(finding.upstream == "merged" for finding in found)
     judged = mutants.judged()
     detected = sum(each.detected for each in judged)
-    drawn = drawn_results()
+    by_release = drawn_results()
+    drawn = [*itertools.chain.from_iterable(by_release)]
     fixes = [met(fix) for fix in FIXES]
     cores = {version: core.read(GOLDENS / version / core.FILE) for version in versions}
     by_core = sum(
@@ -66,7 +69,7 @@ def counts() -> dict[str, str]:
         "history.md#commits-in-a-row": commits.committed(COMPARED),
         "history.md": f"of {len(fixes)} real upstream fixes, taken back one at a time, the cells of a default run see "
         f"{by_core}, with cases that were written for them; the sources that were not see {by_untaught}",
-        "mutants.md": f"of {len(drawn)} defects drawn by rule in one release, "
+        "mutants.md": f"of {len(drawn)} defects drawn by rule in {count(len(by_release), 'release')}, "
         f"{sum(each.every != mechanical.NOT_REACHED for each in drawn)} are in lines that some cell runs, and "
         f"{sum(each.every == mechanical.KILLED for each in drawn)} are detected; of {len(judged)} made by hand, "
         f"{detected}",
@@ -76,25 +79,24 @@ def counts() -> dict[str, str]:
     }
 
 
-def drawn_results() -> list[mechanical.Result]:
-    """Return what became of the mechanical mutants of the release with the most results, which has a map."""
+def drawn_results() -> list[list[mechanical.Result]]:
+    """Return what became of the mechanical mutants of each release that has a map and a table of them."""
     mapped = [version for version in releases.load().releases if (GOLDENS / version / maps.FILE).is_file()]
     found = {version: mechanical.committed(version) for version in mapped}
-    version = max(mapped, key=lambda each: len(found[each]))
-    return mechanical.results(version, found[version])
+    return [mechanical.results(version, rows) for version, rows in found.items() if rows]
 
 
 def line() -> Iterator[str]:
     """Yield the counts as a list, each with a link."""
     yield ""
-    yield from (f"- {count} ([details](harness/lab/docs/{page}))" for page, count in counts().items())
+    yield from (f"- {fact} ([details](harness/lab/docs/{page}))" for page, fact in counts().items())
 
 
 def table() -> Iterator[str]:
     """Yield the counts as a table."""
     yield ""
     yield from markdown.head(("count", "details"))
-    yield from (markdown.row((count, f"[{page}]({page})")) for page, count in counts().items())
+    yield from (markdown.row((fact, f"[{page}]({page})")) for page, fact in counts().items())
     yield ""
 
 
