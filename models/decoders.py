@@ -224,12 +224,12 @@ def decoder_int4_embedding(build: Build) -> ExecutorchProgramManager:
 def quantized_embeddings(build: Build) -> ExecutorchProgramManager:
     rows = (torch.tensor([[3, 0, 7]]),)
     widths = (2, 4, 8)
-    embeddings = Embeddings(len(widths))
-    model = build.data.fill(embeddings)
-    for pair in embeddings.in_pairs():
+    model = Embeddings(len(widths))
+    build.data.fill(model)
+    for pair in model.in_pairs():
         pair[1].half()
     build.method(model, rows)
-    for pair, bits in zip(embeddings.in_pairs(), widths, strict=True):
+    for pair, bits in zip(model.in_pairs(), widths, strict=True):
         with_quantized_embeddings(pair, bits, by_rows=bits == 8)
     return lowered({"forward": (build.quantized(model), rows)})
 

@@ -164,11 +164,8 @@ def _places(edit: CodeEdit, base: Path, known: ReachMap) -> Iterator[ReachGoal]:
     function = source.functions.get(edit.function)
     if function is None:
         # A new one is called where its callers were edited, or by what calls its class.
-        within = edit.function.rpartition(".")[0]
-        if within:
-            for name in source.functions:
-                if name.rpartition(".")[0] == within:
-                    yield from _whole(known, edit.base_file, name)
+        for each in _methods(known, edit.base_file, edit.function):
+            yield ReachGoal(each, known.cells_in(each))
         return
     mapped = known.function(edit.base_file, edit.function, function.digest)
     if mapped is None:
@@ -189,8 +186,8 @@ def _lines(
     """
     offset = mapped.first - function.first
     by_line = _by_line(mapped, known)
-    within, _, own = function.name.rpartition(".")
-    methods = [each for each in known.functions if own == "__init__" and _is_method(each, within, mapped)]
+    constructs = mapped.name.endswith(".__init__")
+    methods = [*_methods(known, known.files[mapped.file], mapped.name)] if constructs else []
     for statement in edit.base:
         lines = range(statement.first + offset, statement.last + offset + 1)
         cells = known.cells_at(mapped, lines)
@@ -200,9 +197,12 @@ def _lines(
         yield from (ReachGoal(each, cells & known.cells_in(each), is_after=True) for each in methods)
 
 
-def _is_method(function: MappedFunction, within: str, constructor: MappedFunction) -> bool:
-    same_class = function.file == constructor.file and function.name.rpartition(".")[0] == within
-    return same_class and function is not constructor
+def _methods(known: ReachMap, file: str, name: str) -> Iterator[MappedFunction]:
+    """Yield the functions of the class that one is in, itself left out; none of what is in no class."""
+    within = name.rpartition(".")[0]
+    for (inside, other), function in known.by_name.items():
+        if within and inside == file and other != name and other.rpartition(".")[0] == within:
+            yield function
 
 
 def _by_line(function: MappedFunction, known: ReachMap) -> list[tuple[int, frozenset[int]]]:

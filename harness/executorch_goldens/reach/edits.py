@@ -130,7 +130,7 @@ def _renamed(name: str, new: Module, before: Mapping[str, Path]) -> str:
         if inside.endswith(".py") and first in path.read_bytes():
             old = module_of(path).functions
             had[inside] = sum(
-                name in old and old[name].digest == each.digest for name, each in new.functions.items()
+                own in old and old[own].digest == each.digest for own, each in new.functions.items()
             )
     best = max(had, key=had.__getitem__, default="")
     return best if best and 2 * had[best] >= len(new.functions) else ""

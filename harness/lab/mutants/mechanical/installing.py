@@ -28,8 +28,9 @@ def install(site: Site) -> None:
     source = Path(file).read_bytes()
     edited = ast.parse(site.applied(source))
     name = site.function.rpartition(".")[2]
-    defaults = _changed_defaults(_definition(ast.parse(source), site).args, _definition(edited, site).args)
-    _mention(_definition(edited, site), functions[0].__code__.co_freevars)
+    definition = _definition(edited, site)
+    defaults = _changed_defaults(_definition(ast.parse(source), site).args, definition.args)
+    _mention(definition, functions[0].__code__.co_freevars)
     code = next(
         each
         for each in _codes(compile(edited, file, "exec", dont_inherit=True))
@@ -78,8 +79,8 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def _mention(function: ast.FunctionDef | ast.AsyncFunctionDef, names: Sequence[str]) -> None:
     """Have a function use `names`, which nothing runs: an edit may have taken the only use of a variable around it."""
     if names:
-        uses = [ast.Expr(ast.Name(name, ast.Load())) for name in names]
-        never = ast.If(ast.Constant(False), [*uses], [])
+        uses: list[ast.stmt] = [ast.Expr(ast.Name(name, ast.Load())) for name in names]
+        never = ast.If(ast.Constant(False), uses, [])
         function.body.append(ast.fix_missing_locations(ast.copy_location(never, function.body[-1])))
 
 

@@ -32,8 +32,8 @@ class Reach:
     def cells(self, site: Site) -> list[Cell]:
         """Return the cells whose export runs a statement of a site."""
         file = f"{PACKAGE}/{site.file}"
-        source = (self.site_packages / file).read_bytes()
-        before, after = (code.module(each.decode()) for each in (source, site.applied(source)))
-        edits = Edits(tuple(of_functions(file, before, after)), (file,), ())
+        path = self.site_packages / file
+        edited = code.module(site.applied(path.read_bytes()).decode())
+        edits = Edits(tuple(of_functions(file, code.module_of(path), edited)), (file,), ())
         chosen = choose(edits, self.site_packages, self.known, math.inf, 1)
         return [self.known.cells[number].cell for number in chosen.cells]
