@@ -125,7 +125,7 @@ class FarSteps(nn.Module):
         return x * 2.0, torch.arange(0, 2**33, 2**32) - x.to(torch.int64)
 
 
-@case(guards="integers beyond int32 are not made as int32", backends=("tosa-fp",))
+@case(guards="integers beyond int32 are not made as int32", backends=("tosa-fp", "tosa-int"))
 def steps_beyond_int32(data: Data) -> Example:
     return Example(FarSteps(), (data.tensor("x", 3, 2),))
 

@@ -46,6 +46,20 @@ def arithmetic_in_place(data: Data) -> Example:
     return Example(ArithmeticInPlace(), (data.tensor("x", 2, 4), data.tensor("y", 2, 4)))
 
 
+class NumberInPlace(nn.Module):
+    """A number added in place, and the ReLU of the sum."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 0.5
+        y += 0.25
+        return torch.relu(y)
+
+
+@case(guards="a number added in place before a ReLU is quantized with it, or not at all", backends=QUANTIZED)
+def number_in_place(data: Data) -> Example:
+    return Example(NumberInPlace(), (data.tensor("x", 2, 4),))
+
+
 class AccumulatedInPlace(nn.Module):
     """A convolution to which its input is added in place, as residual blocks do."""
 

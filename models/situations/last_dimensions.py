@@ -77,6 +77,22 @@ def channels_last_sums(data: Data) -> Example:
     return Example(Sums(), (x, data.tensor("y", 1, 3, 3, 3)))
 
 
+class Reduced(nn.Module):
+    """A sum, a mean and an average pool of an input, none of which XNNPACK has in this form, and a sum that it has."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.sum((1, 3)), x.mean(1), functional.avg_pool2d(x, 2, divisor_override=3), x + 1.0
+
+
+@case(
+    guards="kernels outside of delegates that read one memory layout alone get a channels-last input copied to it",
+    backends=("xnnpack-fp32",),
+)
+def channels_last_outside(data: Data) -> Example:
+    x = data.tensor("x", 1, 3, 4, 5).to(memory_format=torch.channels_last)
+    return Example(Reduced(), (x,))
+
+
 class NumbersFirst(nn.Module):
     """Numbers, and parameters of one element, before the tensor; the result is permuted."""
 

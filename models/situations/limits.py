@@ -51,6 +51,11 @@ def average_pool_rounded_up(data: Data) -> Example:
     return of(data, lambda x: functional.avg_pool2d(x, 2, 2, 0, True, False), (1, 2, 5, 7))
 
 
+@case(guards="a max pool that rounds its size up keeps its last windows", backends=("xnnpack",))
+def max_pool_rounded_up(data: Data) -> Example:
+    return of(data, lambda x: functional.max_pool2d(x, 3, 2, ceil_mode=True), (1, 2, 6, 6))
+
+
 @case(guards="an average pool with a divisor of its own divides by that", backends=FLOAT)
 def average_pool_by_divisor(data: Data) -> Example:
     return of(data, lambda x: functional.avg_pool2d(x * 2.0, 2, 2, 0, False, False, 3), (1, 2, 4, 6))
@@ -166,6 +171,51 @@ def max_pool_of_unknown_size(data: Data) -> Example:
 )
 def average_pool_of_int16(data: Data) -> Example:
     return of(data, lambda x: functional.avg_pool2d(x, 2), (1, 2, 4, 6))
+
+
+@case(guards="an operator outside of delegates that gives two tensors gets memory for each", backends=FLOAT)
+def greatest_outside(data: Data) -> Example:
+    # The places are left alone: of values that are nearly equal, rounding decides which comes first.
+    return of(data, lambda x: torch.topk(x + x, 2).values, (2, 4))
+
+
+@case(guards="rows of integers are selected in the integer profile", backends=("tosa-int",))
+def selected_integers(data: Data) -> Example:
+    rows = torch.tensor([1, 0, 1], dtype=torch.int32)
+    return Example(Function(lambda n, rows: torch.index_select(n, 0, rows)), (integers(data, "n"), rows))
+
+
+def squared_place(x: torch.Tensor) -> torch.Tensor:
+    """Return the square of a thousand times the place of the largest of each row, half of it."""
+    thousands = x.argmax(1) * 1000
+    return (thousands * thousands).to(torch.float32) * 0.5
+
+
+@case(guards="a product of places that int32 may not hold is not made as int32", backends=("tosa-int",))
+def square_of_places(data: Data) -> Example:
+    return of(data, squared_place, (2, 100))
+
+
+@case(guards="a sum with a number that no histogram counts is not quantized", backends=QUANTIZED)
+def large_number_added(data: Data) -> Example:
+    return of(data, lambda x: (x * 1e20 + 1e20, x * 2.0), (2, 4))
+
+
+def rectified_for_two(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the ReLU of a sum of two inputs in int8, rounded to int8 and as it is."""
+    codes = 0.125, 0, -128, 127, torch.int8
+    quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
+    dequantize = torch.ops.quantized_decomposed.dequantize_per_tensor.default
+    z = torch.relu(dequantize(quantize(x, *codes), *codes) + dequantize(quantize(y, *codes), *codes))
+    return dequantize(quantize(z, *codes), *codes), z
+
+
+@case(guards="a ReLU that is read in float32 as well is not part of a sum in int8", backends=FLOAT)
+def rectified_sum_of_two_readers(data: Data) -> Example:
+    # Registers the operators of quantization.
+    import torch.ao.quantization.fx._decomposed  # noqa: F401
+
+    return of(data, rectified_for_two, (2, 3), (2, 3))
 
 
 class Weighted(nn.Module):

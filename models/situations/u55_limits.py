@@ -114,6 +114,18 @@ def long_strides(data: Data) -> Example:
     return Example(LongStrides(), (data.tensor("x", 1, 2, 8, 10),))
 
 
+class OtherStrides(nn.Module):
+    """Max pools whose windows overlap, and have gaps between them."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return nn.functional.max_pool2d(x, 4, stride=2), nn.functional.max_pool2d(x, 4, stride=5)
+
+
+@case(guards="a max pool is cut for Ethos-U55 only where its windows touch", also=U55, backends=U55)
+def other_strides(data: Data) -> Example:
+    return Example(OtherStrides(), (data.tensor("x", 1, 2, 8, 12),))
+
+
 class Averages(nn.Module):
     """Average pools: of neighbours, far apart, of a high window in the padding, of one that is higher than 256."""
 
