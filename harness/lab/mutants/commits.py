@@ -12,7 +12,6 @@ import argparse
 import itertools
 import json
 import shutil
-import statistics
 import subprocess
 import tomllib
 from collections import Counter
@@ -35,6 +34,7 @@ from lab.mutants.recall import (
     compared,
     keep,
     lines_reached,
+    minutes,
     results,
     unfinished,
 )
@@ -120,21 +120,12 @@ def summary(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
     seen = [each for each in every if each["result"] == SEEN]
     judged = Counter(read.get(each["name"], {}).get("red", "not read") for each in seen)
     number = Counter(each["result"] for each in every)
-    budgets = sorted({each.get("budget", 0.0) for each in every})
     words = ", ".join(f"{count} {word}" for word, count in sorted(judged.items()))
     return (
         f"of {len(every)} commits {number[REACHED]} were identical where reached, {len(seen)} differed ({words}), "
         f"of {number[UNREACHED]} no edited line was reached, and {number[UNTOUCHED]} changed no code; "
-        + "; ".join(_minutes(every, budget) for budget in budgets)
+        + "; ".join(minutes(every))
     )
-
-
-def _minutes(every: Sequence[Mapping[str, Any]], budget: float) -> str:
-    """Return how long the comparisons took that had one budget, of 0 if it was the command's own."""
-    seconds = [each["seconds"] for each in every if each.get("budget", 0.0) == budget]
-    what = f"--budget {budget:g}" if budget else "the default budget"
-    median, most = statistics.median(seconds) / 60, max(seconds) / 60
-    return f"{len(seconds)} with {what}, {median:.1f} minutes each (median, at most {most:.1f})"
 
 
 def committed(release: str) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import statistics
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,8 +82,10 @@ def lines() -> Iterator[str]:
     yield "## By command"
     yield ""
     yield "Each fix taken back in a copy of the files that it edits, laid over its release, and compared by two names:"
-    yield '`goldens compare 1.5.1 "1.5.1 + DIR"`. Written by `nox -s lab -- recall --update`. Comparisons of less than'
-    yield "200 seconds had `--budget 1.5`, the others the default."
+    yield '`goldens compare 1.5.1 "1.5.1 + DIR"`. Written by `nox -s lab -- recall --update`.'
+    yield ""
+    for file in sorted(COMMITTED.glob("*.jsonl")):
+        yield f"- {file.stem}: {'; '.join(minutes(results(file)))}"
     yield ""
     yield from markdown.head(("fix", "said", "edited lines reached", "cells", "seconds", "seen by"))
     for file in sorted(COMMITTED.glob("*.jsonl")):
@@ -107,6 +110,15 @@ def committed(release: str) -> str:
         f"of {number.total()} fixes of {release}, each taken back and compared with the release by "
         f"`goldens compare` with two names, {said}"
     )
+
+
+def minutes(every: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how long the comparisons took, by their budget."""
+    for budget in sorted({each.get("budget", 0.0) for each in every}):
+        seconds = [each["seconds"] for each in every if each.get("budget", 0.0) == budget]
+        what = f"--budget {budget:g}" if budget else "the default budget"
+        median, most = statistics.median(seconds) / 60, max(seconds) / 60
+        yield f"{len(seconds)} with {what}, {median:.1f} minutes each (median, at most {most:.1f})"
 
 
 def lines_reached(result: Mapping[str, Any]) -> str:
