@@ -85,8 +85,8 @@ def lines() -> Iterator[str]:
     yield '`goldens compare 1.5.1 "1.5.1 + DIR"`. Written by `nox -s lab -- recall --update`.'
     yield ""
     for file in sorted(COMMITTED.glob("*.jsonl")):
-        yield f"- {file.stem}: {'; '.join(minutes(results(file)))}"
-    yield ""
+        yield f"{file.stem}: {'; '.join(minutes(results(file)))}."
+        yield ""
     yield from markdown.head(("fix", "said", "edited lines reached", "cells", "seconds", "seen by"))
     for file in sorted(COMMITTED.glob("*.jsonl")):
         for each in results(file):
