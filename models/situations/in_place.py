@@ -55,7 +55,10 @@ class NumberInPlace(nn.Module):
         return torch.relu(y)
 
 
-@case(guards="a number added in place before a ReLU is quantized with it, or not at all", backends=QUANTIZED)
+@case(
+    guards="a number added in place before a ReLU is quantized with it, or not at all",
+    backends=("xnnpack-int8",),
+)
 def number_in_place(data: Data) -> Example:
     return Example(NumberInPlace(), (data.tensor("x", 2, 4),))
 
