@@ -37,6 +37,12 @@ def of(data: Data, function: Callable[..., Any], *shapes: tuple[int, ...]) -> Ex
     return Example(Function(function), tuple(inputs))
 
 
+def rounded(x: torch.Tensor, *codes: Any) -> torch.Tensor:
+    """Return what is left of `x` in codes: scale, zero point, least and largest code, and their type."""
+    quantized = torch.ops.quantized_decomposed.quantize_per_tensor.default(x, *codes)
+    return torch.ops.quantized_decomposed.dequantize_per_tensor.default(quantized, *codes)  # type: ignore[no-any-return]
+
+
 def integers(data: Data, name: str) -> torch.Tensor:
     return data.tensor(name, 2, 4, bits=0, limit=9).to(torch.int32)
 
@@ -204,10 +210,8 @@ def large_number_added(data: Data) -> Example:
 def rectified_for_two(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the ReLU of a sum of two inputs in int8, rounded to int8 and as it is."""
     codes = 0.125, 0, -128, 127, torch.int8
-    quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
-    dequantize = torch.ops.quantized_decomposed.dequantize_per_tensor.default
-    z = torch.relu(dequantize(quantize(x, *codes), *codes) + dequantize(quantize(y, *codes), *codes))
-    return dequantize(quantize(z, *codes), *codes), z
+    z = torch.relu(rounded(x, *codes) + rounded(y, *codes))
+    return rounded(z, *codes), z
 
 
 @case(guards="a ReLU that is read in float32 as well is not part of a sum in int8", backends=FLOAT)
@@ -241,9 +245,7 @@ class Rounded(nn.Module):
     """Values rounded to codes in uint8, and back."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        codes = 0.125, 128, 0, 255, torch.uint8
-        rounded = torch.ops.quantized_decomposed.quantize_per_tensor.default(x * 2.0, *codes)
-        return torch.ops.quantized_decomposed.dequantize_per_tensor.default(rounded, *codes) + 1.0  # type: ignore[no-any-return]
+        return rounded(x * 2.0, 0.125, 128, 0, 255, torch.uint8) + 1.0
 
 
 @case(guards="codes in uint8 stay outside of XNNPACK, which has none", backends=FLOAT)

@@ -84,15 +84,16 @@ def lines() -> Iterator[str]:
     yield "Each fix taken back in a copy of the files that it edits, laid over its release, and compared by two names:"
     yield '`goldens compare 1.5.1 "1.5.1 + DIR"`. Written by `nox -s lab -- recall --update`.'
     yield ""
-    for file in sorted(COMMITTED.glob("*.jsonl")):
-        yield f"{file.stem}: {'; '.join(minutes(results(file)))}."
+    found = {file.stem: results(file) for file in sorted(COMMITTED.glob("*.jsonl"))}
+    for release, every in found.items():
+        yield f"{release}: {'; '.join(minutes(every))}."
         yield ""
     yield from markdown.head(("fix", "said", "edited lines reached", "cells", "seconds", "seen by"))
-    for file in sorted(COMMITTED.glob("*.jsonl")):
-        for each in results(file):
+    for release, every in found.items():
+        for each in every:
             yield markdown.row(
                 (
-                    f"{each['name']} ({file.stem})",
+                    f"{each['name']} ({release})",
                     each["result"],
                     lines_reached(each),
                     str(each.get("cells", 0)),

@@ -109,7 +109,7 @@ def test_upstreams_tests_of_passes_are_cases_for_the_common_targets_and_some_oth
 
 
 def test_a_case_of_the_zoo_comes_for_targets_that_it_does_not_ask_for() -> None:
-    from lab.further.zoo import untaught
+    from lab.further.zoo import EACH, untaught
 
     # A build lowers by itself, for no target.
     own = {name: case for name, case in untaught().items() if not case.is_build}
@@ -117,6 +117,11 @@ def test_a_case_of_the_zoo_comes_for_targets_that_it_does_not_ask_for() -> None:
     for name, case in others.items():
         assert not {*case.backends} & {*own[name].also}
         assert case.guards.startswith(own[name].guards)
-    # Those that name backends may leave out the targets of their turn.
-    assert {name for name, case in own.items() if not case.backends} <= others.keys()
-    assert any(case.backends for name, case in own.items() if name in others)
+    # One that does not come leaves out every target of its turn, or asks for it.
+    targets = [name for name, target in TARGETS.items() if target.opt_in]
+    turn = turns([name for name in own for _ in range(EACH)], targets)
+    assert others.keys() == {
+        name
+        for name, target in turn
+        if TARGETS[target].is_for(own[name].backends) and target not in own[name].also
+    }
