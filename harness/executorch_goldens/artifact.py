@@ -1,4 +1,4 @@
-"""The dataclasses that travel between the rooms; plain values only, so that any interpreter can unpickle them.
+"""The dataclasses that travel between the rooms; plain values only, so that any interpreter can read them.
 
 An artifact is what one export made of one cell under one variation. It crosses from the exporting child to the
 pytest process, which may run another Python, another numpy and no torch: fields are str, bytes, int, float,
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from executorch_goldens.numerics import tolerances
@@ -60,7 +61,10 @@ class Tensor:
     kind: str = ""
 
     def __post_init__(self) -> None:
-        expected = math.prod(self.shape) * np.dtype(self.dtype).itemsize
+        dtype = np.dtype(self.dtype)
+        if dtype.hasobject or any(length < 0 for length in self.shape):
+            raise ValueError(f"{self.dtype}{list(self.shape)} is no tensor of numbers")
+        expected = math.prod(self.shape) * dtype.itemsize
         if len(self.data) != expected:
             raise ValueError(f"{self.dtype}{list(self.shape)} takes {expected} bytes, not {len(self.data)}")
 
@@ -635,6 +639,44 @@ class Artifact:
     shortcuts: tuple[str, ...] = ()
     twins: tuple[Artifact, ...] = ()
     reach: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+#: An artifact as it is encoded: a program or a failure, then the other fields; twins are encoded each.
+Encoded = tuple[
+    Lowered | None,
+    Failure | None,
+    tuple[str, ...],
+    float,
+    Watched | None,
+    tuple[str, ...],
+    tuple[bytes, ...],
+    dict[str, tuple[int, ...]],
+]
+
+
+def encoded(artifact: Artifact) -> bytes:
+    """Return an artifact as MessagePack, in which nothing is code."""
+    made, rest = artifact.result, (artifact.patches, artifact.seconds, artifact.watched, artifact.shortcuts)
+    results = (made, None) if isinstance(made, Lowered) else (None, made)
+    twins = tuple(map(encoded, artifact.twins))
+    return msgspec.msgpack.encode((*results, *rest, twins, dict(artifact.reach)), enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy's as one of Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be in an artifact")
+
+
+def decoded(content: bytes) -> Artifact:
+    """Return the artifact that was `encoded`; raise ValueError for any other content."""
+    made, failure, patches, seconds, watched, shortcuts, twins, reach = msgspec.msgpack.decode(
+        content, type=Encoded
+    )
+    if (result := made or failure) is None:
+        raise ValueError("it has neither a program nor a failure")
+    return Artifact(result, patches, seconds, watched, shortcuts, tuple(map(decoded, twins)), reach)
 
 
 #: Beginning of the reason of a ``crashed`` cell, its variation aside, by the harness's own fault.

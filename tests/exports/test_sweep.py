@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import pytest
 from filelock import FileLock
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
-from executorch_goldens.exporting.limits import WALL
+from executorch_goldens.exporting.limits import Progress
 from executorch_goldens.settings.exports import (
     Machine,
     Settings,
@@ -96,8 +97,10 @@ def test_an_exit_without_an_artifact_is_a_crash(zoo_run: ZooRun) -> None:
 def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/hang"]
     assert row["verdict"] == "timed-out"
-    assert f"the limits are {ZOO_LIMIT} s (export-timeout) and {WALL * ZOO_LIMIT:g} s" in row["reason"]
-    assert re.search(r"no end after 2\d s of processor time and \d+ s of wall time", row["reason"])
+    assert f"the limit is {ZOO_LIMIT:g} s of either (export-timeout)" in row["reason"]
+    assert re.search(
+        r"no end after 2\d s of processor time and \d+ s of wall time, the last 0 s of it idle", row["reason"]
+    )
     assert "waiting for nothing" in zoo_run.finished.output
     # The innermost call, and only its own thread's.
     said = re.search(
@@ -163,11 +166,12 @@ def test_a_template_that_is_killed_before_it_is_ready_is_started_again_once() ->
 # Limits
 
 
-def serve_one(limit: float, run: Callable[[], object]) -> dict[str, Any]:
+def serve_one(limit: float, run: Callable[[], object], scratch: Path) -> dict[str, Any]:
     """Let a template run one request in a child; return its answer at the end."""
-    requests, answers = os.pipe(), os.pipe()
+    requests = os.pipe()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
-    def start(request: Mapping[str, Any]) -> int:
+    def start(request: Mapping[str, Any], result: int) -> int:
         process = os.fork()
         if process == 0:
             os.setpgid(0, 0)
@@ -179,17 +183,18 @@ def serve_one(limit: float, run: Callable[[], object]) -> dict[str, Any]:
     template = os.fork()
     if template == 0:
         os.close(requests[1])
-        Template(requests[0], answers[1], start).serve()
+        ours.close()
+        Template(requests[0], theirs, start, PATIENCE).serve()
         os._exit(0)
     os.close(requests[0])
-    os.close(answers[1])
-    os.write(requests[1], json.dumps({"id": 1, "limit": limit}).encode() + b"\n")
-    with os.fdopen(answers[0]) as said:
-        lines = [json.loads(said.readline()) for _ in range(2)]
+    theirs.close()
+    asked = {"id": 1, "limit": limit, "scratch": str(scratch)}
+    os.write(requests[1], json.dumps(asked).encode() + b"\n")
+    with ours:
+        _, ended = (json.loads(ours.recv(1 << 16)) for _ in range(2))
     os.close(requests[1])
     os.waitpid(template, 0)
-    ended: dict[str, Any] = lines[1]
-    return ended
+    return dict(ended)
 
 
 def spin(seconds: float = 60.0) -> None:
@@ -206,28 +211,70 @@ def spin_in_a_child() -> None:
     os.waitpid(child, 0)
 
 
-def test_an_export_that_waits_longer_than_its_limit_is_not_ended() -> None:
-    ended = serve_one(0.3, lambda: time.sleep(1.5))
+def wait_and_compute() -> None:
+    for _ in range(4):
+        time.sleep(0.5)
+        spin(0.2)
+
+
+def test_an_export_that_computes_now_and_then_is_not_idle(tmp_path: Path) -> None:
+    ended = serve_one(1.2, wait_and_compute, tmp_path)
     assert (ended["timed_out"], ended["status"]) == (False, 0)
-    assert ended["seconds"] > 1.5
+    assert ended["seconds"] > 2.5
 
 
 @pytest.mark.parametrize("run", [spin, spin_in_a_child])
 def test_an_export_is_ended_at_its_limit_of_processor_time_and_what_it_started_counts(
-    monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]
+    tmp_path: Path, run: Callable[[], object]
 ) -> None:
-    # However little of the machine it gets.
-    monkeypatch.setattr("executorch_goldens.sweep.serving.WALL", 1000.0)
-    ended = serve_one(0.5, run)
+    ended = serve_one(0.5, run, tmp_path)
     assert ended["timed_out"]
     assert 0.5 <= ended["core_seconds"] < 10.0
 
 
-def test_an_export_that_does_nothing_is_ended_at_its_limit_of_wall_time() -> None:
-    ended = serve_one(0.1, lambda: time.sleep(60.0))
+def doze() -> None:
+    while True:
+        time.sleep(0.05)
+
+
+def wait_for_a_child() -> None:
+    if (child := os.fork()) == 0:
+        doze()
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("run", [lambda: time.sleep(60.0), doze, wait_for_a_child])
+def test_an_export_that_does_nothing_is_ended_when_it_was_idle_for_its_limit(
+    tmp_path: Path, run: Callable[[], object]
+) -> None:
+    ended = serve_one(0.5, run, tmp_path)
     assert ended["timed_out"]
-    assert WALL * 0.1 <= ended["seconds"] < 30.0
-    assert ended["core_seconds"] < 0.1
+    assert ended["idle"] > 0.5
+    assert ended["core_seconds"] < 0.5
+
+
+def test_a_process_that_waits_for_a_processor_is_not_idle() -> None:
+    """Three share a core, and one of them hardly gets any of it."""
+
+    def share_a_core(nice: int) -> int:
+        if process := os.fork():
+            return process
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        os.nice(nice)
+        spin()
+        os._exit(0)
+
+    processes = [share_a_core(nice) for nice in (19, 0, 0)]
+    try:
+        progress = Progress(processes[0])
+        for _ in range(10):
+            time.sleep(0.1)
+            progress.look(1.0)
+            assert progress.idle == 0.0
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
 
 
 @pytest.mark.slow
@@ -381,13 +428,20 @@ def test_what_a_hanging_template_did_not_export_is_exported_by_a_fresh_one(
         lowered_by(*sweep.outcomes(STEADY))
 
 
-def test_templates_that_hang_again_are_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_whose_templates_hang_twice_is_one_red_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     stop_before_requests(monkeypatch, 2)
-    with fresh_sweep() as sweep, pytest.raises(SweepError) as raised:
-        sweep.outcomes(HANG)
-    for fact in ("xnnpack-fp32/hang [seed0-heap0]", str(default_interpreter()), "1 s", "--jobs 1"):
-        assert fact in str(raised.value)
-    assert "\n" not in str(raised.value)
+    settings = Settings(
+        default_interpreter(), ("tests.support.zoo",), (), jobs=1, limit=1.0, isolation="fresh"
+    )
+    with Sweep([HANG], variations((0,)), settings, lasting=True) as sweep:
+        (outcome,) = sweep.outcomes(HANG)
+        assert isinstance(outcome.result, Casualty)
+        assert outcome.result.verdict == "crashed"
+        assert "the template) hung, silent for 1 s, and a second one as well" in outcome.result.reason
+        # Others are exported all the same.
+        (outcome,) = sweep.again(HANG, variations((0,)))
+        assert isinstance(outcome.result, Casualty)
+        assert outcome.result.verdict == "timed-out"
 
 
 def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,7 +457,12 @@ def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "words", ["hello", '{"id": 77, "process": 1}', '{"id": [0], "process": 1}', '"ready"', "\\xff"]
+    "words",
+    [
+        *("hello", '"ready"', "\\xff", '{"id": 0, "process": 1}'),
+        '{"id": 77, "process": 1, "template": 1}',
+        '{"id": [0], "process": 1, "template": 1}',
+    ],
 )
 def test_an_answer_that_is_none_is_one_error_that_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
@@ -411,7 +470,7 @@ def test_an_answer_that_is_none_is_one_error_that_shows_it(
     (tmp_path / "sitecustomize.py").write_text(
         "import os, sys\n"
         "if '--answers' in sys.orig_argv:\n"
-        f"    os.write(int(sys.orig_argv[sys.orig_argv.index('--answers') + 1]), b'{words}\\n')\n"
+        f"    os.write(int(sys.orig_argv[sys.orig_argv.index('--answers') + 1]), b'{words}')\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with fresh_sweep() as sweep, pytest.raises(SweepError) as raised:

@@ -10,16 +10,19 @@ import math
 import os
 import resource
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
 from executorch_goldens.files.wording import in_seconds
 
-#: How many times its limit of processor time an export may take of wall time: what sleeps or waits for a lock takes no
-#: processor time, and must end as well. On two cores, ten processes made an export six times as long, and twelve gave
-#: one at low priority less than a tenth of a core.
+#: How many times its limit of processor time something small may take of wall time, which may wait for a lock. On two
+#: cores, ten processes made an export six times as long, and twelve gave one at low priority a tenth of a core.
 WALL = 20.0
+
+#: The share of its wall time that a process must compute, or else it is idle: it sleeps, or waits for something.
+SHARE = 1 / WALL
 
 #: Seconds that are as good as no limit, and that every system takes.
 FOREVER = 2**31 - 1
@@ -37,19 +40,52 @@ def limit_processor(seconds: float) -> None:
 
 def processor_seconds(process: int) -> float:
     """Return the processor time of a process and of all that it has started, in seconds; 0 where it is no more."""
-    return sum(_ticks(process)) / os.sysconf("SC_CLK_TCK")
+    return sum(ticks for ticks, _ in _tree(process)) / os.sysconf("SC_CLK_TCK")
 
 
-def _ticks(process: int) -> Iterator[int]:
-    """Yield the clock ticks of each process of a tree, with those of its children that were waited for."""
-    # Man 5 proc, /proc/PID/stat: fields 14 to 17, utime to cstime, after the name in parentheses. Any m.
+class Progress:
+    """Looks from time to time whether a process gets on, with all that it has started.
+
+    Attributes
+    ----------
+    used
+        Seconds of processor time that they had taken at the last look.
+    idle
+        Seconds up to the last look in which they hardly computed and waited for no processor or disk. On a busy machine
+        a process is not idle, however little it gets.
+    """
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+        self.used = self.idle = 0.0
+        self._looked = time.monotonic()
+
+    def look(self, longest: float) -> None:
+        """Look again; no more than `longest` seconds since the last look count as idle: the machine may have slept."""
+        tree, now = list(_tree(self.process)), time.monotonic()
+        used = max(self.used, sum(ticks for ticks, _ in tree) / os.sysconf("SC_CLK_TCK"))
+        passed = now - self._looked
+        gets_on = used - self.used >= SHARE * passed or any(states & {"R", "D"} for _, states in tree)
+        self.idle = 0.0 if gets_on else self.idle + min(passed, longest)
+        self.used, self._looked = used, now
+
+
+def _tree(process: int) -> Iterator[tuple[int, set[str]]]:
+    """Yield of each process of a tree its clock ticks, with those of children waited for, and its threads' states."""
+    # Man 5 proc, /proc/PID/stat: fields 3 and 14 to 17, utime to cstime, after the name in parentheses. Any m.
     with contextlib.suppress(OSError):
-        fields = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        yield sum(map(int, fields[11:15]))
-        for listing in Path(f"/proc/{process}/task").glob("*/children"):
+        fields, states, children = _fields(Path(f"/proc/{process}/stat")), set(), list[str]()
+        for thread in Path(f"/proc/{process}/task").glob("*"):
             with contextlib.suppress(OSError):
-                for child in listing.read_text(encoding="ascii").split():
-                    yield from _ticks(int(child))
+                states.add(_fields(thread / "stat")[0])
+                children += (thread / "children").read_text(encoding="ascii").split()
+        yield sum(map(int, fields[11:15])), states
+        for child in children:
+            yield from _tree(int(child))
+
+
+def _fields(file: Path) -> list[str]:
+    return file.read_text(errors="replace").rpartition(")")[2].split()
 
 
 class EndlessError(Exception):

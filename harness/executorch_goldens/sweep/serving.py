@@ -9,21 +9,23 @@ import math
 import os
 import selectors
 import signal
+import socket
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from executorch_goldens.exporting.limits import WALL, processor_seconds
+from executorch_goldens.exporting.limits import Progress
 
 #: Seconds between a template's looks for ended children, where the system does not notify it (Linux before 5.3).
 POLL_SECONDS = 0.02
 
 #: Number of cores, and so of seconds of processor time in one second: read before anything is varied.
 CORES = os.cpu_count() or 1
-#: The shortest and the longest time between two looks at what an export has taken, in seconds.
-LOOKS = (0.1, 600.0)
+#: The shortest time between two looks at what an export has taken, in seconds, and how many fit in its limit at least.
+LOOK, LOOKS = 0.1, 10
 #: Asks an export that is at its limit where it is: nothing else sends it (`sweep.worker.say_where`).
 WHERE = signal.SIGXCPU
 #: Seconds that it has to say so before it is killed.
@@ -45,17 +47,15 @@ class Child:
         File descriptor that can be read once it has (man 2 pidfd_open); None where there is none.
     due
         When it is to be looked at, or killed, in seconds of `time.monotonic`.
-    used
-        Seconds of processor time that it had taken when it was last looked at.
     """
 
     request: dict[str, Any]
     process: int
     started: float
     ended: int | None
+    progress: Progress
     timed_out: bool = False
     due: float = 0.0
-    used: float = 0.0
 
 
 class Template:
@@ -63,8 +63,14 @@ class Template:
 
     Parameters
     ----------
+    answers
+        A socket that keeps messages apart; the first answer of an export brings the file that its artifact goes into,
+        which no other process has.
     start
-        Starts a child for a request and returns its process id; the child is a process group leader.
+        Starts a child for a request and returns its process id; the child is a process group leader. It writes its
+        artifact to the descriptor that it is given as well.
+    beat
+        Seconds after which the template says that it is alive, while it has exports.
 
     Attributes
     ----------
@@ -72,20 +78,28 @@ class Template:
         Processes that were its children before the first export.
     """
 
-    def __init__(self, requests: int, answers: int, start: Callable[[dict[str, Any]], int]) -> None:
+    def __init__(
+        self,
+        requests: int,
+        answers: socket.socket,
+        start: Callable[[dict[str, Any], int], int],
+        beat: float,
+    ) -> None:
         self.requests = requests
         self.answers = answers
         self.start = start
+        self.beat = beat
+        self.beaten = time.monotonic()
         self.children: dict[int, Child] = {}
         self.own: set[int] = set()
         self.selector = selectors.DefaultSelector()
         self.buffer = b""
         self.open = True
 
-    def answer(self, message: dict[str, Any]) -> None:
+    def answer(self, message: dict[str, Any], *descriptors: int) -> None:
         # A sweep that has gone without a word is noticed where its requests end; its exports are ended then.
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.answers, json.dumps(message).encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            socket.send_fds(self.answers, [json.dumps(message).encode()], descriptors)
 
     def serve(self) -> None:
         """Serve until the requests end and every child has been answered for."""
@@ -104,6 +118,7 @@ class Template:
         if any(child.ended is None for child in self.children.values()):
             return POLL_SECONDS
         due = min((child.due for child in self.children.values()), default=math.inf)
+        due = min(due, self.beaten + self.beat) if self.children else due
         return max(0.0, due - time.monotonic()) if due < math.inf else None
 
     def receive(self) -> None:
@@ -118,17 +133,24 @@ class Template:
         *lines, self.buffer = (self.buffer + chunk).split(b"\n")
         for line in lines:
             request = json.loads(line)
-            process = self.start(request)
+            # Without a name, and closed here at once: those that are started later do not have it.
+            with tempfile.TemporaryFile(dir=request["scratch"]) as result:
+                process = self.start(request, result.fileno())
+                self.answer(
+                    {"id": request["id"], "process": process, "template": os.getpid()}, result.fileno()
+                )
             ended = descriptor_of(process)
             if ended is not None:
                 self.selector.register(ended, selectors.EVENT_READ)
-            self.children[process] = Child(request, process, time.monotonic(), ended)
-            self.answer({"id": request["id"], "process": process})
+            self.children[process] = Child(request, process, time.monotonic(), ended, Progress(process))
 
     def enforce_limits(self) -> None:
-        """End exports that have taken more processor time than their limit, or `WALL` times as much wall time."""
+        """End exports that have taken more processor time than their limit, or have been idle for as long."""
+        now = time.monotonic()
+        if self.children and self.beaten + self.beat <= now:
+            self.beaten = now
+            self.answer({"alive": [child.request["id"] for child in self.children.values()]})
         for child in self.children.values():
-            now = time.monotonic()
             if child.due > now:
                 continue
             if child.timed_out:
@@ -136,16 +158,15 @@ class Template:
                 self.kill(child)
                 continue
             limit = child.request["limit"]
-            child.used = processor_seconds(child.process)
-            left = WALL * limit - (now - child.started)
-            if child.used > limit or left < 0.0:
+            longest = max(LOOK, limit / LOOKS)
+            child.progress.look(2 * longest)
+            if max(child.progress.used, child.progress.idle) > limit:
                 child.timed_out = True
                 child.due = now + LAST_WORDS
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child.process, WHERE)
             else:
-                shortest, longest = LOOKS
-                child.due = now + min(max((limit - child.used) / CORES, shortest), left, longest)
+                child.due = now + min(max((limit - child.progress.used) / CORES, LOOK), longest)
 
     def kill(self, child: Child) -> None:
         try:
@@ -170,7 +191,8 @@ class Template:
                     "timed_out": child.timed_out,
                     "seconds": time.monotonic() - child.started,
                     # The system's figure lacks a process that was killed before its parent waited for it.
-                    "core_seconds": max(usage.ru_utime + usage.ru_stime, child.used),
+                    "core_seconds": max(usage.ru_utime + usage.ru_stime, child.progress.used),
+                    "idle": child.progress.idle,
                     # In KiB (man 2 getrusage).
                     "peak_mb": usage.ru_maxrss / 2**10,
                 }
@@ -221,15 +243,14 @@ class Groups:
 
     Parameters
     ----------
-    requests, answers
-        Descriptors of this process as of `Template`: it passes requests on; the groups answer themselves.
+    requests
+        As of `Template`: it passes requests on; the groups answer themselves.
     group_of
         The group of a request.
     """
 
-    def __init__(self, requests: int, answers: int, group_of: Callable[[dict[str, Any]], str]) -> None:
+    def __init__(self, requests: int, group_of: Callable[[dict[str, Any]], str]) -> None:
         self.requests = requests
-        self.answers = answers
         self.group_of = group_of
         self.pipes: dict[str, int] = {}
         self.processes: dict[int, int | None] = {}

@@ -19,13 +19,13 @@ import re
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome, Watched
+from executorch_goldens.artifact import Artifact, Cell, Outcome, decoded, encoded
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.sweep.facts import Fact
@@ -41,15 +41,6 @@ LARGEST = 2**30
 #: Number of answers to one request that are looked at: that many branches may be switched between.
 REMEMBERED = 16
 KEY = re.compile(r"(facts|exports/[0-9a-f]{64})/[0-9a-f]{64}(-[0-9a-f]{64})?")
-
-#: An export as it is encoded: a program or a failure; the other fields of its artifact; the lines that ran; its costs.
-Encoded = tuple[
-    Lowered | None,
-    Failure | None,
-    tuple[tuple[str, ...], float, Watched | None, tuple[str, ...]],
-    dict[str, tuple[int, ...]],
-    tuple[float, float, float],
-]
 
 
 @dataclass(eq=False)
@@ -118,24 +109,22 @@ class Store:
 
     def put(self, request: str, lists: Sequence[str], outcome: Outcome) -> str:
         """Keep an export, which answers a request while all facts of its lists hold; return its key."""
-        found = outcome.result
-        assert isinstance(found, Artifact)
-        made = (found.result, None) if isinstance(found.result, Lowered) else (None, found.result)
-        rest = (found.patches, found.seconds, found.watched, found.shortcuts)
+        assert isinstance(outcome.result, Artifact)
         key = f"exports/{request}/{'-'.join(lists)}"
-        self._put(
-            key, (*made, rest, dict(found.reach), (outcome.seconds, outcome.peak_mb, outcome.core_seconds))
-        )
+        costs = (outcome.seconds, outcome.peak_mb, outcome.core_seconds)
+        self._put(key, (encoded(outcome.result), costs))
         return key
 
     def get(self, key: str, cell: Cell, variation: str) -> Outcome | None:
         """Return an export of a cell under a variation; None if it is missing or damaged."""
-        found = self._get(key, Encoded)
-        if found is None or (made := found[0] or found[1]) is None:
+        found = self._get(key, tuple[bytes, tuple[float, float, float]])
+        if found is None:
             return None
-        seconds, peak_mb, core_seconds = found[4]
-        artifact = replace(Artifact(made, *found[2]), reach=found[3])
-        return Outcome(cell, variation, artifact, seconds, peak_mb, core_seconds, reused=True)
+        with contextlib.suppress(ValueError):
+            seconds, peak_mb, core_seconds = found[1]
+            return Outcome(cell, variation, decoded(found[0]), seconds, peak_mb, core_seconds, reused=True)
+        self._delete(key)
+        return None
 
     def answers(self, request: str) -> list[str]:
         """Return the keys of earlier answers to a request, the one used last first."""

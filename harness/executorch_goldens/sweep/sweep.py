@@ -12,11 +12,11 @@ import io
 import itertools
 import json
 import os
-import pickle
 import re
 import selectors
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -27,9 +27,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Outcome
+from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Outcome, decoded
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting.limits import WALL, processor_seconds
+from executorch_goldens.exporting.limits import Progress
 from executorch_goldens.files import shortage
 from executorch_goldens.files.os_errors import explain
 from executorch_goldens.files.wording import in_seconds
@@ -39,6 +39,7 @@ from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.keys import Wanted
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job, Schedule
+from executorch_goldens.sweep.spool import Range, Spool
 from executorch_goldens.sweep.template import Standby, TemplateProcess
 from executorch_goldens.sweep.worker import (
     HARNESS_ERROR,
@@ -51,13 +52,18 @@ from executorch_goldens.sweep.worker import (
 from executorch_goldens.zoo.registry import CASES, CHANGED
 from executorch_goldens.zoo.variations import Variation, surrounding_variables
 
-#: Seconds of processor time that a template may take to import torch and ExecuTorch and to warm up, and `WALL` times as
-#: many of wall time. Measured 8 to 25 s on two cores with byte-code in place; without it several times that.
+#: Seconds of processor time that a template may take to import torch and ExecuTorch and to warm up, and that it may be
+#: idle meanwhile. Measured 8 to 25 s on two cores with byte-code in place; without it several times that.
 TEMPLATE_LIMIT = 300.0
 
-#: Seconds that a template may take to say what it does at once: that an export has started, or that it has ended or
-#: been ended at its limit. A template that waits for a processor or a disk gets as many again, as often as needed.
+#: Seconds between two looks at whether one that starts gets on.
+START_LOOK = 5.0
+
+#: Seconds that a template with exports may be silent. One that waits for a processor or a disk gets as many again, as
+#: often as needed.
 ANSWER_LIMIT = 60.0
+#: How often it says that it is alive in that time.
+BEATS = 4
 
 #: Seconds that a template may take to end when its requests have.
 PATIENCE = 10.0
@@ -69,7 +75,11 @@ TICK = 0.5
 WORTH_WARMING = 3
 
 #: Fields of the answer that says how an export ended.
-ENDED = frozenset(("id", "status", "timed_out", "seconds", "peak_mb"))
+ENDED = frozenset(("id", "status", "timed_out", "seconds", "core_seconds", "idle", "peak_mb"))
+
+#: Fields of that which says that one has started; each of the answers that are about none.
+STARTED = frozenset(("id", "process", "template"))
+WITHOUT_JOB = frozenset(("ready", "alive"))
 
 #: Characters of a template's answer that an error shows.
 SHOWN_ANSWER = 200
@@ -170,6 +180,7 @@ class Sweep:
         self.changed = threading.Condition()
         self.folder = standby.folder if standby is not None else Folder.make()
         self.directory = self.folder.path
+        self.spool = Spool(self.directory)
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
 
     @functools.cached_property
@@ -193,6 +204,7 @@ class Sweep:
             self.stopping = True
         if self.thread.ident is not None:
             self.thread.join()
+        self.spool.close()
         if self.standby is None:
             self.folder.delete()
 
@@ -422,11 +434,11 @@ class Sweep:
         log = self.directory / f"template-{variation.name}.log"
         machine = self.settings.machine
         paths = [path.absolute() for path in machine.paths or config.load().import_paths()]
-        reader, writer = os.pipe()
-        answers = io.FileIO(reader)
+        answers, own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [
             *with_harness(interpreter, MAIN, machine.root),
-            *("--answers", str(writer)),
+            *("--answers", str(own.fileno())),
+            *("--beat", str(ANSWER_LIMIT / BEATS)),
             *("--isolation", self.settings.isolation),
             *(["--records", str(self.directory)] if self.reuse is not None else []),
             *("--paths", *map(str, paths)),
@@ -447,7 +459,7 @@ class Sweep:
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    pass_fds=(writer,),
+                    pass_fds=(own.fileno(),),
                     env=worker_environment(
                         interpreter,
                         variation.hash_seed,
@@ -460,8 +472,8 @@ class Sweep:
             answers.close()
             raise SweepError(f"{interpreter} cannot be run: {error.strerror}") from error
         finally:
-            os.close(writer)
-        template = TemplateProcess(variation, process, answers, log)
+            own.close()
+        template = TemplateProcess(variation, process, answers, log, Progress(process.pid))
         self.templates[variation] = template
         return template
 
@@ -500,7 +512,7 @@ class Sweep:
                 "omission": asdict(self.settings.omission) if self.settings.omission else None,
                 "observer": self.settings.observer,
                 "twins": self.settings.twins,
-                "result": str(scratch / "artifact"),
+                "scratch": str(scratch),
                 "log": str(scratch / "log"),
                 "cwd": str(self._working_directory(job)),
                 "limit": self.settings.limit,
@@ -512,25 +524,25 @@ class Sweep:
         )
 
     def _receive(self, selector: selectors.BaseSelector, template: TemplateProcess) -> None:
-        chunk = template.read()
-        if not chunk:
+        message, descriptors = template.read()
+        if not message:
             selector.unregister(template.answers)
             self._template_died(template)
             return
-        *lines, template.buffer = (template.buffer + chunk).split(b"\n")
-        for line in lines:
-            answer = self._parse(template, line)
-            if answer.get("ready"):
-                template.ready = True
-            elif "process" in answer:
-                template.children[answer["id"]] = answer["process"]
-                template.ends[answer["id"]] = time.monotonic() + WALL * self.settings.limit
-                template.expected[answer["id"]] = time.monotonic() + ANSWER_LIMIT
-            else:
-                template.children.pop(answer["id"], None)
-                template.ends.pop(answer["id"], None)
-                del template.expected[answer["id"]]
-                self._deliver(template.running.pop(answer["id"]), answer)
+        answer = self._parse(template, message)
+        if answer.get("ready"):
+            template.ready = True
+        for number in answer.get("alive", [answer.get("id")]):
+            if number in template.expected:
+                template.expected[number] = time.monotonic() + ANSWER_LIMIT
+        if "process" in answer:
+            template.children[answer["id"]] = (answer["process"], answer["template"])
+            template.results[answer["id"]] = io.FileIO(descriptors[0])
+        elif "id" in answer:
+            template.children.pop(answer["id"], None)
+            del template.expected[answer["id"]]
+            with template.results.pop(answer["id"]) as result:
+                self._deliver(template.running.pop(answer["id"]), answer, result)
 
     def _parse(self, template: TemplateProcess, line: bytes) -> dict[str, Any]:
         try:
@@ -538,8 +550,8 @@ class Sweep:
         except ValueError:
             answer = None
         if isinstance(answer, dict):
-            whole = "process" in answer or answer.keys() >= ENDED
-            if answer.get("ready") or (whole and answer.get("id") in list(template.running)):
+            whole = answer.keys() >= STARTED or answer.keys() >= ENDED
+            if answer.keys() & WITHOUT_JOB or (whole and answer.get("id") in list(template.running)):
                 return answer
         shown = line.decode(errors="backslashreplace")[:SHOWN_ANSWER]
         raise SweepError(
@@ -547,22 +559,23 @@ class Sweep:
             f"--models {' '.join(self.settings.models)} write to files that it did not open?"
         )
 
-    def _deliver(self, job: Job, answer: dict[str, Any]) -> None:
-        casualty = self._casualty(job, answer, self._scratch(job))
+    def _deliver(self, job: Job, answer: Mapping[str, Any], result: io.FileIO | None = None) -> None:
+        left = answer["status"] == 0 and not answer["timed_out"] and result is not None
+        if left and result is not None and os.fstat(result.fileno()).st_size > 0:
+            end: Casualty | Range = self.spool.add(result)
+        else:
+            end = self._casualty(job, answer, self._scratch(job))
         if job.variation.directory is not None:
             # The next export there must find it as this one did.
             shutil.rmtree(job.variation.directory, ignore_errors=True)
-        ended = EndedExport(job.variation, functools.partial(self._outcome, job, answer, casualty))
+        ended = EndedExport(job.variation, functools.partial(self._outcome, job, answer, end))
         with self.changed:
             self.results[job.cell].append(ended)
             self.changed.notify_all()
 
-    def _outcome(self, job: Job, answer: Mapping[str, Any], casualty: Casualty | None) -> Outcome:
-        """Return the outcome of an export, and delete its file."""
-        result: Artifact | Casualty | None = casualty
-        if result is None:
-            result = pickle.loads((self._scratch(job) / "artifact").read_bytes())
-            assert isinstance(result, Artifact)
+    def _outcome(self, job: Job, answer: Mapping[str, Any], ended: Casualty | Range) -> Outcome:
+        """Return the outcome of an export, and delete its files."""
+        result = ended if isinstance(ended, Casualty) else self._artifact(ended)
         if isinstance(result, Casualty) or isinstance(result.result, Failure):
             self._require_environment()
         outcome = Outcome(
@@ -571,12 +584,19 @@ class Sweep:
             result=result,
             seconds=answer["seconds"],
             peak_mb=answer["peak_mb"],
-            core_seconds=answer.get("core_seconds", 0.0),
+            core_seconds=answer["core_seconds"],
         )
         if self.reuse is not None:
             self.reuse.put(self.settings, self._wanted(job), outcome, self._scratch(job) / "record")
         shutil.rmtree(self._scratch(job), ignore_errors=True)
         return outcome
+
+    def _artifact(self, ended: Range) -> Artifact | Casualty:
+        """Return the artifact that an export left; where it is none, something in its process wrote to its file."""
+        try:
+            return decoded(self.spool.take(ended))
+        except ValueError as error:
+            return Casualty("crashed", f"what it left is no artifact ({error})")
 
     def _require_environment(self) -> None:
         """Raise SweepError where the environment is gone: a failing export then says nothing about its cell."""
@@ -593,10 +613,8 @@ class Sweep:
     def _working_directory(self, job: Job) -> Path:
         return job.variation.directory or self._scratch(job) / "cwd"
 
-    def _casualty(self, job: Job, answer: dict[str, Any], scratch: Path) -> Casualty | None:
-        """Return why an export did not finish; None where it left an artifact."""
-        if answer["status"] == 0 and not answer["timed_out"] and (scratch / "artifact").exists():
-            return None
+    def _casualty(self, job: Job, answer: Mapping[str, Any], scratch: Path) -> Casualty:
+        """Return why an export did not finish."""
         if answer["timed_out"]:
             return Casualty(
                 "timed-out", f"{self._no_end(answer)}\n{words_and_place(scratch / 'log')}".rstrip()
@@ -610,11 +628,7 @@ class Sweep:
             return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
         if answer["status"] in (HARNESS_ERROR, OWN_ERROR):
             return self._harness_failed(job, answer["status"], scratch / "log")
-        how = exit_reason(answer["status"])
-        if answer.get("with_template"):
-            # Alone in it the second time: it may be what ends them.
-            how = f"the process that starts its exports (the template) ended, and a second one as well: {how}"
-        return Casualty("crashed", f"{how}\n{tail}".rstrip())
+        return Casualty("crashed", f"{answer.get('how', '')}{exit_reason(answer['status'])}\n{tail}".rstrip())
 
     def _harness_failed(self, job: Job, status: int, log: Path) -> Casualty:
         """Return the verdict for an error of the harness's own; raise SweepError for one that concerns the run."""
@@ -633,10 +647,9 @@ class Sweep:
         return Casualty("crashed", "\n".join((first, *lines[:-1][-LOG_LINES:])), "\n".join((*lines, "")))
 
     def _no_end(self, answer: Mapping[str, Any]) -> str:
-        limit = self.settings.limit
-        processor, wall = in_seconds(answer["core_seconds"]), in_seconds(answer["seconds"])
-        taken = f"{processor} of processor time and {wall} of wall time"
-        return f"no end after {taken}; the limits are {limit:g} s (export-timeout) and {WALL * limit:g} s"
+        processor, wall, idle = (in_seconds(answer[name]) for name in ("core_seconds", "seconds", "idle"))
+        taken = f"{processor} of processor time and {wall} of wall time, the last {idle} of it idle"
+        return f"no end after {taken}; the limit is {self.settings.limit:g} s of either (export-timeout)"
 
     def _memory_limit(self) -> str:
         most = self.settings.memory
@@ -657,16 +670,15 @@ class Sweep:
                 words = last_lines(template.log) if self.standby is None else raised(template.log)
                 raise SweepError(not_started(self.settings.interpreter, status, words))
             self.killed.add(template.variation)
+        self._lose_or_repeat(template, status, "ended")
+
+    def _lose_or_repeat(self, template: TemplateProcess, status: int, how: str) -> None:
+        """Export the jobs of a template that is gone again; one that was alone in it the second time may be why."""
+        answer = {"status": status, "timed_out": False, "seconds": 0.0, "core_seconds": 0.0, "idle": 0.0}
+        again = f"the process that starts its exports (the template) {how}, and a second one as well: "
         for job in template.running.values():
             if job.again:
-                answer = {
-                    "id": job.number,
-                    "status": status,
-                    "timed_out": False,
-                    "seconds": 0.0,
-                    "peak_mb": 0.0,
-                }
-                self._deliver(job, {**answer, "with_template": True})
+                self._deliver(job, {**answer, "peak_mb": 0.0, "how": again})
         self._export_again([job for job in template.running.values() if not job.again])
 
     def _check_answering(self, selector: selectors.BaseSelector) -> None:
@@ -674,32 +686,28 @@ class Sweep:
         for template in list(self.templates.values()):
             if template.ready and any(self._is_overdue(template, number, now) for number in template.running):
                 selector.unregister(template.answers)
-                self._replace(template)
-            elif not template.ready and _too_long(template, now - template.started):
+                status = template.end(0)
+                del self.templates[template.variation]
+                self._lose_or_repeat(template, status, f"hung, silent for {ANSWER_LIMIT:g} s")
+            elif not template.ready and self._is_stuck(template, now):
                 raise SweepError(
-                    f"{self.settings.interpreter} did not get ready within {TEMPLATE_LIMIT:g} s of processor time, "
-                    f"and {WALL * TEMPLATE_LIMIT:g} s of wall time:\n{last_lines(template.log)}"
+                    f"{self.settings.interpreter} did not get ready: it computed for {TEMPLATE_LIMIT:g} s, or was idle "
+                    f"for as long:\n{last_lines(template.log)}"
                 )
 
     def _is_overdue(self, template: TemplateProcess, number: int, now: float) -> bool:
-        """Return whether a template should have answered for a job, and could have."""
+        """Return whether a template should have said something about a job, and could have."""
         if template.expected[number] > now:
             return False
-        overdue = template.owes(number, now) and not template.is_starved()
         template.expected[number] = now + ANSWER_LIMIT
-        return overdue
+        return not template.is_starved(number)
 
-    def _replace(self, template: TemplateProcess) -> None:
-        """End a template that hangs; a fresh one makes its exports, once."""
-        template.end(0)
-        del self.templates[template.variation]
-        for job in template.running.values():
-            if job.again:
-                raise SweepError(
-                    f"{job}: two templates of {self.settings.interpreter} hung: no output for "
-                    f"{ANSWER_LIMIT:g} s when an answer was due; try --jobs 1"
-                )
-        self._export_again(list(template.running.values()))
+    def _is_stuck(self, template: TemplateProcess, now: float) -> bool:
+        """Return whether a template takes too long to get ready."""
+        if template.looked + START_LOOK <= now:
+            template.looked = now
+            template.progress.look(2 * START_LOOK)
+        return max(template.progress.used, template.progress.idle) > TEMPLATE_LIMIT
 
     def _export_again(self, jobs: Sequence[Job]) -> None:
         """Let `jobs`, whose template is gone, come next; their files are deleted."""
@@ -725,13 +733,6 @@ def worth_warming(cells: Collection[Cell]) -> set[str]:
     return found.union(
         max(targets, key=counts.__getitem__) for targets in groups.values() if found.isdisjoint(targets)
     )
-
-
-def _too_long(template: TemplateProcess, seconds: float) -> bool:
-    """Return whether a template has used more wall time than `TEMPLATE_LIMIT` allows."""
-    if seconds <= TEMPLATE_LIMIT:
-        return False
-    return seconds > WALL * TEMPLATE_LIMIT or processor_seconds(template.process.pid) > TEMPLATE_LIMIT
 
 
 def exit_reason(status: int) -> str:

@@ -1,4 +1,4 @@
-"""A template as the sweep sees it: a process, a pipe with its answers, the jobs that it has."""
+"""A template as the sweep sees it: a process, a socket with its answers, the jobs that it has."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterable
@@ -15,12 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from executorch_goldens.exporting.limits import Progress
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.schedule import Job
 from executorch_goldens.zoo.variations import Variation
 
-#: States of a process that has ended, and of one that is no more (man 5 proc, /proc/PID/stat, field 3).
-ENDED = ("Z", "X", "")
+#: Bytes that an answer may have.
+LARGEST_ANSWER = 1 << 16
 
 
 def state_of(process: int) -> str:
@@ -40,27 +42,25 @@ class TemplateProcess:
     finished
         Whether it was asked to end, because no export is wanted of it any more.
     expected
-        When the next answer of each job that it has is due, or is looked into, by the job's number, in seconds of
-        `time.monotonic`.
-    ends
-        When each job that has started has ended or been ended at the latest, by its number.
-    over
-        Numbers of the jobs that had ended when their answers were looked into last.
+        When the next word of each job that it has is due, by the job's number, in seconds of `time.monotonic`.
+    children
+        The process of each job that has started, and the one that forked it.
+    results
+        The file for the artifact of each job that has started.
     """
 
     variation: Variation
     process: subprocess.Popen[bytes]
-    answers: io.FileIO
+    answers: socket.socket
     log: Path
-    started: float = field(default_factory=time.monotonic)
+    progress: Progress
+    looked: float = field(default_factory=time.monotonic)
     ready: bool = False
     finished: bool = False
-    buffer: bytes = b""
     running: dict[int, Job] = field(default_factory=dict)
-    children: dict[int, int] = field(default_factory=dict)
+    children: dict[int, tuple[int, int]] = field(default_factory=dict)
+    results: dict[int, io.FileIO] = field(default_factory=dict)
     expected: dict[int, float] = field(default_factory=dict)
-    ends: dict[int, float] = field(default_factory=dict)
-    over: set[int] = field(default_factory=set)
 
     def send(self, request: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -69,21 +69,18 @@ class TemplateProcess:
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
 
-    def owes(self, number: int, now: float) -> bool:
-        """Return whether an answer is due: the job is not started, is past its limit, or was ended at the last look."""
-        if number not in self.children or now > self.ends[number] or number in self.over:
-            return True
-        if state_of(self.children[number]) in ENDED:
-            self.over.add(number)
-        return False
+    def is_starved(self, number: int) -> bool:
+        """Return whether the process that should answer for a job waits for a processor or for a disk."""
+        _, answering = self.children.get(number, (0, self.process.pid))
+        return state_of(answering) in ("R", "D")
 
-    def is_starved(self) -> bool:
-        """Return whether the process waits for a processor or for a disk."""
-        return state_of(self.process.pid) in ("R", "D")
-
-    def read(self) -> bytes:
-        """Return new answers; empty at the end of its answers."""
-        return os.read(self.answers.fileno(), 1 << 16)
+    def read(self) -> tuple[bytes, list[int]]:
+        """Return the next answer, and the descriptors that it brings; empty at the end of its answers."""
+        try:
+            answer, descriptors, _, _ = socket.recv_fds(self.answers, LARGEST_ANSWER, 1)
+        except ConnectionResetError:
+            return b"", []
+        return answer, descriptors
 
     def finish(self) -> None:
         """Ask it to end, which it does as soon as its requests have; its answers end then."""
@@ -104,13 +101,15 @@ class TemplateProcess:
             self.process.kill()
             status = self.process.wait()
         self.answers.close()
+        for result in self.results.values():
+            result.close()
         if status != 0:
             self.kill_children()
         return status
 
     def kill_children(self) -> None:
         """Kill the processes of its exports; each leads a process group."""
-        for process in self.children.values():
+        for process, _ in self.children.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process, signal.SIGKILL)
 

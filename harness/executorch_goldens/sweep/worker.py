@@ -1,21 +1,21 @@
 """The template interpreter: imports once, warms up, forks a child per export.
 
 Run as ``python -m executorch_goldens.sweep.worker`` by `sweep.sweep`, never by hand. Requests arrive on standard
-input, one JSON object a line; answers leave on a pipe of their own (``--answers FD``), so that whatever a release
+input, one JSON object a line; answers leave on a socket of their own (``--answers FD``), so that whatever a release
 prints cannot disturb them. A request::
 
     {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "changes": [], "target": "tosa-int",
      "tolerance": null, "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null,
-     "observer": null, "twins": 0, "result": "<file for the pickled artifact>", "log": "<file>",
+     "observer": null, "twins": 0, "scratch": "<directory>", "log": "<file>",
      "cwd": "<directory>", "limit": 120.0, "memory": null, "module": "models.cat",
      "others": ["models.attention"], "record": "<file for the record>"}
 
-An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321}`` when its child has
-started, and when it has ended::
+An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321, "template": 4320}`` when its
+child has started, with the file that its artifact goes into (`artifact.encoded`); ``{"alive": [7]}`` from time to time;
+and when it has ended::
 
-    {"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "core_seconds": 0.7, "peak_mb": 700.0}
-
-The artifact itself goes through the file, written atomically.
+    {"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "core_seconds": 0.7, "idle": 0.0,
+     "peak_mb": 700.0}
 
 The template imports what every export needs. For each group of targets that it serves it forks a template of the
 group's own, which imports and warms up what these need: see `executorch_goldens.exporting.recording`.
@@ -29,11 +29,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import errno
+import fcntl
 import functools
 import json
 import os
 import pickle
 import resource
+import socket
 import sys
 import sysconfig
 import tempfile
@@ -43,13 +46,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from executorch_goldens import extensions
-from executorch_goldens.artifact import Artifact, Omission
+from executorch_goldens.artifact import Artifact, Omission, decoded, encoded
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.alone import load_all, load_alone
 from executorch_goldens.exporting.blame import OwnError
 from executorch_goldens.exporting.observing import NOBODY
 from executorch_goldens.exporting.recording import Recorder
-from executorch_goldens.files import durable, shortage
+from executorch_goldens.files import shortage
 from executorch_goldens.patches.guard import GuardError, resolve
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.sweep import reaching
@@ -75,6 +78,10 @@ OWN_ERROR = 72
 OUT_OF_MEMORY = 71
 
 
+class LostResultError(Exception):
+    """The file for the artifact of this process is no more: what closes it is the case's, and only its cell is lost."""
+
+
 def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
     """Return the command that runs `code` in `interpreter` with the harness of `root`; arguments may follow.
 
@@ -91,6 +98,9 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
 #: where nothing is recorded.
 RECORDER: Recorder | None = None
 BEFORE: str | None = None
+
+#: The lowest descriptor that an export's artifact may have: beyond what programs close in a loop.
+RESULT = 512
 
 #: Objects between the holes that `perturb` left.
 HELD: list[object] = []
@@ -174,28 +184,28 @@ def warm_up(targets: Sequence[str]) -> None:
     gc.freeze()
 
 
-def run_twins(request: dict[str, Any]) -> None:
+def run_twins(request: dict[str, Any], result: int) -> None:
     """Carry out a request in some processes, one after the other, whose memory is the same when they begin.
 
     What one of them does and another does not follows neither an order by address nor anything else in memory.
     """
-    results = [f"{request['result']}.{number}" for number in range(request["twins"])]
+    files = [tempfile.TemporaryFile(dir=request["scratch"]) for _ in range(request["twins"])]  # noqa: SIM115
     # `os.fork` runs hooks that leave objects in the parent. The C library's does not: each copy is like the one before.
     fork = ctypes.PyDLL(None).fork
-    for result in results:
+    for file in files:
         copy = fork()
         if copy == 0:
             process = os.fork()
             if process == 0:
-                run_request({**request, "result": result, "twins": 0})
+                run_request({**request, "twins": 0}, file.fileno())
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(0)
             end_as(process)
             os._exit(0)
         end_as(copy)
-    first, *twins = (pickle.loads(Path(result).read_bytes()) for result in results)
-    write_artifact(Path(request["result"]), replace(first, twins=tuple(twins)))
+    first, *twins = (decoded(os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)) for file in files)
+    write_artifact(result, replace(first, twins=tuple(twins)))
 
 
 def end_as(process: int) -> None:
@@ -207,20 +217,19 @@ def end_as(process: int) -> None:
         os._exit(code)
 
 
-def run_request(request: dict[str, Any]) -> None:
-    """Carry out one request in this process; leaves the pickled artifact, or raises."""
+def run_request(request: dict[str, Any], result: int) -> None:
+    """Carry out one request in this process; writes the artifact to the descriptor `result`, or raises."""
     from executorch_goldens import patches
     from executorch_goldens.exporting import compat
     from executorch_goldens.exporting.entry import export
 
     if request["twins"]:
-        return run_twins(request)
+        return run_twins(request, result)
     reaching.begin()
     recorder = RECORDER
     if recorder is not None and request["record"] is not None:
         # This run has made everything in these folders.
-        own = (request["cwd"], Path(request["result"]).parent)
-        recorder.begin(Path(request["record"]), map(str, own), BEFORE)
+        recorder.begin(Path(request["record"]), (request["cwd"], request["scratch"]), BEFORE)
     os.chdir(request["cwd"])
     tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
     case = requested_case(request)
@@ -240,14 +249,23 @@ def run_request(request: dict[str, Any]) -> None:
         Omission(**omission) if omission is not None else None,
         resolve(observer)() if observer is not None else NOBODY,
     )
-    write_artifact(Path(request["result"]), replace(artifact, reach=reaching.taken()))
+    write_artifact(result, replace(artifact, reach=reaching.taken()))
     if recorder is not None and request["record"] is not None:
         recorder.end()
 
 
-def write_artifact(result: Path, artifact: Artifact) -> None:
-    """Leave an artifact whole, or nothing."""
-    durable.replace(result, pickle.dumps(artifact), synced=False)
+def write_artifact(result: int, artifact: Artifact) -> None:
+    """Write an artifact; raise LostResultError where the case has closed the file."""
+    content = memoryview(encoded(artifact))
+    try:
+        while content:
+            content = content[os.write(result, content) :]
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        raise LostResultError(
+            "the case, or a library that it uses, closed a file that it did not open"
+        ) from None
 
 
 def requested_case(request: dict[str, Any]) -> Case:
@@ -280,36 +298,42 @@ def pickled_case(request: dict[str, Any]) -> Case:
     return Case(name=request["case"], family="tests", guards="what a test exports", build=build)
 
 
-def fork_child(answers: int, threads: int) -> Callable[[dict[str, Any]], int]:
+def fork_child(answers: socket.socket, threads: int) -> Callable[[dict[str, Any], int], int]:
     """Return a starter that forks: the child carries out the request with its output in the log, and exits."""
     import torch
 
-    def start(request: dict[str, Any]) -> int:
+    def start(request: dict[str, Any], result: int) -> int:
         process = os.fork()
         if process == 0:
-            # Only the template answers: when it dies, the sweep must see the pipe's end.
-            os.close(answers)
+            # Only the template answers: when it dies, the sweep must see the socket's end.
+            answers.close()
             torch.set_num_threads(threads)
-            finish_in_child(request)
+            finish_in_child(request, result)
         return process
 
     return start
 
 
-def finish_in_child(request: dict[str, Any], prepare: Callable[[], None] = lambda: None) -> NoReturn:
+def finish_in_child(
+    request: dict[str, Any], result: int, prepare: Callable[[], None] = lambda: None
+) -> NoReturn:
     """Prepare, carry out `request` and leave this process without running the template's clean-up."""
     status = HARNESS_ERROR
     try:
+        # Out of the way of a case that closes what it did not open, and not handed on to programs.
+        result = fcntl.fcntl(result, fcntl.F_DUPFD_CLOEXEC, RESULT)
         os.setpgid(0, 0)
         redirect(request["log"])
         say_where()
         limit_memory(request["memory"])
         prepare()
-        run_request(request)
+        run_request(request, result)
         status = 0
     except BaseException as error:
         if isinstance(error, OwnError):
             status = OWN_ERROR
+        if isinstance(error, LostResultError):
+            status = 1
         if shortage.of_memory(error):
             status = OUT_OF_MEMORY
         tell(error)
@@ -361,11 +385,13 @@ def redirect(log: str) -> None:
     os.close(descriptor)
 
 
-def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any]], int]:
+def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any], int], int]:
     """Return a starter that runs each request in a fresh interpreter with this one's environment."""
 
-    def start(request: dict[str, Any]) -> int:
+    def start(request: dict[str, Any], result: int) -> int:
+        os.set_inheritable(result, True)
         command = [*with_harness(Path(sys.executable), MAIN), "--once", json.dumps(request), *options]
+        command += ["--answers", str(result)]
         return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
 
     return start
@@ -386,6 +412,7 @@ def perturb(seed: int) -> None:
 
 def serve_group(
     options: argparse.Namespace,
+    answers: socket.socket,
     variation: Variation,
     targets: Sequence[str],
     requests: int,
@@ -407,14 +434,14 @@ def serve_group(
         BEFORE = str(Path(options.records) / f"{os.getpid()}.json")
         RECORDER.begin(Path(BEFORE))
         RECORDER.end()
-    template = Template(requests, options.answers, fork_child(options.answers, options.threads))
+    template = Template(requests, answers, fork_child(answers, options.threads), options.beat)
     ready()
     template.serve()
     # Without the seconds that an orderly end of torch takes: a template has nothing to save.
     os._exit(0)
 
 
-def serve(options: argparse.Namespace, variation: Variation) -> NoReturn:
+def serve(options: argparse.Namespace, answers: socket.socket, variation: Variation) -> NoReturn:
     """Serve by forking: one group in this process, several in a fork each."""
     # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
     set_kernels(1, options.onednn)
@@ -422,26 +449,28 @@ def serve(options: argparse.Namespace, variation: Variation) -> NoReturn:
     groups: dict[str, list[str]] = {}
     for target in options.targets:
         groups.setdefault(group_of(target), []).append(target)
-    template = Template(0, options.answers, fork_child(options.answers, options.threads))
     if len(groups) < 2:
-        serve_group(
-            options, variation, options.targets, 0, functools.partial(template.answer, {"ready": True})
-        )
+        serve_group(options, answers, variation, options.targets, 0, functools.partial(say_ready, answers))
     # Imports that all of them need.
     from executorch_goldens.exporting import compat  # noqa: F401
 
-    router = Groups(0, options.answers, lambda request: group_of(request["target"]))
+    router = Groups(0, lambda request: group_of(request["target"]))
     for group, targets in groups.items():
-        router.start(group, functools.partial(serve_group, options, variation, targets))
-    template.answer({"ready": True})
+        router.start(group, functools.partial(serve_group, options, answers, variation, targets))
+    say_ready(answers)
     router.serve()
     os._exit(0)
+
+
+def say_ready(answers: socket.socket) -> None:
+    answers.send(json.dumps({"ready": True}).encode())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of templates and of fresh children."""
     parser = argparse.ArgumentParser(prog="python -m executorch_goldens.sweep.worker", description=__doc__)
-    parser.add_argument("--answers", type=int, help="file descriptor to answer on")
+    parser.add_argument("--answers", type=int, help="descriptor to answer on; with --once, of its artifact")
+    parser.add_argument("--beat", type=float, help="seconds after which to say that this process is alive")
     parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
     parser.add_argument(
         "--records", help="folder for the records of templates (default: nothing is recorded)"
@@ -478,19 +507,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
         request = json.loads(options.once)
-        finish_in_child(request, functools.partial(prepare, options, request["target"]))
-    os.set_inheritable(options.answers, False)
+        finish_in_child(request, options.answers, functools.partial(prepare, options, request["target"]))
+    answers = socket.socket(fileno=options.answers)
+    answers.set_inheritable(False)
     if options.isolation == "fork":
-        serve(options, variation)
+        serve(options, answers, variation)
     like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
     like_this += ["--listings-seed", str(variation.listings)]
     like_this += ["--onednn"] if options.onednn else []
     like_this += ["--records", options.records] if options.records is not None else []
     like_this += ["--paths", *options.paths, "--shortcuts", *options.shortcuts]
     like_this += ["--surroundings", *options.surroundings, "--reach", *options.reach]
-    template = Template(0, options.answers, fresh_child(like_this))
-    template.answer({"ready": True})
-    template.serve()
+    say_ready(answers)
+    Template(0, answers, fresh_child(like_this), options.beat).serve()
     # Without the seconds that an orderly end of torch takes: a template has nothing to save.
     os._exit(0)
 

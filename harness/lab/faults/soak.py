@@ -156,7 +156,7 @@ class Soak:
         """Kill a template that is ready, or an export, if there is one at that moment."""
         time.sleep(after)
         ready = [each for each in list(self.sweep.templates.values()) if each.ready]
-        exports = [process for each in ready for process in list(each.children.values())]
+        exports = [process for each in ready for process, _ in list(each.children.values())]
         if found := [each.process.pid for each in ready] if fault == "template killed" else exports:
             kill(self.drawn.choice(found), self.drawn.choice((signal.SIGKILL, signal.SIGTERM)))
 
