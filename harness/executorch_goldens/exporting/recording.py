@@ -1,10 +1,13 @@
 """Records the dependencies of an export, as a compiler's ``-MD`` does: the files it opened, and what it looked for.
 
+A template that imports its release is seen by hooks of Python. From then on `exporting.system_calls` sees what any code
+does with files; hooks only tell which modules were looked for and which variables were asked for.
+
 `sweep.facts` reads a record: lines of JSON, of which the first says when it began and where its template's is, each
-further one is a fact, and the last is empty. What no hook shows, the page "Running" lists.
+further one is a fact, and the last is empty, or says why the record does not hold all.
 """
 
-# ruff: noqa: PTH100, PTH112, PTH113, PTH114, PTH118, PTH123
+# ruff: noqa: PTH100, PTH114, PTH118, PTH123
 # Hooks are given text, and what pathlib calls would be recorded.
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ import functools
 import importlib.util
 import json
 import os
-import shutil
 import stat
 import sys
 import time
@@ -29,6 +31,8 @@ FILE, LOOK = "file", "look"
 #: and those with any suffix; a variable; the names of all variables.
 ALL, DISTRIBUTIONS, PATHS, SUFFIXES, VARIABLE, VARIABLES = "/*", "/*-info", "/*.pth", ".*", "$", "$*"
 NOTHING = "nothing"
+#: Ends the name of the file with what `exporting.system_calls` has seen, beside a record.
+SEEN = ".seen"
 
 #: Variables that name a folder where exports leave what is asked for besides: no input.
 OUTPUTS = ("GOLDENS_BRANCHES", "GOLDENS_FIELDED", "GOLDENS_RECORDS")
@@ -107,6 +111,11 @@ def state_when_read(file: str) -> str:
     return f"{found.st_size} {found.st_mtime_ns} {found.st_ino}" if stat.S_ISREG(found.st_mode) else NOTHING
 
 
+def of_the_machine(place: str) -> bool:
+    """Return whether a path is no input, but a device or what the kernel says; what is in memory may be one."""
+    return f"{place}/".startswith(("/proc/", "/dev/", "/sys/")) and not place.startswith("/dev/shm/")
+
+
 class Recorder:
     """Records what this process and its forks depend on."""
 
@@ -115,14 +124,19 @@ class Recorder:
         # What no record has yet, and what one has.
         self.facts: dict[tuple[str, str], str] = {}
         self._before: set[tuple[str, str]] = set()
-        # Made by this process, or the machine's: no input, and nor is what is in it.
-        self._own: tuple[str, ...] = ("/proc/", "/dev/", "/sys/")
+        # Made by this process: no input, and nor is what is in it.
+        self._own: tuple[str, ...] = ()
         self._variables = dict(os.environ)
         # A variation may see the person's home by another path.
         home = os.environ.get("HOME", "")
         self._home = (home, os.path.realpath(home)) if home and os.path.islink(home) else None
         self._busy = False
         self._file: int | None = None
+        self._path = ""
+        #: Whether others see what this process does with files; else why not.
+        self.watched: bool | str = False
+        # Folders that Python has listed, with facts of its own.
+        self._listings: set[str] = set()
 
     def install(self, own: Iterable[str] = ()) -> None:
         """Begin to record; there is no way back. No input is in the folders `own`."""
@@ -155,6 +169,7 @@ class Recorder:
         for each in (*own, *(os.environ[name] for name in OUTPUTS if name in os.environ), file):
             self._make(each)
         self._busy = True
+        self._path = str(file)
         self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         self._write([self.began, before], *([*key, value] for key, value in self.facts.items()))
         self._busy = False
@@ -163,11 +178,30 @@ class Recorder:
         """End the record: one without its end is none."""
         for library in mapped():
             self._read(library)
-        self._write([])
+        self._busy = True
+        missed = (
+            self._add_seen() if self.watched is True else self.watched or "nothing sees which files it opens"
+        )
+        self._write(missed or [])
+        self._busy = False
         os.close(self._file)  # type: ignore[arg-type]
         self._file = None
         self._before |= self.facts.keys()
         self.facts = {}
+
+    def _add_seen(self) -> str:
+        """Add what was seen to the record; return what was not, if anything."""
+        with open(self._path + SEEN, encoding="utf-8") as seen:
+            missed, *found = map(json.loads, seen)
+        for kind, path, value in found:
+            place = self._source(self._place(path))
+            folder = place.removesuffix(ALL) if kind == LOOK and place.endswith(ALL) else None
+            key = (kind, place)
+            if folder not in self._listings and not self._is_known(*key):
+                # Of a file, as it was when it was first opened: one that changed since is no dependency that is known.
+                self.facts[key] = value if place == path else self._now(*key)
+                self._write([*key, self.facts[key]])
+        return str(missed)
 
     def _write(self, *lines: object) -> None:
         assert self._file is not None
@@ -177,14 +211,21 @@ class Recorder:
         if self._file is None and not self.facts:
             self.began = time.time_ns()
 
-    def _note(self, kind: str, place: str) -> None:
+    def _is_known(self, kind: str, place: str) -> bool:
+        """Return whether something is in a record already, or is no input."""
         key = (kind, place)
-        if key in self.facts or key in self._before or f"{place}/".startswith(self._own):
-            return
-        if kind == LOOK and "__pycache__" in place:
+        own = f"{place}/".startswith(self._own) or (kind == LOOK and "__pycache__" in place)
+        return own or key in self.facts or key in self._before or of_the_machine(place)
+
+    def _now(self, kind: str, place: str) -> str:
+        self._listings.add(place.rpartition("/")[0])
+        return look(place, self._variables) if kind == LOOK else state_when_read(place)
+
+    def _note(self, kind: str, place: str) -> None:
+        if self._is_known(kind, place):
             return
         busy, self._busy = self._busy, True
-        self.facts[key] = value = look(place, self._variables) if kind == LOOK else state_when_read(place)
+        self.facts[kind, place] = value = self._now(kind, place)
         if self._file is not None:
             self._write([kind, place, value])
         self._busy = busy
@@ -196,11 +237,14 @@ class Recorder:
 
     def _read(self, path: Any) -> None:
         """Note a file; of compiled code, its source."""
-        place = self._place(path)
+        self._note(FILE, self._source(self._place(path)))
+
+    def _source(self, place: str) -> str:
+        """Return the source of compiled code; of anything else, itself."""
         if place.endswith(".pyc") and "__pycache__" in place:
             with contextlib.suppress(ValueError, NotImplementedError):
-                place = importlib.util.source_from_cache(place)
-        self._note(FILE, place)
+                return importlib.util.source_from_cache(place)
+        return place
 
     def _place(self, path: Any) -> str:
         """Return the absolute path by which something is known in every variation."""
@@ -231,9 +275,6 @@ class Recorder:
             # It is an event where there is one already, too.
             "os.mkdir": lambda path, *_: None if os.path.lexists(path) else self._make(path),
             "os.rename": lambda source, target, *_: self._make(target),
-            "subprocess.Popen": self._ran,
-            "os.posix_spawn": lambda path, words, _: self._ran(path, words),
-            "os.exec": lambda path, words, _: self._ran(path, words),
         }
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -249,7 +290,7 @@ class Recorder:
         return hook
 
     def _opened(self, path: Any, mode: object, flags: int) -> None:
-        if not isinstance(path, NAMED):
+        if not isinstance(path, NAMED) or self.watched is True:
             return
         if flags & os.O_TRUNC or (flags & os.O_EXCL and not os.path.lexists(path)):
             key = (FILE, self._place(path))
@@ -262,9 +303,10 @@ class Recorder:
         # The shuffler of listings (`executorch_goldens.zoo.variations`) lists for another.
         frame = sys._getframe(2)
         caller, other = frame.f_code.co_filename, (frame.f_back or frame).f_code.co_filename
+        folder = self._place(_readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else path or ".")
+        self._listings.add(folder)
         if caller == IMPORTER:
             return
-        folder = self._place(_readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else path or ".")
         of_metadata = "importlib/metadata/" in caller + other
         place = folder + (DISTRIBUTIONS if of_metadata else ALL)
         self._note(LOOK, place)
@@ -272,30 +314,13 @@ class Recorder:
         for name in names_at(place) if entries else ():
             self._note(LOOK, os.path.join(folder, name))
 
-    def _ran(self, program: Any, words: Any, folder: Any = None, variables: Any = None) -> None:
-        """Note a program, where it was looked for, and the files and folders among its arguments."""
-        name, path = os.fsdecode(program or b""), str((variables or os.environ).get("PATH", os.defpath))
-        if name and os.sep not in name:
-            self.find_spec(f".{name.partition('.')[0]}", path.split(os.pathsep))
-            name = shutil.which(name, path=path) or name
-        for word in (name, *([words] if isinstance(words, NAMED) else words)):
-            # An option may have it after an equals sign.
-            place = self._place(os.path.join(os.fsdecode(folder or ""), os.fsdecode(word).rpartition("=")[2]))
-            self._note(LOOK, place)
-            within = place != "/" and os.path.isdir(place)
-            if within:
-                self._note(LOOK, place + ALL)
-            for name in names_at(place + ALL) if within else [""]:
-                file = os.path.join(place, name).rstrip("/")
-                if os.path.isfile(file):
-                    self._note(FILE, file)
-
     def _record_queries(self, name: str) -> None:
         """Let this process record a kind of its queries of paths: there is no event for them."""
         real = getattr(os, name)
 
         def asked(path: Any, *arguments: Any, **named: Any) -> Any:
-            if not self._busy and isinstance(path, NAMED) and named.get("dir_fd") is None:
+            by_path = isinstance(path, NAMED) and named.get("dir_fd") is None
+            if by_path and not self._busy and self.watched is not True:
                 self._note(LOOK, self._place(path))
             return real(path, *arguments, **named)
 

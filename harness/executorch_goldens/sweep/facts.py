@@ -128,7 +128,7 @@ class View:
         except (OSError, ValueError, TypeError):
             end = None
         if end != []:
-            raise UnknownDependencyError(f"{record} has no end")
+            raise UnknownDependencyError(end if isinstance(end, str) else f"{record} has no end")
         files = [place for kind, place, _ in found if kind == FILE]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             # Hashing lets go of the interpreter's lock.

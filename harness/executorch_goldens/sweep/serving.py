@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from executorch_goldens.exporting.limits import Progress
+from executorch_goldens.exporting.system_calls import Supervisor
 
 #: Seconds between a template's looks for ended children, where the system does not notify it (Linux before 5.3).
 POLL_SECONDS = 0.02
@@ -30,6 +31,9 @@ LOOK, LOOKS = 0.1, 10
 WHERE = signal.SIGXCPU
 #: Seconds that it has to say so before it is killed.
 LAST_WORDS = 1.0
+
+#: What a group of targets says when it is ready, and how many bytes it says at most.
+READY, LARGEST_WORD = b"ready", 16
 
 #: ``PR_SET_CHILD_SUBREAPER`` (Linux, linux/prctl.h): whose parent has ended becomes a child of this process.
 SUBREAPER = 36
@@ -247,67 +251,96 @@ class Groups:
         As of `Template`: it passes requests on; the groups answer themselves.
     group_of
         The group of a request.
+    records
+        Folder for the records of what exports depend on; None where nothing is recorded.
     """
 
-    def __init__(self, requests: int, group_of: Callable[[dict[str, Any]], str]) -> None:
+    def __init__(self, requests: int, group_of: Callable[[dict[str, Any]], str], records: str | None) -> None:
         self.requests = requests
         self.group_of = group_of
+        self.records = records
         self.pipes: dict[str, int] = {}
         self.processes: dict[int, int | None] = {}
+        self.selector = selectors.DefaultSelector()
 
-    def start(self, group: str, serve: Callable[[int, Callable[[], None]], NoReturn]) -> None:
+    def start(self, group: str, serve: Callable[[int, socket.socket], NoReturn]) -> None:
         """Fork the template of a group and wait until it is ready; ends this process where it ends.
 
         Parameters
         ----------
         serve
-            Takes where its requests arrive, and what it calls when it is ready.
+            Takes where its requests arrive, and where it says that it is ready, or what its files are seen by.
         """
         receiving, sending = os.pipe()
-        waiting, telling = os.pipe()
+        hearing, telling = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         parent = os.getpid()
         process = os.fork()
         if process == 0:
-            for descriptor in (self.requests, sending, waiting, *self.pipes.values()):
+            self.selector.close()
+            for descriptor in (self.requests, sending, *self.pipes.values()):
                 os.close(descriptor)
+            hearing.close()
             die_with(parent)
-            serve(receiving, lambda: os.close(telling) if os.write(telling, b"1") else None)
+            serve(receiving, telling)
         os.close(receiving)
-        os.close(telling)
-        ready = os.read(waiting, 1)
-        os.close(waiting)
+        telling.close()
         self.pipes[group] = sending
         self.processes[process] = descriptor_of(process)
-        if not ready:
-            self.end_as(process)
+        with hearing:
+            self.selector.register(hearing, selectors.EVENT_READ)
+            while (said := self._heard(hearing, process)) != READY:
+                if said == b"":
+                    self.end_as(process)
+            self.selector.unregister(hearing)
+
+    def _heard(self, hearing: socket.socket, process: int) -> bytes | None:
+        """Return what a group that starts says, empty where it has ended; None where it says nothing yet."""
+        if hearing not in self._ready(None):
+            return None
+        said, listeners, _, _ = socket.recv_fds(hearing, LARGEST_WORD, 1)
+        for listener in listeners:
+            assert self.records is not None
+            supervisor = Supervisor(listener, self.records, process)
+            self.selector.register(listener, selectors.EVENT_READ, supervisor)
+        return said
+
+    def _ready(self, patience: float | None) -> list[object]:
+        """Wait for something to read; let watched processes go on, and return what else can be read."""
+        found = [key for key, _ in self.selector.select(patience)]
+        for supervisor in (key.data for key in found if key.data is not None):
+            supervisor.serve()
+        return [key.fileobj for key in found if key.data is None]
 
     def serve(self) -> None:
         """Pass requests on until they end, then wait for the groups; a group that ends before ends all of them."""
-        with selectors.DefaultSelector() as selector:
-            for descriptor in (self.requests, *filter(None, self.processes.values())):
-                selector.register(descriptor, selectors.EVENT_READ)
-            watched = all(descriptor is not None for descriptor in self.processes.values())
-            buffer = b""
-            while True:
-                found = selector.select(None if watched else POLL_SECONDS)
-                for process in self.processes:
-                    if os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                        self.end_as(process)
-                if not any(key.fd == self.requests for key, _ in found):
-                    continue
-                chunk = os.read(self.requests, 1 << 16)
-                if not chunk:
-                    break
-                *lines, buffer = (buffer + chunk).split(b"\n")
-                for line in lines:
-                    pipe = self.pipes.get(self.group_of(json.loads(line)), next(iter(self.pipes.values())))
-                    # That its reader has ended is noticed above.
-                    with contextlib.suppress(BrokenPipeError):
-                        os.write(pipe, line + b"\n")
+        for descriptor in (self.requests, *filter(None, self.processes.values())):
+            self.selector.register(descriptor, selectors.EVENT_READ)
+        watched = all(descriptor is not None for descriptor in self.processes.values())
+        buffer = b""
+        while True:
+            found = self._ready(None if watched else POLL_SECONDS)
+            if watched and not found:
+                continue
+            for process in self.processes:
+                if _has_ended(process):
+                    self.end_as(process)
+            if self.requests not in found:
+                continue
+            chunk = os.read(self.requests, 1 << 16)
+            if not chunk:
+                break
+            *lines, buffer = (buffer + chunk).split(b"\n")
+            for line in lines:
+                pipe = self.pipes.get(self.group_of(json.loads(line)), next(iter(self.pipes.values())))
+                # That its reader has ended is noticed above.
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(pipe, line + b"\n")
+        self.selector.unregister(self.requests)
         for pipe in self.pipes.values():
             os.close(pipe)
-        for process in self.processes:
-            os.waitpid(process, 0)
+        # They end their exports, which may still ask for files.
+        while not all(map(_has_ended, self.processes)):
+            self._ready(POLL_SECONDS)
 
     def end_as(self, ended: int) -> NoReturn:
         """End every group, and this process as `ended` has."""
@@ -317,6 +350,11 @@ class Groups:
         if code < 0:
             os.kill(os.getpid(), -code)
         os._exit(code or 1)
+
+
+def _has_ended(process: int) -> bool:
+    """Return whether a child has ended, which is still to be waited for."""
+    return os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def die_with(parent: int) -> None:

@@ -163,7 +163,8 @@ class Sweep:
         self.growing = bool(beside)
         self.targets = sorted(self._warmed(cells) if targets is None else targets)
         self.standby = standby
-        self.reuse = reuse
+        # Fresh interpreters are there to prove the forks: nothing watches them.
+        self.reuse = reuse if settings.isolation == "fork" else None
         self.numbers = standby.numbers if standby is not None else itertools.count()
         self.schedule = Schedule()
         self.schedule.add(

@@ -48,6 +48,7 @@ from typing import Any, NoReturn
 from executorch_goldens import extensions
 from executorch_goldens.artifact import Artifact, Omission, decoded, encoded
 from executorch_goldens.errors import HarnessError
+from executorch_goldens.exporting import system_calls
 from executorch_goldens.exporting.alone import load_all, load_alone
 from executorch_goldens.exporting.blame import OwnError
 from executorch_goldens.exporting.observing import NOBODY
@@ -56,7 +57,7 @@ from executorch_goldens.files import shortage
 from executorch_goldens.patches.guard import GuardError, resolve
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.sweep import reaching
-from executorch_goldens.sweep.serving import WHERE, Groups, Template
+from executorch_goldens.sweep.serving import READY, WHERE, Groups, Template
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.targets import Target, find
 from executorch_goldens.zoo.variations import (
@@ -416,10 +417,12 @@ def serve_group(
     variation: Variation,
     targets: Sequence[str],
     requests: int,
-    ready: Callable[[], None],
+    telling: socket.socket,
 ) -> NoReturn:
     """Serve exports for targets of one group in this process."""
     global BEFORE
+    if RECORDER is not None:
+        RECORDER.watched = watched(telling)
     try:
         install_shortcuts(options.shortcuts, target_or_none(targets[0]) if targets else None)
     except GuardError as error:
@@ -435,27 +438,35 @@ def serve_group(
         RECORDER.begin(Path(BEFORE))
         RECORDER.end()
     template = Template(requests, answers, fork_child(answers, options.threads), options.beat)
-    ready()
+    telling.send(READY)
+    telling.close()
     template.serve()
     # Without the seconds that an orderly end of torch takes: a template has nothing to save.
     os._exit(0)
 
 
+def watched(telling: socket.socket) -> bool | str:
+    """Let files be seen that this process and its exports use from now on; return why that cannot be, if it cannot."""
+    try:
+        system_calls.watch(telling)
+    except OSError as error:
+        return f"this system does not show which files it opens (seccomp: {error.strerror})"
+    return True
+
+
 def serve(options: argparse.Namespace, answers: socket.socket, variation: Variation) -> NoReturn:
-    """Serve by forking: one group in this process, several in a fork each."""
+    """Serve by forking: a process for each group of targets, and this one, which watches them."""
     # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
     set_kernels(1, options.onednn)
     load_kernels()
     groups: dict[str, list[str]] = {}
     for target in options.targets:
         groups.setdefault(group_of(target), []).append(target)
-    if len(groups) < 2:
-        serve_group(options, answers, variation, options.targets, 0, functools.partial(say_ready, answers))
     # Imports that all of them need.
     from executorch_goldens.exporting import compat  # noqa: F401
 
-    router = Groups(0, lambda request: group_of(request["target"]))
-    for group, targets in groups.items():
+    router = Groups(0, lambda request: group_of(request["target"]), options.records)
+    for group, targets in (groups or {"": []}).items():
         router.start(group, functools.partial(serve_group, options, answers, variation, targets))
     say_ready(answers)
     router.serve()
@@ -515,7 +526,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
     like_this += ["--listings-seed", str(variation.listings)]
     like_this += ["--onednn"] if options.onednn else []
-    like_this += ["--records", options.records] if options.records is not None else []
     like_this += ["--paths", *options.paths, "--shortcuts", *options.shortcuts]
     like_this += ["--surroundings", *options.surroundings, "--reach", *options.reach]
     say_ready(answers)
