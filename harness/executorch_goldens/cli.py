@@ -23,7 +23,6 @@ from executorch_goldens.settings.arguments import Forms
 #: Subcommands, and what they are for.
 COMMANDS = {
     "compare": "compare the results of two toolchains: base against head, or an upgrade",
-    "convert": "bring goldens of an older version of this project up to date",
     "diff": "show how two payloads, goldens or releases differ",
     "env": "make, list and remove the environments of toolchains",
     "init": "set up goldens in your own repository and record the first one",

@@ -112,11 +112,3 @@ def test_a_failure_of_another_cause_is_not_expected(recorded: Runner, artifacts:
     finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE)
     assert "not recorded: a FAILURE is recorded only if it is expected" in finished.output
     assert f'cause = "{OPAQUE}"' in finished.output
-
-
-def test_an_older_root_ends_the_run_with_the_command_that_converts_it(recorded: Runner) -> None:
-    (recorded.goldens / decisions.FILE).rename(recorded.goldens / "expected.toml")
-    before = recorded.files()
-    command = f"'goldens convert --goldens={recorded.goldens}'"
-    recorded(*WHOLE, UPDATE).refused(f"expected.toml: decisions are in {decisions.FILE} now", command)
-    assert recorded.files() == before

@@ -39,8 +39,6 @@ from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.registry import FAILS, RELEASE, UNDELEGATED
 
 FILE = "decisions.toml"
-#: Files of roots that an older harness wrote.
-OLDER = ("expected.toml", "known.toml")
 
 FAILURE, NO_DELEGATE, KNOWN = "failure", "undelegated", "known"
 IMPRECISE, REJECTED, BUDGET = "imprecise", "rejected", "budget"
@@ -235,29 +233,7 @@ def expected(cell: Cell, release: str, record: Record, why: str = "") -> Decisio
 
 
 def read(root: Path) -> tuple[Decision, ...]:
-    """Return the decisions of a root, none where it has no file; raise `DecisionError`, also for an older root."""
-    if there := older(root):
-        raise DecisionError(
-            f"{there[0]}: decisions are in {FILE} now. Nothing was touched: run 'goldens convert --goldens={root}', "
-            "which brings the root up to date and says what it did"
-        )
-    return stated(root)
-
-
-def older(root: Path) -> list[Path]:
-    """Return the files with decisions that an older harness wrote into a root, and into its folders of releases."""
-    return [
-        path for folder in (root, *_releases(root)) for name in OLDER if (path := folder / name).is_file()
-    ]
-
-
-def _releases(root: Path) -> list[Path]:
-    folders = sorted(root.iterdir()) if root.is_dir() else []
-    return [each for each in folders if each.is_dir() and RELEASE.fullmatch(each.name)]
-
-
-def stated(root: Path) -> tuple[Decision, ...]:
-    """Return the decisions in the file of a root, whatever older files it has; raise `DecisionError`."""
+    """Return the decisions of a root, none where it has no file; raise `DecisionError`."""
     path = root / FILE
     try:
         return parse(_text(path))
@@ -427,7 +403,8 @@ def update(root: Path) -> Updated:
     """
     goldens = {
         (str(cell), folder.name): record
-        for folder in _releases(root)
+        for folder in sorted(root.glob("*/"))
+        if RELEASE.fullmatch(folder.name)
         for cell in golden.recorded(folder)
         if (record := golden.read(golden.file_of(folder, cell))) is not None and kind(record)
     }

@@ -41,8 +41,6 @@ RELEASE = "release.toml"
 SUFFIX = ".txt"
 #: Ends the name of the file beside an artifact that a run left, with the whole text of its program.
 WHOLE = ".pte-text"
-#: A file in the folder of a golden of the older form.
-OLD = "manifest.txt"
 
 
 class GoldenError(FileError):
@@ -51,15 +49,6 @@ class GoldenError(FileError):
 
 class ConflictError(GoldenError):
     """A golden that git could not merge, and left as it is on neither side."""
-
-
-def old(path: Path) -> GoldenError:
-    """Return the error for goldens of the older form, a folder each."""
-    return GoldenError(
-        path,
-        "has goldens of an older form, a folder each",
-        "'goldens convert' writes each as one file, and names --goldens DIR for another root.",
-    )
 
 
 class UnwritableError(GoldenError):
@@ -115,8 +104,6 @@ def read(path: Path) -> Record | None:
     try:
         text = untrusted.text(path)
     except (FileNotFoundError, NotADirectoryError):
-        if path.with_name(path.name.removesuffix(SUFFIX)).joinpath(OLD).is_file():
-            raise old(path.parent) from None
         return None
     except (OSError, ValueError) as error:
         raise GoldenError(path, f"cannot be read ({error})", _again(path)) from error
@@ -141,7 +128,7 @@ def _whole(path: Path, text: str) -> Record:
     if found is None:
         raise GoldenError(path, f"line 1: a golden begins with 'golden: {FORMAT}'", _again(path))
     if found != FORMAT:
-        age = "newer than this harness knows" if found > FORMAT else "older than"
+        age = "newer than this harness knows" if found > FORMAT else "older than this harness reads"
         way_out = (
             "Use the harness that wrote it, or a later one; this one leaves it alone."
             if found > FORMAT

@@ -21,8 +21,6 @@ from executorch_goldens.goldens.record import FORMAT
 
 #: The file of a root that names the format of its goldens and the modules of their zoo.
 ZOO = "zoo.txt"
-#: The format of a root whose goldens are a folder each.
-OLD = "2"
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def check(root: Path, models: Sequence[str], updating: bool) -> None:
     owner = zoo(root)
     asked = " ".join(sorted(models))
     if owner is None:
-        if updating and _holds_goldens(root):
+        if updating and any(root.glob(f"*/*/*{golden.SUFFIX}")):
             raise GoldenError(
                 root,
                 f"holds goldens and no {ZOO} that says whose they are; the run is over {asked}",
@@ -80,10 +78,11 @@ def _fields(path: Path) -> Mapping[str, str] | None:
     except (OSError, ValueError) as error:
         raise GoldenError(path, f"cannot be read ({error})", _again(path)) from error
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
-    if fields.get("format") == OLD:
-        raise golden.old(path.parent)
-    if fields.get("format") != str(FORMAT):
-        raise GoldenError(path, f"format {fields.get('format', '')!r} is not {FORMAT}", _again(path))
+    if (found := fields.get("format", "")) != str(FORMAT):
+        older = found in map(str, range(FORMAT))
+        anew = "Delete it and the goldens beside it, and record them again with --snapshot-update."
+        what = f"format {found!r} is {'older than' if older else 'not'} {FORMAT}"
+        raise GoldenError(path, what, anew if older else _again(path))
     if not fields.get("models", "").split():
         raise GoldenError(path, "names no modules", _again(path))
     return fields
@@ -177,7 +176,3 @@ def leftovers(folder: Path, known: Collection[Cell]) -> Leftovers:
         except GoldenError as error:
             foreign.append((path, error.what))
     return Leftovers(tuple(stale), tuple(foreign))
-
-
-def _holds_goldens(root: Path) -> bool:
-    return any(root.glob(f"*/*/*{golden.SUFFIX}")) or any(root.glob(f"*/*/*/{golden.OLD}"))

@@ -112,17 +112,12 @@ class Config:
 
 def load(start: Path | None = None) -> Config:
     """Read the nearest table from `start`, by default the working directory, upwards; raise `ConfigError`."""
-    return parse(*nearest(start))
-
-
-def nearest(start: Path | None = None) -> tuple[Path, dict[str, Any]]:
-    """Return the nearest file with a table, and that table, as `load` reads it; raise `ConfigError`."""
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
         file = folder / FILE
         if file.is_file() and (table := _table(file)) is not None:
-            return file, table
-    return start / FILE, {}
+            return _parse(file, table)
+    return _parse(start / FILE, {})
 
 
 def _table(file: Path) -> dict[str, Any] | None:
@@ -137,16 +132,10 @@ def _table(file: Path) -> dict[str, Any] | None:
     return table
 
 
-def parse(file: Path, table: Mapping[str, Any]) -> Config:
-    """Return the settings of a table; raise `ConfigError`."""
+def _parse(file: Path, table: Mapping[str, Any]) -> Config:
     try:
         read = tables.as_declared(table, _Table, _custom)
     except tables.TableError as error:
-        if "budgets" in table:
-            raise ConfigError(
-                f"{file}: [tool.goldens.budgets]: budgets are in decisions.toml beside the goldens now. Nothing was "
-                "touched: run 'goldens convert', which moves them there"
-            ) from error
         raise ConfigError(f"{file}: [tool.goldens] {error}; the keys are {', '.join(KEYS)}") from error
     values = msgspec.structs.asdict(read)
     for key, value in values.items():

@@ -47,7 +47,7 @@ def test_a_cause_that_is_wrong_can_be_declared_as_known(proposed: Runner, review
     review("--reject", changed.name, "--reason", "no", "--known").refused("is no known defect")
     assert set(proposed(*RUN, "--cell", "tosa-*/gamma").verdicts().values()) == {"corrupt"}
     assert proposed(*RUN, "--cell", "tosa-*/gamma").code == 0
-    # One of an older root names no cause, until a run has found it.
+    # One may name no cause, until a run has found it.
     wide = msgspec.structs.replace(known, cause="")
     write(proposed.goldens, [*before, wide])
     assert "2 known defects named by what the last runs found" in review("--expect").out

@@ -279,12 +279,14 @@ def test_another_format_is_named_with_the_way_out(
     assert way_out in raised.value.way_out
 
 
-def test_a_golden_of_the_older_form_names_the_command_that_converts(path: Path) -> None:
-    older = path.with_suffix("") / "manifest.txt"
-    older.parent.mkdir(parents=True)
-    older.write_text("format: 2\n")
-    with pytest.raises(GoldenError, match="goldens convert"):
-        golden.read(path)
+@pytest.mark.parametrize(
+    ("version", "what"), [(2, "'2' is older than 3"), (4, "'4' is not 3"), ("", "'' is not 3")]
+)
+def test_a_root_of_another_format_is_refused(tmp_path: Path, version: object, what: str) -> None:
+    (tmp_path / roots.ZOO).write_text(f"format: {version}\nmodels: mine\n")
+    with pytest.raises(GoldenError, match=what) as raised:
+        roots.check(tmp_path, ["mine"], updating=True)
+    assert ("--snapshot-update" in raised.value.way_out) == ("older" in what)
 
 
 def git(folder: Path, *arguments: str) -> None:

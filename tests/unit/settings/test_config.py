@@ -198,12 +198,6 @@ def test_a_release_that_is_not_supported_and_a_target_that_there_is_not_are_name
         require_targets(["tosa-int", "tosa-in"], "[tool.goldens] tolerances")
 
 
-def test_budgets_of_an_older_version_are_named_with_the_command_that_moves_them(write: Write) -> None:
-    root = write("[tool.goldens]\nbudgets = { 'tosa-int/unet' = { memory = 8000 } }\n")
-    with pytest.raises(ConfigError, match=r"\[tool\.goldens\.budgets\]: .* run 'goldens convert'"):
-        config.load(root)
-
-
 # A repository of someone else's
 
 
