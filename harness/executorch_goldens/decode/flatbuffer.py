@@ -82,6 +82,10 @@ class Buffer:
     root: Table
     unread: tuple[Unread, ...]
 
+    def unread_with(self, spans: list[tuple[int, int]], payload: memoryview) -> tuple[Unread, ...]:
+        """Return them with those of a payload outside all `spans`, of which one is the FlatBuffer's, in order."""
+        return tuple(sorted((*self.unread, *unread_between(spans, payload)), key=lambda each: each.offset))
+
 
 def read_flatbuffer(
     schema: Schema,

@@ -10,8 +10,8 @@ import struct
 from executorch_goldens.decode.constant import Constant, opaque
 from executorch_goldens.decode.decoded import Attribute, Decoded
 from executorch_goldens.decode.errors import DecodeError
-from executorch_goldens.decode.flatbuffer import read_flatbuffer, unread_between
-from executorch_goldens.decode.pte import NOT_IN_SCHEMA, stored_tensor
+from executorch_goldens.decode.flatbuffer import read_flatbuffer
+from executorch_goldens.decode.pte import NOT_IN_SCHEMA, located, stored_tensor
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -35,14 +35,7 @@ def decode_ptd(payload: memoryview, schema: Schema) -> Decoded:
     buffer = read_flatbuffer(schema.extended("ScalarType", NOT_IN_SCHEMA), payload, 0, size, apart)
     root = Fields(buffer.root, buffer.root.type)
     facts: dict[str, Attribute] = {"version": root.number("version"), "segment_data_size": data_size}
-    segments = []
-    for at, segment in enumerate(root.tables("segments")):
-        offset, length = segment.number("offset"), segment.number("size")
-        if base + offset + length > len(payload):
-            raise segment.fail(f"{length} bytes at {base} + {offset} are not in the file")
-        segments.append((base + offset, base + offset + length))
-        facts |= {f"segments[{at}].offset": offset, f"segments[{at}].size": length}
-        facts |= segment.rest(f"segments[{at}].")
+    segments = list(located(root, base, payload, facts))
     blobs: dict[str, Constant] = {}
     for at, named in enumerate(root.tables("named_data")):
         key, index = named.text("key") or "", named.number("segment_index")
@@ -53,7 +46,6 @@ def decode_ptd(payload: memoryview, schema: Schema) -> Decoded:
         blobs[key] = _tensor(named, payload[slice(*segments[index])], facts, f"named_data[{at}].")
         facts |= {f"named_data[{at}].key": key, f"named_data[{at}].segment_index": index}
         facts |= named.rest(f"named_data[{at}].")
-    stray = (*buffer.unread, *unread_between([(0, size), *segments], payload))
     return Decoded(
         kind="ptd",
         size=len(payload),
@@ -61,7 +53,7 @@ def decode_ptd(payload: memoryview, schema: Schema) -> Decoded:
         graphs=(),
         tree=buffer.root,
         blobs=blobs,
-        unread=tuple(sorted(stray, key=lambda each: each.offset)),
+        unread=buffer.unread_with([(0, size), *segments], payload),
     )
 
 

@@ -11,10 +11,10 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from executorch_goldens.decode.constant import CODECS, Codec, Constant, make_constant, opaque
+from executorch_goldens.decode.constant import CODECS, Codec, Constant, opaque
 from executorch_goldens.decode.decoded import Attribute, Decoded, Delegated, Graph, Operator, Value
 from executorch_goldens.decode.errors import DecodeError
-from executorch_goldens.decode.flatbuffer import Unread, read_flatbuffer, unread_between
+from executorch_goldens.decode.flatbuffer import read_flatbuffer
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -88,7 +88,6 @@ class _Program:
     """
 
     payload: memoryview
-    flatbuffer: tuple[int, int]
     segments: list[tuple[int, int]] = field(default_factory=list)
     constant_offsets: tuple[int, ...] = ()
     constant_segment: int = 0
@@ -125,7 +124,7 @@ def decode_pte(payload: memoryview, schema: Schema, decode_delegate: DecodeDeleg
     """
     facts, apart, size, base, segments_size = _header(payload)
     buffer = read_flatbuffer(schema.extended("ScalarType", NOT_IN_SCHEMA), payload, 0, size, apart)
-    program = _Program(payload, (0, size))
+    program = _Program(payload)
     root = Fields(buffer.root, buffer.root.type)
     facts |= {"version": root.number("version")}
     facts |= _segments(root, program, base, segments_size)
@@ -148,13 +147,8 @@ def decode_pte(payload: memoryview, schema: Schema, decode_delegate: DecodeDeleg
         tree=buffer.root,
         blobs={f"named_data {key}": opaque(data) for key, data in program.named.items()},
         delegates=tuple(delegates),
-        unread=_unread(buffer.unread, program),
+        unread=buffer.unread_with([(0, size), *program.read], payload),
     )
-
-
-def _unread(inside: tuple[Unread, ...], program: _Program) -> tuple[Unread, ...]:
-    outside = unread_between([program.flatbuffer, *program.read], program.payload)
-    return tuple(sorted((*inside, *outside), key=lambda stray: stray.offset))
 
 
 def _header(payload: memoryview) -> tuple[dict[str, Attribute], tuple[int, int], int, int, int]:
@@ -193,13 +187,7 @@ def _header(payload: memoryview) -> tuple[dict[str, Attribute], tuple[int, int],
 def _segments(root: Fields, program: _Program, base: int, segments_size: int) -> dict[str, Attribute]:
     """Locate everything outside the FlatBuffer; return it as facts."""
     facts: dict[str, Attribute] = {}
-    for at, segment in enumerate(root.tables("segments")):
-        offset, size = segment.number("offset"), segment.number("size")
-        if base + offset + size > len(program.payload):
-            raise segment.fail(f"{size} bytes at {base} + {offset} are not in the payload")
-        program.segments.append((base + offset, base + offset + size))
-        facts |= {f"segments[{at}].offset": offset, f"segments[{at}].size": size}
-        facts |= segment.rest(f"segments[{at}].")
+    program.segments += located(root, base, program.payload, facts)
     constants = root.table("constant_segment")
     if constants is not None:
         program.constant_segment = constants.number("segment_index")
@@ -227,6 +215,19 @@ def _segments(root: Fields, program: _Program, base: int, segments_size: int) ->
         program.inline_delegates.append(inline.octets("data") or memoryview(b""))
         facts |= inline.rest(f"backend_delegate_data[{at}].")
     return facts
+
+
+def located(
+    root: Fields, base: int, payload: memoryview, facts: dict[str, Attribute]
+) -> Iterator[tuple[int, int]]:
+    """Yield (start, stop) of each segment of a payload, whose segments begin at `base`; add them to the facts."""
+    for at, segment in enumerate(root.tables("segments")):
+        offset, size = segment.number("offset"), segment.number("size")
+        if base + offset + size > len(payload):
+            raise segment.fail(f"{size} bytes at {base} + {offset} are not in the payload")
+        facts |= {f"segments[{at}].offset": offset, f"segments[{at}].size": size}
+        facts |= segment.rest(f"segments[{at}].")
+        yield base + offset, base + offset + size
 
 
 def _delegate(
@@ -362,7 +363,8 @@ def _tensor(name: str, tensor: Fields, program: _Program) -> Value:
         attributes["data_buffer_idx"] = at
         if location != "EXTERNAL":
             data, start = _data(at, subsegment if place is not None else None, tensor, program)
-            constant = _constant(tensor, dtype, _as_stored(tensor, shape or (), order), data)
+            stored = _as_stored(tensor, shape or (), order)
+            constant, _behind = tensor.constant(dtype, stored, data, DTYPES[dtype])
             program.read.append((start, start + len(constant.data)))
     return Value(name, dtype, shape, attributes | tensor.set_apart(), constant)
 
@@ -397,16 +399,5 @@ def stored_tensor(owner: Fields, data: memoryview) -> tuple[Constant, dict[str, 
     dtype, sizes, order = owner.name("scalar_type"), owner.integers("sizes"), owner.integers("dim_order")
     if dtype not in DTYPES:
         raise owner.fail(f"is of type {dtype}, which this decoder does not know")
-    try:
-        constant, after = make_constant(dtype, _as_stored(owner, sizes or (), order), data, DTYPES[dtype])
-    except ValueError as error:
-        raise owner.fail(str(error)) from None
+    constant, after = owner.constant(dtype, _as_stored(owner, sizes or (), order), data, DTYPES[dtype])
     return constant, {"sizes": sizes, "dim_order": order}, after
-
-
-def _constant(owner: Fields, dtype: str, shape: tuple[int, ...], data: memoryview) -> Constant:
-    try:
-        constant, _behind = make_constant(dtype, shape, data, DTYPES[dtype])
-    except ValueError as error:
-        raise owner.fail(str(error)) from None
-    return constant

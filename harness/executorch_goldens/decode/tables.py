@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import cast
 
+from executorch_goldens.decode.constant import Codec, Constant, make_constant
 from executorch_goldens.decode.decoded import Attribute
 from executorch_goldens.decode.errors import DecodeError
 from executorch_goldens.decode.flatbuffer import Node, Table
@@ -31,6 +32,15 @@ class Fields:
     def fail(self, what: str) -> DecodeError:
         """Return an error about this table."""
         return DecodeError(self.path, self.offset, what)
+
+    def constant(
+        self, dtype: str, shape: tuple[int, ...], data: memoryview, codec: Codec
+    ) -> tuple[Constant, memoryview]:
+        """Return the constant that this table describes, and the bytes after it."""
+        try:
+            return make_constant(dtype, shape, data, codec)
+        except ValueError as error:
+            raise self.fail(str(error)) from None
 
     def take(self, name: str, default: Node = None) -> Node:
         """Take a field that some releases' schemas may lack."""

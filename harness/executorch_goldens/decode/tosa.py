@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from executorch_goldens.decode.constant import CODECS, Codec, Constant, make_constant
+from executorch_goldens.decode.constant import CODECS, Codec, Constant
 from executorch_goldens.decode.decoded import Attribute, Decoded, Graph, Operator, Value
 from executorch_goldens.decode.flatbuffer import read_flatbuffer
 from executorch_goldens.decode.schema import Schema
@@ -123,10 +123,7 @@ def _constant(
         return None, {}
     if codec is None:
         raise owner.fail("holds data of unknown type")
-    try:
-        constant, surplus = make_constant(dtype, shape, data, codec)
-    except ValueError as error:
-        raise owner.fail(str(error)) from None
+    constant, surplus = owner.constant(dtype, shape, data, codec)
     return constant, {"data_beyond_shape": bytes(surplus)} if surplus else {}
 
 

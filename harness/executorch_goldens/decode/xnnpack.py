@@ -10,10 +10,10 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from executorch_goldens.decode.constant import CODECS, Codec, Constant, make_constant, opaque
+from executorch_goldens.decode.constant import CODECS, Codec, Constant, opaque
 from executorch_goldens.decode.decoded import Attribute, Decoded, Graph, Operator, Value
 from executorch_goldens.decode.errors import DecodeError
-from executorch_goldens.decode.flatbuffer import Unread, read_flatbuffer, unread_between
+from executorch_goldens.decode.flatbuffer import read_flatbuffer
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -98,12 +98,8 @@ def decode_xnnpack(
         graphs=(graph,),
         tree=buffer.root,
         blobs=dict(_unused(data, used)),
-        unread=_in_order(buffer.unread, unread_between(spans, payload)),
+        unread=buffer.unread_with(spans, payload),
     )
-
-
-def _in_order(*unread: tuple[Unread, ...]) -> tuple[Unread, ...]:
-    return tuple(sorted((stray for part in unread for stray in part), key=lambda stray: stray.offset))
 
 
 def _header(payload: memoryview) -> _Header:
@@ -242,10 +238,7 @@ def _constant(
     if codec.bits < 8 and shape and shape[-1] % 2:
         # Rows are filled up to whole bytes (convert_to_qc4w in node_visitor.py).
         shape = (*shape[:-1], shape[-1] + 1)
-    try:
-        constant, surplus = make_constant(dtype, shape, stored, codec)
-    except ValueError as error:
-        raise owner.fail(str(error)) from None
+    constant, surplus = owner.constant(dtype, shape, stored, codec)
     if surplus:
         facts["data_beyond_shape"] = bytes(surplus)
     return constant

@@ -6,9 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-#: A line that begins, divides or ends a conflict in a file (git-merge(1), "How conflicts are presented").
-MARKER = re.compile(r"(<{7}|[|]{7}|>{7}) |={7}$")
-#: Beginnings and ends of conflicts: a line of equal signs may be text.
+#: Beginnings and ends of conflicts (git-merge(1), "How conflicts are presented"): a line of equal signs may be text.
 _CONFLICT = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
 
 #: Way out for a golden that a merge left.

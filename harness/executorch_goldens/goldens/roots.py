@@ -65,12 +65,7 @@ def check(root: Path, models: Sequence[str], updating: bool) -> None:
 
 def zoo(root: Path) -> tuple[str, ...] | None:
     """Return the modules, sorted, whose goldens are under `root`; None where it does not say; raise GoldenError."""
-    fields = _fields(root / ZOO)
-    return None if fields is None else tuple(sorted(fields["models"].split()))
-
-
-def _fields(path: Path) -> Mapping[str, str] | None:
-    """Return the content of a ``zoo.txt``; None if missing; raise GoldenError."""
+    path = root / ZOO
     try:
         text = untrusted.text(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -83,9 +78,9 @@ def _fields(path: Path) -> Mapping[str, str] | None:
         anew = "Delete it and the goldens beside it, and record them again with --snapshot-update."
         what = f"format {found!r} is {'older than' if older else 'not'} {FORMAT}"
         raise GoldenError(path, what, anew if older else _again(path))
-    if not fields.get("models", "").split():
+    if not (models := fields.get("models", "").split()):
         raise GoldenError(path, "names no modules", _again(path))
-    return fields
+    return tuple(sorted(models))
 
 
 def _again(path: Path) -> str:

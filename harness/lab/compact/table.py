@@ -15,13 +15,15 @@ Conflicts that git leaves in it are named.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens.merging import MARKER
 
+#: A line that begins, divides or ends a conflict in a file (git-merge(1), "How conflicts are presented").
+MARKER = re.compile(r"(<{7}|[|]{7}|>{7}) |={7}$")
 SUFFIX = ".cells.txt"
 CASE = "case "
 INDENT = "  "
