@@ -45,6 +45,9 @@ NO_VARIABLES = (
 #: The module that lists a directory to import from it: the names that are looked for count, not the others.
 IMPORTER = "<frozen importlib._bootstrap_external>"
 
+#: Events of Python that are system calls as well, each in its turn with those of others.
+SEEN_BELOW = ("open", "os.mkdir", "os.rename")
+
 #: Age, in ns, up to which a file may change again without a new modification time.
 SETTLED_NS = 2_000_000_000
 #: Types of paths.
@@ -201,6 +204,9 @@ class Recorder:
                 # Of a file, as it was when it was first opened: one that changed since is no dependency that is known.
                 self.facts[key] = value if place == path else self._now(*key)
                 self._write([*key, self.facts[key]])
+                # Whatever lists a folder is told what each name is.
+                for name in names_at(place) if folder is not None else ():
+                    self._note(LOOK, os.path.join(folder, name))
         return str(missed)
 
     def _write(self, *lines: object) -> None:
@@ -279,7 +285,7 @@ class Recorder:
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
             # There is an event of each `id()`: what is none of these must cost nothing.
-            if event not in handlers or self._busy:
+            if event not in handlers or self._busy or (self.watched is True and event in SEEN_BELOW):
                 return
             self._busy = True
             try:
@@ -290,7 +296,7 @@ class Recorder:
         return hook
 
     def _opened(self, path: Any, mode: object, flags: int) -> None:
-        if not isinstance(path, NAMED) or self.watched is True:
+        if not isinstance(path, NAMED):
             return
         if flags & os.O_TRUNC or (flags & os.O_EXCL and not os.path.lexists(path)):
             key = (FILE, self._place(path))

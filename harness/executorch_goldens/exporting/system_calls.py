@@ -49,8 +49,8 @@ class Call(NamedTuple):
     flags: int | None = None
 
 
-#: Kinds of calls: opens a file, asks about one, makes one, runs one, connects to an address.
-OPEN, OPEN_HOW, ASK, MAKE, RUN, CONNECT = "open", "open_how", "ask", "make", "run", "connect"
+#: Kinds of calls: opens a file, asks about or makes one, lists an open folder, runs a program, connects to an address.
+OPEN, OPEN_HOW, ASK, MAKE, LIST, RUN, CONNECT = "open", "open_how", "ask", "make", "list", "run", "connect"
 CALLS = {
     "open": Call(OPEN, 0, flags=1),
     "creat": Call(MAKE, 0),
@@ -63,6 +63,7 @@ CALLS = {
     **dict.fromkeys(("rename", "link", "symlink"), Call(MAKE, 1)),
     **dict.fromkeys(("renameat", "renameat2", "linkat"), Call(MAKE, 3, 2)),
     "symlinkat": Call(MAKE, 2, 1),
+    **dict.fromkeys(("getdents", "getdents64"), Call(LIST, 0)),
     "execve": Call(RUN, 0),
     "execveat": Call(RUN, 1, 0),
     "connect": Call(CONNECT, 1),
@@ -73,8 +74,9 @@ NUMBERS = {
     "x86_64": (
         0xC000003E,
         {
-            **{"open": 2, "stat": 4, "lstat": 6, "access": 21, "connect": 42, "execve": 59, "rename": 82},
-            **{"mkdir": 83, "creat": 85, "link": 86, "symlink": 88, "readlink": 89, "openat": 257},
+            **{"open": 2, "stat": 4, "lstat": 6, "access": 21, "connect": 42, "execve": 59, "getdents": 78},
+            **{"rename": 82, "mkdir": 83, "creat": 85, "link": 86, "symlink": 88, "readlink": 89},
+            **{"getdents64": 217, "openat": 257},
             **{"mkdirat": 258, "newfstatat": 262, "renameat": 264, "linkat": 265, "symlinkat": 266},
             **{"readlinkat": 267, "faccessat": 269, "renameat2": 316, "execveat": 322, "statx": 332},
             **{"openat2": 437, "faccessat2": 439},
@@ -85,6 +87,7 @@ NUMBERS = {
         0xC00000B7,
         {
             **{"mkdirat": 34, "symlinkat": 36, "linkat": 37, "renameat": 38, "faccessat": 48, "openat": 56},
+            **{"getdents64": 61},
             **{"readlinkat": 78, "newfstatat": 79, "connect": 203, "execve": 221, "renameat2": 276},
             **{"execveat": 281, "statx": 291, "openat2": 437, "faccessat2": 439},
         },
@@ -251,8 +254,11 @@ class Supervisor:
 
     def _end(self, owner: int, place: str) -> None:
         """Leave what an export was seen to do, and what processes did of which nobody knows whose they are."""
-        strays = [each for process, each in self.exports.items() if not each.begun and process != self.root]
-        sights = [self.exports.pop(owner), *(each for each in strays if owner != self.root)]
+        strays = [process for process, each in self.exports.items() if not each.begun and process != owner]
+        sights = [self.exports[process] for process in (owner, *strays)]
+        # Before it serves, what a template starts is its own.
+        for process in (owner, *(strays if owner == self.root else ())):
+            del self.exports[process]
         facts = {key: value for sight in reversed(sights) for key, value in sight.facts.items()}
         missed = next((sight.missed for sight in sights if sight.missed), "")
         lines = [missed, *([*key, value] for key, value in facts.items())]
@@ -266,6 +272,8 @@ RECORD = "/record"
 
 def _asked(thread: int, call: Call, given: Sequence[int]) -> tuple[str, int]:
     """Return the path that a call is about, empty for none, and its flags; of an address, whether it is far away."""
+    if call.kind == LIST:
+        return os.readlink(f"/proc/{thread}/fd/{given[call.path]}") + ALL, 0
     with open(f"/proc/{thread}/mem", "rb", buffering=0) as memory:
         if call.kind == CONNECT:
             (family,) = struct.unpack("H", os.pread(memory.fileno(), 2, given[call.path]))
@@ -281,6 +289,9 @@ def _asked(thread: int, call: Call, given: Sequence[int]) -> tuple[str, int]:
 
 def _note(sight: Sight, call: Call, place: str, flags: int) -> None:
     """Note what a call does to a file."""
+    if call.kind == LIST:
+        sight.note(LOOK, place)
+        return
     try:
         mode = os.stat(place).st_mode
     except OSError:
@@ -290,11 +301,8 @@ def _note(sight: Sight, call: Call, place: str, flags: int) -> None:
     ):
         if (FILE, place) not in sight.facts:
             sight.made.add(place)
-    elif call.kind == ASK or flags & os.O_PATH or not mode:
+    elif call.kind == ASK or flags & os.O_PATH or not stat.S_ISREG(mode):
         sight.note(LOOK, place)
-    elif stat.S_ISDIR(mode):
-        if flags & os.O_TMPFILE != os.O_TMPFILE:
-            sight.note(LOOK, place + ALL)
     elif flags & os.O_ACCMODE != os.O_WRONLY:
         sight.note(FILE, place)
         if call.kind == RUN:

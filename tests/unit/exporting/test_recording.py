@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,28 +14,48 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+import safetensors.torch
+import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.sweep.facts import Digests, Fact, UnknownDependencyError, View, changed_since
 
-#: Runs a module with everything recorded, as an exporting child does, and prints what it leaves in `result`.
+#: Runs a module with everything recorded, in a process that another one watches, as an exporting child does, or in a
+#: child of one, and prints what it leaves in `result`.
 PROGRAM = """
-import sys
+import os, selectors, socket, sys
 sys.path.insert(0, sys.argv[1])
+from executorch_goldens.exporting import system_calls
 from executorch_goldens.exporting.recording import Recorder
 del sys.path[0]
+hearing, telling = socket.socketpair()
+process = os.fork()
+if process:
+    _, (listener,), _, _ = socket.recv_fds(hearing, 16, 1)
+    supervisor = system_calls.Supervisor(listener, os.path.dirname(os.path.dirname(sys.argv[3])), process)
+    with selectors.DefaultSelector() as selector:
+        for each in (listener, ended := os.pidfd_open(process)):
+            selector.register(each, selectors.EVENT_READ)
+        while ended not in (found := [key.fd for key, _ in selector.select()]):
+            supervisor.serve()
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
 recorder = Recorder()
 sys.path.insert(0, sys.argv[2])
 sys.path.insert(1, sys.argv[2] + "/further")
 recorder.install()
+system_calls.watch(telling)
+recorder.watched = True
 from pathlib import Path
-before = None
+before, status = None, 0
 if sys.argv[4] == "forked":
     before = sys.argv[3] + ".before"
     recorder.begin(Path(before))
     recorder.end()
+    if child := os.fork():
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        sys.exit(status)
 recorder.begin(Path(sys.argv[3]), [], before)
 import start
 print(start.result)
@@ -59,6 +80,7 @@ class House:
     def run(self, how: str = "whole", record: bool = True) -> str:
         """Run it and return its result."""
         self.folder.mkdir(exist_ok=True)
+        self.record.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-P", "-c", PROGRAM, str(ROOT), str(self.folder), str(self.record), how]
         done = subprocess.run(
             command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
@@ -91,7 +113,7 @@ class House:
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    return House(tmp_path / "house", tmp_path / "record")
+    return House(tmp_path / "house", tmp_path / "records" / "export" / "record")
 
 
 def settle(folder: Path) -> None:
@@ -206,7 +228,7 @@ def test_what_would_be_another_is_never_used_again(
 ) -> None:
     files, edits, variables = drawn
     folder = tmp_path_factory.mktemp("drawn")
-    house = House(folder / "house", folder / "record")
+    house = House(folder / "house", folder / "records" / "export" / "record")
     apply(house, files)
     settle(house.folder)
     before = house.run(how)
@@ -367,11 +389,72 @@ KINDS: Mapping[str, tuple[str, Mapping[str, str], Mapping[str, str | None], bool
         {"a.txt": "2"},
         True,
     ),
-    "a data base": (
-        "import sqlite3; result = sqlite3.connect('a.db').total_changes; open('a.db', 'rb').read()",
-        {"a.db": ""},
-        {"a.db": "x"},
+    "a data base, which C reads": (
+        "import sqlite3\ntry: result = sqlite3.connect('a.db').execute('select * from t').fetchall()\n"
+        "except sqlite3.DatabaseError: result = 0",
+        {"a.db": "1" * 200},
+        {"a.db": "2" * 200},
         True,
+    ),
+    "what C's library read": (
+        "import ctypes; c = ctypes.CDLL(None); f = c.open(b'a.txt', 0); t = ctypes.create_string_buffer(9)\n"
+        "c.read(f, t, 9); result = t.value",
+        {"a.txt": "1"},
+        {"a.txt": "2"},
+        True,
+    ),
+    "what C's library did not find": (
+        "import ctypes; result = ctypes.CDLL(None).access(b'gone.txt', 0)",
+        {},
+        {"gone.txt": "1"},
+        True,
+    ),
+    "what C's library read by a folder and a link": (
+        "import ctypes, os; os.chdir('data'); c = ctypes.CDLL(None); f = c.openat(os.open('..', 0), b'link', 0)\n"
+        "t = ctypes.create_string_buffer(9); c.read(f, t, 9); result = t.value",
+        {"link": "-> a.txt", "a.txt": "1", "data/1.a": ""},
+        {"a.txt": "2"},
+        True,
+    ),
+    "what a thread of C's read": (
+        "import ctypes, threading; c = ctypes.CDLL(None); t = ctypes.create_string_buffer(9)\n"
+        "def go(): c.read(c.open(b'a.txt', 0), t, 9)\n"
+        "of = threading.Thread(target=go); of.start(); of.join(); result = t.value",
+        {"a.txt": "1"},
+        {"a.txt": "2"},
+        True,
+    ),
+    "what a shell read": (
+        "import subprocess; result = subprocess.check_output('read x < a.txt; echo $x', shell=True)",
+        {"a.txt": "1"},
+        {"a.txt": "2"},
+        True,
+    ),
+    "what a program of a shell found": (
+        "import os; result = os.system('test -e gone.txt')",
+        {},
+        {"gone.txt": "1"},
+        True,
+    ),
+    "what a program listed": (
+        "import subprocess; result = subprocess.check_output('ls data', shell=True)",
+        {"data/1.a": "1"},
+        {"data/2.a": "1"},
+        True,
+    ),
+    "what a process read that it left behind": (
+        "import subprocess\n"
+        "left = subprocess.Popen('(sleep 0.2; cat a.txt) &', shell=True, stdout=subprocess.PIPE)\n"
+        "result = left.wait(), left.stdout.read()",
+        {"a.txt": "1"},
+        {"a.txt": "2"},
+        True,
+    ),
+    "what a program wrote itself": (
+        "import subprocess; result = subprocess.check_output('echo 1 > made.txt; cat made.txt', shell=True)",
+        {},
+        {"made.txt": "2"},
+        False,
     ),
     "a directory that it opened, and that changes all the time": (
         "import os; os.close(os.open('data', os.O_RDONLY)); open('data/made', 'w').close(); result = 1",
@@ -430,6 +513,73 @@ def test_what_each_kind_of_change_does(kind: str, how: str, house: House) -> Non
     assert house.differing() is None or kind == "what it wrote itself"
     apply(house, edits)
     assert (house.differing() is not None) is noticed, house.differing()
+
+
+def test_a_file_in_memory_counts_and_a_device_does_not(house: House) -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as weights:
+        weights.write(b"1")
+        weights.flush()
+        settle(Path(weights.name).parent)
+        house.write("start.py", f"open('/dev/null').read(); result = open('{weights.name}').read()\n")
+        settle(house.folder)
+        house.run("forked")
+        assert house.differing() is None
+        assert not [fact for fact in house.facts if fact.place == "/dev/null"]
+        weights.write(b"2")
+        weights.flush()
+        assert str(house.differing()) == weights.name
+
+
+@pytest.mark.parametrize(
+    ("program", "missed"),
+    [
+        (
+            "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.connect(('127.0.0.1', 9))",
+            "it connects to the network",
+        ),
+        ("import socket; s = socket.socketpair()", None),
+    ],
+)
+def test_what_is_not_seen_is_not_kept(program: str, missed: str | None, house: House) -> None:
+    house.write("start.py", f"{program}; result = 1\n")
+    settle(house.folder)
+    if missed is None:
+        house.run("forked")
+        return
+    with pytest.raises(UnknownDependencyError, match=missed):
+        house.run("forked")
+
+
+#: Reads a file each by readers that no hook of Python sees.
+READERS = """
+import torch, safetensors.torch
+from pathlib import Path
+weights = safetensors.torch.load_file("weights.safetensors")
+program = torch.export.load("program.pt2")
+script = torch.jit.load("script.pt")
+storage = torch.UntypedStorage.from_file("storage.bin", False, 4)
+archive = torch._C.PyTorchFileReader("archive.pt").get_all_records()
+tensor = torch.from_file("tensor.bin", size=1)
+result = 1
+"""
+
+
+@pytest.mark.slow
+def test_files_that_torch_and_safetensors_open_in_cpp_and_rust_count(house: House) -> None:
+    house.folder.mkdir()
+    module = torch.nn.Linear(2, 2)
+    safetensors.torch.save_model(module, str(house.folder / "weights.safetensors"))
+    torch.export.save(torch.export.export(module, (torch.ones(1, 2),)), house.folder / "program.pt2")
+    torch.jit.script(module).save(str(house.folder / "script.pt"))
+    torch.save(module.state_dict(), house.folder / "archive.pt")
+    for name in ("storage.bin", "tensor.bin"):
+        house.write(name, "1234")
+    house.write("start.py", READERS)
+    settle(house.folder)
+    assert not house.run("forked").startswith("failed")
+    seen = {fact.place for fact in house.facts if fact.kind == "file"}
+    files = ("weights.safetensors", "program.pt2", "script.pt", "archive.pt", "storage.bin", "tensor.bin")
+    assert {f"<here>/{name}" for name in files} <= seen
 
 
 @pytest.mark.parametrize(
