@@ -31,6 +31,9 @@ FILE, LOOK = "file", "look"
 #: and those with any suffix; a variable; the names of all variables.
 ALL, DISTRIBUTIONS, PATHS, SUFFIXES, VARIABLE, VARIABLES = "/*", "/*-info", "/*.pth", ".*", "$", "$*"
 NOTHING = "nothing"
+#: A listing of all names with what each is; kinds of listings, each of which says more than the one before.
+ENTRIES = f"{ALL}+"
+LISTED = ("", DISTRIBUTIONS, ALL, ENTRIES)
 #: Ends the name of the file with what `exporting.system_calls` has seen, beside a record.
 SEEN = ".seen"
 
@@ -138,8 +141,9 @@ class Recorder:
         self._path = ""
         #: Whether others see what this process does with files; else why not.
         self.watched: bool | str = False
-        # Folders that Python has listed, with facts of its own.
-        self._listings: set[str] = set()
+        # What the names in folders that Python lists are for: those that are looked for (empty), distributions, all of
+        # them; what each of them is, too, where anything else lists a folder.
+        self._listings: dict[str, str] = {}
 
     def install(self, own: Iterable[str] = ()) -> None:
         """Begin to record; there is no way back. No input is in the folders `own`."""
@@ -198,15 +202,13 @@ class Recorder:
             missed, *found = map(json.loads, seen)
         for kind, path, value in found:
             place = self._source(self._place(path))
-            folder = place.removesuffix(ALL) if kind == LOOK and place.endswith(ALL) else None
-            key = (kind, place)
-            if folder not in self._listings and not self._is_known(*key):
+            if kind == LOOK and place.endswith(ALL):
+                folder = place.removesuffix(ALL)
+                self._note_listing(folder, self._listings.get(folder, ENTRIES))
+            elif not self._is_known(kind, place):
                 # Of a file, as it was when it was first opened: one that changed since is no dependency that is known.
-                self.facts[key] = value if place == path else self._now(*key)
-                self._write([*key, self.facts[key]])
-                # Whatever lists a folder is told what each name is.
-                for name in names_at(place) if folder is not None else ():
-                    self._note(LOOK, os.path.join(folder, name))
+                self.facts[kind, place] = value if place == path else self._now(kind, place)
+                self._write([kind, place, self.facts[kind, place]])
         return str(missed)
 
     def _write(self, *lines: object) -> None:
@@ -224,7 +226,7 @@ class Recorder:
         return own or key in self.facts or key in self._before or of_the_machine(place)
 
     def _now(self, kind: str, place: str) -> str:
-        self._listings.add(place.rpartition("/")[0])
+        self._listings.setdefault(place.rpartition("/")[0], "")
         return look(place, self._variables) if kind == LOOK else state_when_read(place)
 
     def _note(self, kind: str, place: str) -> None:
@@ -310,14 +312,18 @@ class Recorder:
         frame = sys._getframe(2)
         caller, other = frame.f_code.co_filename, (frame.f_back or frame).f_code.co_filename
         folder = self._place(_readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else path or ".")
-        self._listings.add(folder)
-        if caller == IMPORTER:
-            return
         of_metadata = "importlib/metadata/" in caller + other
-        place = folder + (DISTRIBUTIONS if of_metadata else ALL)
-        self._note(LOOK, place)
+        listed = "" if caller == IMPORTER else DISTRIBUTIONS if of_metadata else ENTRIES if entries else ALL
+        self._listings[folder] = max(self._listings.get(folder, ""), listed, key=LISTED.index)
+        if self.watched is not True:
+            self._note_listing(folder, listed)
+
+    def _note_listing(self, folder: str, listed: str) -> None:
+        """Note the names in a folder that count."""
+        if listed:
+            self._note(LOOK, folder + listed.removesuffix("+"))
         # Each entry of a scan says what it is without a query.
-        for name in names_at(place) if entries else ():
+        for name in names_at(folder + ALL) if listed == ENTRIES else ():
             self._note(LOOK, os.path.join(folder, name))
 
     def _record_queries(self, name: str) -> None:

@@ -49,20 +49,24 @@ class Call(NamedTuple):
     flags: int | None = None
 
 
-#: Kinds of calls: opens a file, asks about or makes one, lists an open folder, runs a program, connects to an address.
-OPEN, OPEN_HOW, ASK, MAKE, LIST, RUN, CONNECT = "open", "open_how", "ask", "make", "list", "run", "connect"
+#: Kinds of calls: opens a file, asks about one, makes one where there is none, or in its place, lists an open folder,
+#: runs a program, connects to an address.
+OPEN, OPEN_HOW, ASK, MAKE, REPLACE = "open", "open_how", "ask", "make", "replace"
+LIST, RUN, CONNECT = "list", "run", "connect"
 CALLS = {
     "open": Call(OPEN, 0, flags=1),
-    "creat": Call(MAKE, 0),
+    "creat": Call(REPLACE, 0),
     "openat": Call(OPEN, 1, 0, flags=2),
     "openat2": Call(OPEN_HOW, 1, 0, flags=2),
     **dict.fromkeys(("stat", "lstat", "access", "readlink"), Call(ASK, 0)),
     **dict.fromkeys(("newfstatat", "statx", "faccessat", "faccessat2", "readlinkat"), Call(ASK, 1, 0)),
     "mkdir": Call(MAKE, 0),
     "mkdirat": Call(MAKE, 1, 0),
-    **dict.fromkeys(("rename", "link", "symlink"), Call(MAKE, 1)),
-    **dict.fromkeys(("renameat", "renameat2", "linkat"), Call(MAKE, 3, 2)),
+    **dict.fromkeys(("link", "symlink"), Call(MAKE, 1)),
+    "linkat": Call(MAKE, 3, 2),
     "symlinkat": Call(MAKE, 2, 1),
+    "rename": Call(REPLACE, 1),
+    **dict.fromkeys(("renameat", "renameat2"), Call(REPLACE, 3, 2)),
     **dict.fromkeys(("getdents", "getdents64"), Call(LIST, 0)),
     "execve": Call(RUN, 0),
     "execveat": Call(RUN, 1, 0),
@@ -180,8 +184,16 @@ class Sight:
     begun: bool = False
 
     def note(self, kind: str, place: str) -> None:
-        if (kind, place) not in self.facts and place not in self.made:
+        if (kind, place) not in self.facts and not self._is_made(place):
             self.facts[kind, place] = state_when_read(place) if kind == FILE else look(place, {})
+
+    def _is_made(self, place: str) -> bool:
+        """Return whether it has made a path, or a folder above it."""
+        while place.strip("/"):
+            if place in self.made:
+                return True
+            place = place.rpartition("/")[0]
+        return False
 
 
 class Supervisor:
@@ -204,8 +216,10 @@ class Supervisor:
         self.root = root
         self.architecture, numbers, _ = NUMBERS[platform.machine()]
         self.calls = {number: CALLS[name] for name, number in numbers.items()}
+        #: By the process that an export began in; the root's until it serves, with all that it starts.
         self.exports: dict[int, Sight] = {}
         self.owners: dict[int, int] = {}
+        self.serving = False
 
     def serve(self) -> None:
         """Let a process that has stopped go on."""
@@ -231,7 +245,7 @@ class Supervisor:
             return
         try:
             place, flags = _asked(thread, call, given)
-        except (OSError, struct.error) as error:
+        except (OSError, ValueError, struct.error) as error:
             # A process that was killed meanwhile asks for nothing.
             if os.path.exists(f"/proc/{thread}"):
                 sight.missed = f"a path that it uses cannot be read ({error})"
@@ -248,22 +262,22 @@ class Supervisor:
     def _owner(self, thread: int) -> int:
         """Return the process that an event belongs to: the child of the root that has started it, or the root."""
         process, parent = _process(thread)
-        while parent not in (self.root, 0, 1) and process != self.root:
+        while self.serving and parent not in (self.root, 0, 1) and process != self.root:
             process, parent = _process(parent)
-        return process
+        return process if self.serving else self.root
 
     def _end(self, owner: int, place: str) -> None:
         """Leave what an export was seen to do, and what processes did of which nobody knows whose they are."""
-        strays = [process for process, each in self.exports.items() if not each.begun and process != owner]
-        sights = [self.exports[process] for process in (owner, *strays)]
-        # Before it serves, what a template starts is its own.
-        for process in (owner, *(strays if owner == self.root else ())):
-            del self.exports[process]
+        strays = [each for process, each in self.exports.items() if process != owner and not each.begun]
+        sights = [self.exports.pop(owner), *strays]
+        self.serving = True
         facts = {key: value for sight in reversed(sights) for key, value in sight.facts.items()}
         missed = next((sight.missed for sight in sights if sight.missed), "")
         lines = [missed, *([*key, value] for key, value in facts.items())]
         durable.replace(Path(place), (f"{json.dumps(line)}\n" for line in lines), synced=False)
         self.owners = {thread: process for thread, process in self.owners.items() if process != owner}
+        # The root serves, and nobody asks what it does by itself.
+        self.exports.pop(self.root, None)
 
 
 #: Ends the name of the record of an export.
@@ -296,12 +310,12 @@ def _note(sight: Sight, call: Call, place: str, flags: int) -> None:
         mode = os.stat(place).st_mode
     except OSError:
         mode = 0
-    if call.kind == MAKE or (
-        call.kind in (OPEN, OPEN_HOW) and (flags & os.O_TRUNC or (flags & os.O_CREAT and not mode))
-    ):
+    opens = call.kind in (OPEN, OPEN_HOW)
+    makes = call.kind == MAKE or (opens and flags & os.O_CREAT)
+    if (makes and not mode) or call.kind == REPLACE or (opens and flags & os.O_TRUNC):
         if (FILE, place) not in sight.facts:
             sight.made.add(place)
-    elif call.kind == ASK or flags & os.O_PATH or not stat.S_ISREG(mode):
+    elif call.kind in (ASK, MAKE) or flags & os.O_PATH or not stat.S_ISREG(mode):
         sight.note(LOOK, place)
     elif flags & os.O_ACCMODE != os.O_WRONLY:
         sight.note(FILE, place)
