@@ -166,6 +166,7 @@ def test_an_edit_of_a_model_exports_its_cells_in_the_same_templates(zoo: Path) -
         assert "saved: zoo.py: 1 cell of 2\n" in printed
         assert watch.rows() == {"tosa-fp/edited": ("new", [True, True])}
         assert watch.children() == templates
+        assert "not kept" not in watch.shown
 
 
 @pytest.mark.slow

@@ -130,6 +130,8 @@ class Recorder:
         # What no record has yet, and what one has.
         self.facts: dict[tuple[str, str], str] = {}
         self._before: set[tuple[str, str]] = set()
+        # When the process began that noted what a fork of it has to record.
+        self._since: dict[tuple[str, str], int] = {}
         # Made by this process: no input, and nor is what is in it.
         self._own: tuple[str, ...] = ()
         self._variables = dict(os.environ)
@@ -178,7 +180,8 @@ class Recorder:
         self._busy = True
         self._path = str(file)
         self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-        self._write([self.began, before], *([*key, value] for key, value in self.facts.items()))
+        noted = ([*key, value, self._since.get(key, self.began)] for key, value in self.facts.items())
+        self._write([self.began, before], *noted)
         self._busy = False
 
     def end(self) -> None:
@@ -194,7 +197,7 @@ class Recorder:
         os.close(self._file)  # type: ignore[arg-type]
         self._file = None
         self._before |= self.facts.keys()
-        self.facts = {}
+        self.facts, self._since = {}, {}
 
     def _add_seen(self) -> str:
         """Add what was seen to the record; return what was not, if anything."""
@@ -216,7 +219,8 @@ class Recorder:
         os.write(self._file, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
     def _forked(self) -> None:
-        if self._file is None and not self.facts:
+        if self._file is None:
+            self._since = dict.fromkeys(self.facts, self.began) | self._since
             self.began = time.time_ns()
 
     def _is_known(self, kind: str, place: str) -> bool:

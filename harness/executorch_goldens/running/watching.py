@@ -220,6 +220,8 @@ class Watching:
         self._listen()
         run = Run(dataclasses.replace(self.plan, selected=frozenset(cells)), self.standby)
         self.saved.run = run
+        if run.reuse is not None:
+            run.reuse.watched = self.saved.folders
         try:
             code = pytest.main([*self.words], plugins=[Round(run)])
         finally:

@@ -31,7 +31,11 @@ State = tuple[int, int, int, int]
 
 
 class UnknownDependencyError(Exception):
-    """Some dependency of an export is not known; the message says why."""
+    """Some dependency of an export is not known; the message says why, `changed` is the file that is not the same."""
+
+    def __init__(self, message: str, changed: str = "") -> None:
+        super().__init__(message)
+        self.changed = changed
 
 
 class Fact(NamedTuple):
@@ -129,20 +133,20 @@ class View:
             end = None
         if end != []:
             raise UnknownDependencyError(end if isinstance(end, str) else f"{record} has no end")
-        files = [place for kind, place, _ in found if kind == FILE]
+        files = [place for kind, place, *_ in found if kind == FILE]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             # Hashing lets go of the interpreter's lock.
             digests = dict(zip(files, pool.map(self.digests.digest, files), strict=True))
-        for kind, place, was in found:
+        for kind, place, was, *since in found:
             if kind == FILE and (
                 was != state_when_read(place)
-                or changed_since(place, began)
+                or changed_since(place, *(since or (began,)))
                 or place in self.digests.rewritten
             ):
-                raise UnknownDependencyError(f"{place} changed while exports were made")
+                raise UnknownDependencyError(f"{place} changed while exports were made", place)
         facts = {
             Fact(kind, named, digests[place] if kind == FILE else self._linked(value))
-            for kind, place, value in found
+            for kind, place, value, *_ in found
             # Other machines have different neighbours of a root.
             if (named := self.named(place)) is not None
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,6 +33,8 @@ class Reuse:
         self.missed: collections.Counter[str] = collections.Counter()
         self.unknown: collections.Counter[str] = collections.Counter()
         self.trouble = ""
+        # Folders in which a changed file is exported again by itself: a watch waits for it.
+        self.watched: Collection[str] = ()
         self._digests = Digests(store.root / "digests")
         self._templates: dict[Path, str] = {}
 
@@ -119,7 +121,8 @@ class Reuse:
             named = _with_schemas(outcome, lambda place: view.named(place) or place)
             self.store.put(digest(request(settings, wanted)), lists, named)
         except UnknownDependencyError as error:
-            self.unknown[str(error)] += 1
+            if str(Path(error.changed).parent) not in self.watched:
+                self.unknown[str(error)] += 1
         except StoreError as error:
             # The run itself is sound.
             self.trouble = str(error)

@@ -651,6 +651,47 @@ def test_a_file_that_was_changed_while_a_process_read_it_is_told(house: House) -
         house.run()
 
 
+#: A template that noted something after its record, and the fork that has it in its own.
+LATE = """
+import os, sys
+from pathlib import Path
+from executorch_goldens.exporting.recording import Recorder
+recorder = Recorder()
+before, record, late, later = sys.argv[1:]
+recorder.install()
+recorder.begin(Path(before))
+recorder.end()
+# As if it had begun an hour ago.
+recorder.began -= 3600 * 10**9
+open(late).read()
+if os.fork() == 0:
+    recorder.begin(Path(record), [], before)
+    open(later).read()
+    recorder.end()
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize("hours", [0, 2])
+def test_a_file_is_dated_by_the_process_that_read_it(hours: int, house: House) -> None:
+    for name in ("late.txt", "later.txt"):
+        house.write(name, "1")
+    settle(house.folder)
+    before, late, later = (str(house.folder / name) for name in ("before", "late.txt", "later.txt"))
+    written = time.time_ns() - hours * 3600 * 10**9
+    os.utime(late, ns=(written, written))
+    command = [sys.executable, "-c", LATE, before, str(house.record), late, later]
+    subprocess.run(command, cwd=ROOT, env=house.environment, check=True)
+    if hours:
+        # What was written since the template began, only the fork has read.
+        assert {Path(fact.place).name for fact in house.recorded()} >= {"late.txt", "later.txt"}
+        return
+    with pytest.raises(UnknownDependencyError) as raised:
+        house.recorded()
+    assert raised.value.changed == late
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "kept"),
     [

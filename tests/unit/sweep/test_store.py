@@ -249,6 +249,14 @@ def test_what_was_changed_while_an_export_read_it_is_not_kept(used: Reuse, tmp_p
     used.put(SETTINGS, WANTED, made(), record(tmp_path, file, began=0))
     assert not exports(used.store)
     assert f"not kept: 1, because {file} changed while exports were made" in list(used.lines())
+    # A watch exports again by itself where that changes.
+    used.unknown.clear()
+    used.watched = {str(tmp_path)}
+    used.put(SETTINGS, WANTED, made(), record(tmp_path, file, began=0))
+    assert not exports(used.store)
+    assert not list(used.troubles())
+    used.put(SETTINGS, WANTED, made(), tmp_path / "missing")
+    assert any(used.troubles())
     used.put(SETTINGS, WANTED, made(), record(tmp_path, file))
     assert exports(used.store)
 
