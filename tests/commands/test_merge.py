@@ -256,6 +256,68 @@ def test_what_does_not_belong_together_is_one_error(
     assert not (tmp_path / "merged" / shards.runner.release).exists()
 
 
+def empty(folder: Path) -> None:
+    edit(folder, selected=[], cells=[])
+    (folder / results.FILE).write_text("")
+
+
+def cut(folder: Path) -> None:
+    path = folder / results.FILE
+    path.write_text(path.read_text()[:-9])
+
+
+LACKING = r"\d+ of 16 cells not checked \(.*\): run again"
+#: What was done to the first shard, or to its folder; and what each form says, if it is no refusal.
+UNFINISHED: Mapping[str, tuple[Callable[[Path], object], str]] = {
+    "a run that was ended": (drop_a_row, LACKING),
+    "a missing shard": (shutil.rmtree, LACKING),
+    "no line": (lambda folder: (folder / results.FILE).write_text(""), LACKING),
+    "no cell": (empty, "no cell was checked"),
+    "half a line": (cut, ""),
+}
+FORMS = ("--markdown", "--annotations", "--into", "report", "review")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", UNFINISHED)
+def test_no_form_is_green_where_a_cell_was_not_checked(
+    shards: Shards, name: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Every cell that was checked passes.
+    change, said = UNFINISHED[name]
+    release, shared = shards.runner.release, tmp_path / "some"
+    for number, part in enumerate(shards.parts[:1] if name == "no cell" else shards.parts):
+        copy = shared / str(number) / release
+        shutil.copytree(part, copy, ignore=shutil.ignore_patterns("tosa-*", "xnnpack-*"))
+        rows = [{**row, "verdict": "stable", "accepted": True} for row in results.read(copy / results.FILE)]
+        (copy / results.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    change(shared / "0" / release)
+    if name == "a missing shard":
+        (shared / "0").rmdir()
+    # A review is of one folder of runs.
+    sweeps = min(shared.iterdir()) if form == "review" else shared
+    code = main(words_of(form, sweeps, tmp_path, shards.goldens[1]))
+    printed = capsys.readouterr()
+    if form == "--into" or not said:
+        assert code == 2
+        assert printed.out == ""
+        assert printed.err.count("\n") == 1
+        return
+    assert code == 1, printed.err
+    assert re.search(said, printed.out.replace("\\", "")), printed.out
+    assert "Goldens: green" not in printed.out
+
+
+def words_of(form: str, sweeps: Path, folder: Path, goldens: Path) -> list[str]:
+    """Return the command that is a form, over results."""
+    after = ["--goldens", str(goldens)]
+    if form == "review":
+        return [form, "--sweeps", str(sweeps), *after]
+    if form == "report":
+        return [form, str(sweeps), "--html", str(folder / "report.html"), *after]
+    return ["merge", str(sweeps), *([form, str(folder / "merged")] if form == "--into" else [form]), *after]
+
+
 def test_a_folder_that_holds_something_else_is_not_overwritten(
     shards: Shards, parts: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

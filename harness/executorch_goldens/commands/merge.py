@@ -62,7 +62,7 @@ def add_to(subparsers: Any) -> None:
         description="Join results.jsonl, run.json and the kept files of cells that need a look. Results of "
         "unlike runs, missing cells and duplicate cells are refused. Exits with 1 if a cell needs a look "
         "or a golden is stale. With --markdown, join nothing: print counts, causes, regressions, and "
-        "differences from the base, for the comment on a pull request.",
+        "differences from the base, for the comment on a pull request; exits with 1 if a cell was not checked.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -138,16 +138,18 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
     """Print the summary; raise `executorch_goldens.results.merging.MergeError` for a folder without results."""
     goldens = (arguments.goldens or repository.goldens).resolve()
     parts = parts_of(arguments.results)
+    unchecked = merging.unchecked(parts)
     newest = {name_of(release, row) for release, row in rows(parts)}
     groups = causes(arguments.results, goldens, repository, newest)
     if arguments.annotations:
         within = goldens.relative_to(repository.root) if goldens.is_relative_to(repository.root) else goldens
-        print(*marks(groups, goldens, within.as_posix()), sep="\n")
-        return SAME
-    base = rows(parts_of(arguments.base)) if arguments.base else None
-    decided = decisions(parts, goldens, groups)
-    print(*ReviewSummary(rows(parts), groups, base, arguments.link, decided).markdown(), sep="\n")
-    return SAME
+        lines = marks(groups, goldens, within.as_posix(), unchecked)
+    else:
+        base = rows(parts_of(arguments.base)) if arguments.base else None
+        decided = decisions(parts, goldens, groups)
+        lines = ReviewSummary(rows(parts), groups, base, arguments.link, decided, unchecked).markdown()
+    print(*lines, sep="\n")
+    return DIFFERENT if unchecked else SAME
 
 
 def parts_of(folders: Sequence[Path]) -> list[PartialResults]:

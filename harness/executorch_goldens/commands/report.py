@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.cli import SAME
+from executorch_goldens.cli import DIFFERENT, SAME
+from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.running.counting import counts
 from executorch_goldens.settings import config
@@ -24,7 +25,8 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "report",
         description="Write the results of runs, or of merged shards, as one HTML file that opens from disk: the grid "
-        "of verdicts, causes, a page for each cell that needs a look, and changes between releases.",
+        "of verdicts, causes, a page for each cell that needs a look, and changes between releases. Exits with 1 if a "
+        "cell was not checked.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -50,8 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     gathered = gathering.gather(folders, goldens, repository)
     document.write(arguments.html, document.document(gathered))
     verdicts = counts((found.kind, found.row["reason"]) for found in gathered.found)
+    said = (untrusted.escape_controls(gathered.unchecked), verdicts if gathered.found else "")
     print(
-        f"{arguments.html}: {verdicts}; {count(len(gathered.releases), 'release')}, "
+        f"{arguments.html}: {'; '.join(filter(None, said))}; {count(len(gathered.releases), 'release')}, "
         f"{count(len(gathered.groups), 'cause')}, {arguments.html.stat().st_size / 1e6:.2f} MB"
     )
-    return SAME
+    return DIFFERENT if gathered.unchecked else SAME

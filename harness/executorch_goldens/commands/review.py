@@ -11,14 +11,14 @@ from typing import Any
 
 from executorch_goldens.causes.groups import Group, Member, grouped, read_members
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.cli import SAME
+from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.judging.updating import FEWER, require_a_person
-from executorch_goldens.results import proposals
+from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.review import listing, recording
 from executorch_goldens.review.decisions import (
@@ -129,9 +129,13 @@ def run(arguments: argparse.Namespace) -> int:
         _reason(arguments, None)
     standing = Standing(repository, goldens, arguments.fewer_variations, arguments.expect)
     groups = grouped(read_members(proposals.find(sweeps), goldens, standing))
+    unchecked = ""
+    if form_of(arguments) == LIST and any(sweeps.glob(f"*/{provenance.FILE}")):
+        parts = merging.find([sweeps]).values()
+        unchecked = merging.unchecked([part for of_release in parts for part in of_release])
     if not groups and form_of(arguments) == LIST:
-        print(untrusted.escape_controls(nothing(sweeps, arguments.sweeps is not None)))
-        return SAME
+        print(untrusted.escape_controls(unchecked or nothing(sweeps, arguments.sweeps is not None)))
+        return DIFFERENT if unchecked else SAME
     reviewed = Reviewed(groups, sweeps, standing, stated)
     if arguments.accept:
         chosen = [named(name, groups) for name in arguments.accept]
@@ -152,8 +156,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         asked = [named(arguments.show, groups)] if arguments.show is not None else []
         lines = listing.whole(asked[0]) if asked else listing.listing(groups, kept)
-        print(untrusted.escape_controls("\n".join(lines).rstrip()))
-    return SAME
+        print(untrusted.escape_controls("\n".join([*lines, unchecked]).rstrip()))
+    return DIFFERENT if unchecked else SAME
 
 
 def updated(goldens: Path, sweeps: Path) -> Iterator[str]:

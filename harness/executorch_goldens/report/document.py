@@ -95,6 +95,7 @@ def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page
             decided={kind: number for kind, number in wrong.items() if kind in (ACCEPTED, REJECTED)},
             declared=[(found, gathered.defect(found)) for found in gathered.of_kind(KNOWN)],
             cells=len(gathered.found),
+            unchecked=gathered.unchecked,
         ),
     )
     yield "causes", partial(environment.get_template("causes.html.jinja").render, groups=groups)

@@ -81,6 +81,8 @@ class Gathered:
         Causes of the cells that do not pass. Their members read their sections when these are asked for.
     compares
         Whether they are the results of a comparison, whose base is in the place of goldens.
+    unchecked
+        Which cells have no result, in words; empty where all have one.
     measured
         Quantities of the goldens that were read, by `CellResult.name`.
     """
@@ -90,6 +92,7 @@ class Gathered:
     goldens: Path
     decided: ReviewDecisions
     compares: bool = False
+    unchecked: str = ""
     measured: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -146,7 +149,8 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     standing = None if compares else Standing(repository, goldens)
     groups = grouped(map(without_sections(), read_members(proposed, goldens, standing)))
     decided = decisions(parts, goldens, groups)
-    return Gathered(_found(parts, groups, decided), groups, goldens, decided, compares)
+    unchecked = merging.unchecked(parts)
+    return Gathered(_found(parts, groups, decided), groups, goldens, decided, compares, unchecked)
 
 
 def _found(

@@ -18,6 +18,7 @@ import filelock
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.files.untrusted import UntrustedError
+from executorch_goldens.files.wording import count
 from executorch_goldens.results import provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.provenance import Provenance
@@ -57,11 +58,34 @@ class PartialResults:
         """Return the lines of the cells that do not pass."""
         return [row for row in self.rows if not row["accepted"]]
 
+    def lacking(self) -> list[str]:
+        """Return the cells of the run that have no line."""
+        there = {f"{row['target']}/{row['case']}" for row in self.rows}
+        return [cell for cell in self.provenance.cells if cell not in there]
+
     def core_seconds(self) -> float:
         return float(sum(sum(row["core_seconds"]) for row in self.rows))
 
     def exports(self) -> int:
         return sum(len(row["variations"]) for row in self.rows)
+
+
+def unchecked(parts: Sequence[PartialResults]) -> str:
+    """Return which cells of runs have no line, in words: those of runs that were ended, and of shards that are missing.
+
+    Empty where all have one, and there is any.
+    """
+    wanted: dict[str, None] = {}
+    for each in (part.provenance for part in parts):
+        # Without a shard, a run may have been asked for fewer than were selected.
+        cells = each.selected if each.shard is not None else each.cells
+        wanted |= dict.fromkeys(f"{each.release} {cell}" for cell in cells)
+    there = {f"{row['release']} {row['target']}/{row['case']}" for part in parts for row in part.rows}
+    lacking = [name for name in wanted if name not in there]
+    if lacking:
+        of_all = count(len(there.union(wanted)), "cell")
+        return f"{len(lacking)} of {of_all} not checked ({_named(lacking)}): run again"
+    return "" if there else "no cell was checked"
 
 
 @contextlib.contextmanager
@@ -113,6 +137,8 @@ def merge(parts: Sequence[PartialResults], target: Path) -> PartialResults:
         For parts of different runs, for cells that are missing or there twice, and where `target` holds something else.
     """
     require_alike(parts)
+    if not parts[0].provenance.selected:
+        raise MergeError(f"{parts[0].folder}: no cell was checked: run again")
     require_each_once(parts)
     require_ended(parts)
     first = parts[0].provenance
@@ -206,16 +232,18 @@ def require_ended(parts: Sequence[PartialResults]) -> None:
     """Raise MergeError unless each part has exactly one line for each of its cells."""
     for part in parts:
         lines = [f"{row['target']}/{row['case']}" for row in part.rows]
-        there = set(lines)
-        if missing := [cell for cell in part.provenance.cells if cell not in there]:
+        if missing := part.lacking():
             raise MergeError(f"{part.folder} did not come to its end: {_some(missing)} without a result")
         if sorted(lines) != sorted(part.provenance.cells):
             raise MergeError(f"{part.folder}: {results.FILE} has other cells than {provenance.FILE}")
 
 
 def _some(cells: Sequence[str]) -> str:
-    shown = ", ".join(cells[:SHOWN]) + (", ..." if len(cells) > SHOWN else "")
-    return f"{len(cells)} cell{'s are' if len(cells) > 1 else ' is'} missing ({shown})"
+    return f"{len(cells)} cell{'s are' if len(cells) > 1 else ' is'} missing ({_named(cells)})"
+
+
+def _named(cells: Sequence[str]) -> str:
+    return ", ".join(cells[:SHOWN]) + (", ..." if len(cells) > SHOWN else "")
 
 
 def of_releases(parts: Mapping[str, Sequence[PartialResults]], into: Path) -> Iterator[PartialResults]:

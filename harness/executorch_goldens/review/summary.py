@@ -47,6 +47,8 @@ class ReviewSummary:
         The rows of the commit that the change is based on; None where they are not there.
     link
         Address of the whole report; empty for none.
+    unchecked
+        Which cells have no row, in words (`executorch_goldens.results.merging.unchecked`); empty where all have one.
     """
 
     rows: Sequence[Row]
@@ -54,15 +56,16 @@ class ReviewSummary:
     base: Sequence[Row] | None = None
     link: str = ""
     decided: ReviewDecisions = field(default_factory=ReviewDecisions)
+    unchecked: str = ""
 
     @property
     def state(self) -> str:
-        """``green``, ``changed`` where a person decides, ``broken`` where something is wrong."""
+        """``green``, ``incomplete``, ``changed`` where a person decides, ``broken`` where something is wrong."""
         verdicts = {
             row["verdict"] for _, row in self._of(lambda kind: kind != ACCEPTED) if not row["accepted"]
         }
         if not verdicts:
-            return "green"
+            return "incomplete" if self.unchecked else "green"
         return "changed" if verdicts <= set(DECIDED) else "broken"
 
     def markdown(self) -> Iterator[str]:
@@ -88,7 +91,8 @@ class ReviewSummary:
         releases = {release for release, _ in self.rows}
         number = Counter(self.decided.kind(*row) for row in self.rows)
         open_rows = self._of(lambda kind: kind not in (ACCEPTED, REJECTED, KNOWN))
-        parts = [", ".join(_counts([row for _, row in open_rows if not row["accepted"]]))]
+        parts = [untrusted.markdown(self.unchecked)]
+        parts.append(", ".join(_counts([row for _, row in open_rows if not row["accepted"]])))
         said = [f"{number[kind]} {kind}" for kind in (ACCEPTED, REJECTED) if number[kind]]
         parts.append(f"{' and '.join(said)} in review" if said else "")
         if number[ALLOWED]:
@@ -191,20 +195,27 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{number} {untrusted.markdown(verdict)}{f' ({named})' if named and verdict == 'new' else ''}"
 
 
-def marks(groups: Sequence[Group], goldens: Path, within: str, most: int = 10) -> Iterator[str]:
+def marks(
+    groups: Sequence[Group], goldens: Path, within: str, unchecked: str = "", most: int = 10
+) -> Iterator[str]:
     """Yield GitHub's commands that mark the first line of a golden that differs, a specimen of each cause first.
 
     Parameters
     ----------
+    unchecked
+        Which cells were not checked, for a mark of its own; empty for none.
     most
         Number of marks that GitHub shows of a step.
     """
+    if unchecked:
+        yield f"::error::{_data(unchecked)}"
+        most -= 1
     members = [(group, group.specimen) for group in groups]
     members += [(group, each) for group in groups for each in group.members if each is not group.specimen]
     found = ((group, member.proposal, line) for group, member in members if (line := _line(member, goldens)))
     for group, proposal, line in itertools.islice(found, most):
         path = f"{within}/{proposal.release}/{proposal.cell}{golden.SUFFIX}"
-        yield f"::error file={_data(path)},line={line},title={_data(proposal.verdict)}::{_data(group.title)}"
+        yield f"::error file={_property(path)},line={line},title={_property(proposal.verdict)}::{_data(group.title)}"
 
 
 def _line(member: Member, goldens: Path) -> int | None:
@@ -221,6 +232,11 @@ def _line(member: Member, goldens: Path) -> int | None:
 
 
 def _data(text: str) -> str:
-    """Return a text as a value of GitHub's workflow commands."""
-    escapes = {"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"}
+    """Return a text as the message of one of GitHub's workflow commands."""
+    escapes = {"%": "%25", "\r": "%0D", "\n": "%0A"}
     return "".join(escapes.get(character, character) for character in untrusted.escape_controls(text))
+
+
+def _property(text: str) -> str:
+    """Return a text as a property of one, of which a colon or a comma would be the end."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
