@@ -157,6 +157,10 @@ def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(page: ComparisonPage
     first, *lines = page.lines()
     assert first == "identical: 1 of 2 cells; 1 newly wrong"
     assert page.differs
+    exports = page.comparison.exports
+    assert (exports.made, exports.reused, exports.searched) == (4, 0, 0)
+    assert exports.core_seconds > 0
+    assert "  exports: 4, 0 of them from the cache" in lines
     assert "newly wrong: 1 cell" in lines
     (cause,) = (line for line in lines if line.startswith("  RewriteConvPass (TOSA): "))
     assert "(1 newly wrong)" in cause
@@ -264,7 +268,7 @@ def test_an_edit_is_a_statement_that_the_base_has_not(swapped: Path) -> None:
 
 @pytest.mark.slow
 def test_a_search_finds_what_no_cell_shows_and_says_how_to_keep_it(
-    mapped: Config, head: Head, tmp_path: Path
+    mapped: Config, head: Head, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     python = head(TWO_OUTPUTS)
     found = asked(mapped, python)
@@ -280,6 +284,8 @@ def test_a_search_finds_what_no_cell_shows_and_says_how_to_keep_it(
     assert f"  keep {model.cell} in a module of a zoo: {model.line}" in lines
     searched = re.compile(r"  searched: \d+ models tried, of which \d+ ran an edited line; seed 0")
     assert any(map(searched.fullmatch, lines))
+    assert "searching: " in capsys.readouterr().err
+    assert comparison.exports.searched >= 2
 
 
 @pytest.mark.slow
@@ -287,9 +293,9 @@ def test_what_is_known_of_both_sides_is_not_exported_again(swapped: Path, compar
     for again in (False, True):
         done = compare(sys.executable, str(swapped))
         assert done.returncode == DIFFERENT, done.stdout + done.stderr
-        # One of each cell on a side; what differs is exported again under the other variation.
+        # One of each cell on a side; what differs is exported under the other variation as well.
         reused = 4 if again else 0
-        assert f"  exports: 4, {reused} of them from the cache" in done.stdout.splitlines()
+        assert f"  exports: 6, {reused} of them from the cache" in done.stdout.splitlines()
 
 
 @pytest.mark.slow

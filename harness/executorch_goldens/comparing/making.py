@@ -22,7 +22,16 @@ import filelock
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.causes.groups import Group, Member, grouped, member
-from executorch_goldens.comparing.outcome import KINDS, NO_WORSE, RIGHT, SAME, Made, kind_of, shown
+from executorch_goldens.comparing.outcome import (
+    KINDS,
+    NO_WORSE,
+    RIGHT,
+    SAME,
+    Made,
+    kind_of,
+    may_be_luck,
+    shown,
+)
 from executorch_goldens.comparing.searching import Search, Try, lines_run
 from executorch_goldens.comparing.sides import Sides, side_by_side
 from executorch_goldens.errors import UsageError
@@ -32,13 +41,13 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.results import provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
-from executorch_goldens.running.progress import MOST_LINES, Progress, never
+from executorch_goldens.running.progress import MOST_LINES, Progress, Pulse, never
 from executorch_goldens.settings import config
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.store import Store
 from executorch_goldens.sweep.sweep import Sweep
-from executorch_goldens.zoo.variations import Variation
+from executorch_goldens.zoo.variations import MOST, Variation, named, variations
 
 #: Below the folder of a comparison: what the base made, as goldens, and the results of the head.
 ARTIFACTS, RESULTS = "base", "head"
@@ -60,26 +69,61 @@ class Compared:
     head: Made
 
 
-class _Exports:
-    """The exports of a cell on one side: those that the sweep makes by itself, until all are asked for."""
+@dataclass(frozen=True)
+class Tally:
+    """Exports of a comparison, on both sides.
 
-    def __init__(self, sweep: Sweep, cell: Cell, variations: Sequence[Variation]) -> None:
+    Attributes
+    ----------
+    made
+        All that came to an end, those from the store included.
+    reused, searched
+        How many of these are from the store, and of models that a search tried.
+    core_seconds
+        Processor time of the others.
+    """
+
+    made: int
+    reused: int
+    searched: int
+    core_seconds: float
+
+    @classmethod
+    def from_sweeps(cls, sweeps: Sequence[Sweep], searching: Sequence[Sweep]) -> Tally:
+        """Return those of all sweeps, the ones of a search among them."""
+        every = (*sweeps, *searching)
+        return cls(
+            sum(each.ended + each.reused for each in every),
+            sum(each.reused for each in every),
+            sum(each.ended + each.reused for each in searching),
+            round(sum(each.core_seconds for each in every), 1),
+        )
+
+
+class _Exports:
+    """The exports of a cell on one side: those that the sweep makes by itself, until more are asked for."""
+
+    def __init__(
+        self, sweep: Sweep, cell: Cell, variations: Sequence[Variation], tick: Callable[[], None]
+    ) -> None:
         self.sweep = sweep
         self.cell = cell
         self.variations = variations
+        self.tick = tick
         self.made = list(sweep.outcomes(cell))
         self.asked: list[Variation] = []
 
-    def ask(self) -> None:
-        """Let the variations that are missing be exported; this waits for none."""
+    def ask(self, variations: Sequence[Variation]) -> None:
+        """Let those of some variations that are missing be exported; this waits for none."""
         names = {each.variation for each in self.made}
-        self.asked = [each for each in self.variations if each.name not in names]
+        self.variations = variations
+        self.asked = [each for each in variations if each.name not in names]
         self.sweep.add(self.cell, self.asked, awaited=True)
 
     def outcomes(self) -> Sequence[Outcome]:
         """Return the outcomes in the order of the variations, once those that were asked for have come."""
         if self.asked:
-            self.made.extend(self.sweep.outcomes(self.cell, self.asked))
+            self.made.extend(self.sweep.outcomes(self.cell, self.asked, self.tick))
             self.asked = []
         places = {each.name: place for place, each in enumerate(self.variations)}
         return sorted(self.made, key=lambda each: places[each.variation])
@@ -117,8 +161,14 @@ class Comparison:
     searched: Search | None = field(default=None, init=False)
     model: Try | None = field(default=None, init=False)
     reported: int = field(default=0, init=False)
+    sweeps: list[Sweep] = field(default_factory=list, init=False)
     _begun: int = field(default=0, init=False)
     _members: list[Member] = field(default_factory=list, init=False)
+
+    @property
+    def exports(self) -> Tally:
+        """The exports of both sides."""
+        return Tally.from_sweeps(self.sweeps, self.searched.sweeps if self.searched is not None else ())
 
     @functools.cached_property
     def reuses(self) -> tuple[Reuse, ...]:
@@ -186,8 +236,10 @@ class Comparison:
                         self._compare(cell, base, head, results, wanted)
                     if (search := further(self)) is not None:
                         self._search(search, self.seconds - (time.monotonic() - started), results)
+                    names = tuple(str(each.cell) for each in self.found)
+                    dataclasses.replace(self.came, selected=names, cells=names).write(results.root)
             finally:
-                results.close([*self.cells, *(each.cell for each in self.found)])
+                results.close(list(dict.fromkeys((*self.cells, *(each.cell for each in self.found)))))
                 for reuse in self.reuses:
                     reuse.close()
         places = {cell: place for place, cell in enumerate(self.sides.cells)}
@@ -221,16 +273,22 @@ class Comparison:
 
     def _search(self, search: Search, seconds: float, results: Results) -> None:
         """Judge models that differ until one is worse, a few are no worse, or the time is over; keep the worst one."""
-        known, members = len(self.found), len(self._members)
+        known, members, sweeps = len(self.found), len(self._members), len(self.sweeps)
         models: dict[Cell, Try] = {}
         found: list[Compared] = []
-        for model in search.differing(seconds, self.variations[-1]):
+        self.searched = search
+        pulse = Pulse(_Screen(), sys.stderr.isatty())
+        for model in search.differing(seconds, self.variations[-1], pulse.beat):
+            pulse.erase()
             models[model.cell] = model
             for cell, base, head in self._exported(search.sides, (model.cell,)):
                 self._compare(cell, base, head, results, lambda made, _: made.state == RIGHT)
             found = [each for each in self.found[known:] if each.kind != SAME]
             if len(found) == MOST_NO_WORSE or any(each.kind not in NO_WORSE for each in found):
                 break
+        pulse.erase()
+        search.sweeps += self.sweeps[sweeps:]
+        del self.sweeps[sweeps:]
         worst = min(found, key=lambda each: list(KINDS).index(each.kind), default=None)
         self.found[known:] = [worst] if worst is not None else []
         if worst is not None:
@@ -238,7 +296,6 @@ class Comparison:
             self._members[members:] = [
                 each for each in self._members[members:] if each.proposal.cell == worst.cell
             ]
-        self.searched = search
 
     def _compare(
         self,
@@ -251,18 +308,22 @@ class Comparison:
         """Judge a cell on both sides, and keep what differs."""
         # Its texts name the versions of the base: that these differ is no difference of a cell.
         release = dataclasses.replace(self.sides.head.release, pins=self.sides.base.release.pins)
-        of_base, of_head = base.outcomes(), head.outcomes()
-        old = Made.from_outcomes(of_base, self.sides.base.release)
-        if not wanted(old, of_base):
-            return
-        new = Made.from_outcomes(of_head, release, old.record)
-        if self.beside and kind_of(old, new) != SAME:
-            # Both sides export at the same time.
-            base.ask()
-            head.ask()
+
+        def judged(*variations: Variation) -> tuple[Sequence[Outcome], Made, Made]:
+            """Judge both sides, under further variations if there are any: both export at the same time."""
+            for each in (base, head) if variations else ():
+                each.ask(variations)
             of_base, of_head = base.outcomes(), head.outcomes()
             old = Made.from_outcomes(of_base, self.sides.base.release)
-            new = Made.from_outcomes(of_head, release, old.record)
+            return of_head, old, Made.from_outcomes(of_head, release, old.record)
+
+        of_head, old, new = judged()
+        if not wanted(old, base.outcomes()):
+            return
+        if self.beside and kind_of(old, new) != SAME:
+            of_head, old, new = judged(*self.variations)
+        if may_be_luck(old, new):
+            of_head, old, new = judged(*twice(self.variations))
         compared = Compared(cell, kind_of(old, new), old.unread(), new.unread())
         self.found.append(compared)
         for outcome in of_head:
@@ -307,6 +368,9 @@ class Comparison:
                 strict=True,
             )
         )
+        # More variations of a cell may be asked for.
+        base.growing = head.growing = True
+        self.sweeps += base, head
         known = seconds.committed(config.load().goldens / sides.base.release.version)
         progress = Progress(cells, known, 2 * exports, sides.head.settings.jobs, screen, sys.stderr.isatty())
         with side_by_side(base, head):
@@ -314,9 +378,19 @@ class Comparison:
                 over = is_late if number else never
                 if over() or not all(progress.wait(sweep, cell, over) for sweep in (base, head)):
                     break
-                yield cell, _Exports(base, cell, self.variations), _Exports(head, cell, self.variations)
+                of_base, of_head = (
+                    _Exports(each, cell, self.variations, functools.partial(progress.show, each))
+                    for each in (base, head)
+                )
+                yield cell, of_base, of_head
                 progress.passed(head, cell)
         progress.erase()
+
+
+def twice(varied: Sequence[Variation]) -> tuple[Variation, ...]:
+    """Return some variations, and about as many more."""
+    further = variations(named(str(min(2 * len(varied), MOST))))
+    return (*varied, *(each for each in further if each not in varied))
 
 
 @contextlib.contextmanager

@@ -20,13 +20,14 @@ from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import comparison
-from executorch_goldens.judging.verdict import DISAGREEING, NOT_RUN, Verdict
+from executorch_goldens.judging.verdict import DISAGREEING, NOT_RUN, Verdict, place_and_message
 from executorch_goldens.settings.releases import Release
 
 #: The kinds of difference, the worst first, in words.
 KINDS: Mapping[str, str] = {
     "wrong": "newly wrong",
     "unstable": "newly unstable",
+    "at-times": "unstable, and at times the same as the base",
     "fails": "newly failing",
     "unjudged": "no longer judged",
     "differently": "wrong, unstable or failing in another way",
@@ -35,13 +36,14 @@ KINDS: Mapping[str, str] = {
     "bytes": "more bytes",
     "inexact": "less exact",
     "as-wrong": "as wrong as before, with another program",
-    "different": "different, and no worse",
+    "unknown": "different, and not judged",
+    "different": "different, and right within the tolerance",
     "renamed": "renamed only",
     "order": "reordered only",
     "better": "better",
 }
 #: Those of a head that nobody need refuse.
-NO_WORSE = ("as-wrong", "different", "renamed", "order", "better")
+NO_WORSE = ("as-wrong", "unknown", "different", "renamed", "order", "better")
 SAME = "identical"
 #: Allows that no edited line was reached.
 UNREACHED = "unreached"
@@ -79,13 +81,19 @@ class Made:
         Where there is none: what each variation made, or why it made nothing.
     not_run
         Why the program was not run, so that nothing says that it is right; empty where it was, and where there is none.
+    failure
+        Where lowering fails, and why, if it does so in every variation; empty otherwise.
+    variations
+        Number of variations.
     """
 
     verdict: Verdict
     record: Record | None
-    every: tuple[object, ...]
+    every: tuple[tuple[object, ...], ...]
     accuracy: Accuracy | None
     not_run: str = ""
+    failure: str = ""
+    variations: int = 1
 
     @classmethod
     def from_outcomes(
@@ -109,6 +117,8 @@ class Made:
             every,
             Accuracy.measure(made) if isinstance(made, Lowered) else None,
             made.not_run if isinstance(made, Lowered) else "",
+            place_and_message(made) if found.record is not None and isinstance(made, Failure) else "",
+            len(outcomes),
         )
 
     def unread(self) -> Made:
@@ -133,7 +143,19 @@ class Made:
     @property
     def result(self) -> str:
         """The verdict, with its reason; a failure that repeats has no verdict without a golden."""
+        if self.failure:
+            return f"fails: {self.failure}"
         return _reason(self) if self.verdict.name == "new" else f"{self.verdict.name}: {_reason(self)}"
+
+    @property
+    def repeats(self) -> bool:
+        """True if all variations made the same, or came to the same end."""
+        return self.state != UNSTABLE and all(each == self.every[0] for each in self.every)
+
+    def is_among(self, other: Made) -> bool:
+        """Return whether some variation of another side made what all variations of this one did."""
+        made = self.every[0][:1] if self.record is None else (equality.compared(self.record),)
+        return any(each[:1] == made for each in other.every)
 
     @property
     def state(self) -> int:
@@ -145,7 +167,12 @@ class Made:
         return FAILING if self.verdict.name == "failed" else WRONG
 
 
-def _comparable(outcome: Outcome, release: Release) -> object:
+def may_be_luck(base: Made, head: Made) -> bool:
+    """Return whether one side repeats and the other does not: more variations may show that neither does."""
+    return base.state != head.state and base.repeats != head.repeats
+
+
+def _comparable(outcome: Outcome, release: Release) -> tuple[object, ...]:
     """Return an unsuccessful export in a form that can be compared with another: its failure, and its program."""
     if not isinstance(outcome.result, Artifact):
         return outcome.result.verdict, outcome.result.reason.partition("\n")[0]
@@ -171,8 +198,10 @@ def _lines(each: object) -> Counter[tuple[str, str]]:
 
 def kind_of(base: Made, head: Made) -> str:
     """Return the kind of difference of a cell: `SAME`, or one of `KINDS`."""
-    if head.state != base.state:
-        return _WORSE[head.state] if head.state > base.state else "better"
+    if head.state < base.state:
+        return "better"
+    if head.state > base.state:
+        return "at-times" if may_be_luck(base, head) and base.is_among(head) else _WORSE[head.state]
     if base.record is None or head.record is None:
         # Both are wrong, or do not repeat: there is what each variation made.
         if base.every == head.every or (head.state == UNSTABLE and base.agreed == head.agreed):
@@ -198,7 +227,9 @@ def _of_programs(base: Made, head: Made, alike: str) -> str:
         return "inexact"
     if alike in (likeness.RENAMED, likeness.REORDERED):
         return "renamed" if alike == likeness.RENAMED else "order"
-    return "better" if BETTER in directions.values() else "different"
+    if BETTER in directions.values():
+        return "better"
+    return "unknown" if head.not_run else "different"
 
 
 def _unchecked(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
@@ -240,14 +271,17 @@ def extent(base: Made, head: Made) -> float:
 
 def shown(base: Made, head: Made) -> str:
     """Return the message for a cell: what it is on both sides, or the figures of its programs."""
-    if base.state == RIGHT and head.state != RIGHT:
-        return head.result
-    if head.state == RIGHT and base.state != RIGHT:
-        return f"was {base.result}"
+    if base.state == head.state != RIGHT and _word(base) == _word(head):
+        was, now = (each.failure or _reason(each) for each in (base, head))
+        return (
+            f"{_word(head)} on both sides{f': {now}' if was == now else f', in another way: {was} -> {now}'}"
+        )
     if head.state != RIGHT:
-        if base.result == head.result:
-            return f"{head.verdict.name} on both sides: {_reason(head)}"
-        return f"{base.result} -> {head.result}"
+        before = f"{base.result} -> " if base.state != RIGHT else ""
+        return f"{before}{head.result}{_repeating('the base ', base, head)}"
+    if base.state != RIGHT:
+        was = f"did not lower: {base.failure}" if base.failure else f"was {base.result}"
+        return f"{was}{_repeating('', head, base)}"
     if head.not_run and not base.not_run:
         return f"{NOT_RUN} {head.not_run}"
     figures = [
@@ -256,6 +290,18 @@ def shown(base: Made, head: Made) -> str:
         if each.direction
     ]
     return "; ".join([*figures, *_losses(base, head)])
+
+
+def _word(made: Made) -> str:
+    return "fails" if made.failure else made.verdict.name
+
+
+def _repeating(who: str, steady: Made, other: Made) -> str:
+    """Return under how many variations a side repeats, where the other does not; empty where both do, or neither."""
+    if other.repeats or not steady.repeats or steady.variations < 2:
+        return ""
+    same = " one of these" if steady.is_among(other) else ""
+    return f"; {who}makes{same or ' the same'} under all {steady.variations} variations"
 
 
 def _reason(made: Made) -> str:

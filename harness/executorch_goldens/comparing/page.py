@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,8 +30,8 @@ SHOWN_DETAILS, DETAIL = 3, 200
 WITHOUT_CAUSE = ("better",)
 #: Quantities of the table of an upgrade, and their columns.
 TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
-#: Cells that are right on neither side, in whichever class.
-BAD_ON_BOTH = "wrong, unstable or failing on both sides"
+#: Cells that are the same on both sides, and right on neither.
+BAD_ON_BOTH = "wrong, unstable or failing, alike on both sides"
 #: Marks a comment, so that the next one replaces it.
 MARK = "<!-- executorch-goldens: compare -->"
 
@@ -97,7 +98,8 @@ class ComparisonPage:
         """Return the first line: whether both are identical, and how many cells differ in which way."""
         found = self.comparison.found
         number = Counter(each.kind for each in found)
-        same = number.pop(SAME, 0)
+        bad = len(self.bad_on_both())
+        same = number.pop(SAME, 0) - bad
         edited = self.answer.line() if self.answer is not None else ""
         if not found and self.is_same_code:
             return "identical: no code differs"
@@ -105,13 +107,12 @@ class ComparisonPage:
             why = "no cell is known that reaches the edit" if edited else "no cell that was chosen is in both"
             return "; ".join(filter(None, (f"nothing was compared: {why}", edited)))
         ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
-        part = f"{same} of" if number else "all"
-        bad = f"{len(self.bad_on_both())} {BAD_ON_BOTH}" if self.bad_on_both() else ""
+        where = " where reached" if edited and not number else ""
+        part = f"{same} of " if number or bad else "" if where else "all "
+        same_cells = f"identical{where}: {part}{count(len(found), 'cell')}"
+        alike = f"{bad} {BAD_ON_BOTH}" if bad else ""
         unjudged = f"of these, {len(self.unjudged())} {NOT_JUDGED}" if self.unjudged() else ""
-        same_cells = f"identical: {part} {count(len(found), 'cell')}"
-        if edited and not number:
-            same_cells = f"identical where reached: {count(len(found), 'cell')}"
-        return "; ".join(filter(None, (same_cells, ways, edited, bad, unjudged)))
+        return "; ".join(filter(None, (same_cells, ways, alike, edited, unjudged)))
 
     @property
     def is_same_code(self) -> bool:
@@ -120,8 +121,8 @@ class ComparisonPage:
         return edits is not None and not edits.every and not edits.others
 
     def bad_on_both(self) -> list[Compared]:
-        """Return the cells that are not right on either side, whichever class they are in."""
-        return [each for each in self.comparison.found if RIGHT not in (each.base.state, each.head.state)]
+        """Return the cells that are the same on both sides, and right on neither."""
+        return [each for each in self.comparison.found if each.kind == SAME and each.head.state != RIGHT]
 
     def unjudged(self) -> dict[Cell, str]:
         """Return the cells whose program was not run on a side, with why: there only what was made is compared."""
@@ -151,15 +152,16 @@ class ComparisonPage:
             words = ", ".join(KINDS[kind] for kind in KINDS if kind in self.allowed)
             yield f"allowed: {words}"
         yield from not_judged(self.unjudged())
-        if wanted := sum(reuse.wanted for reuse in self.comparison.reuses):
-            reused = sum(reuse.reused for reuse in self.comparison.reuses)
-            yield f"exports: {wanted}, {reused} of them from the cache"
+        if (exports := self.comparison.exports).made:
+            of_search = f", {exports.searched} for the search" if exports.searched else ""
+            yield f"exports: {exports.made}, {exports.reused} of them from the cache{of_search}"
+            yield f"processor time of exports: {exports.core_seconds:.0f} s"
 
     def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
         """Yield the kinds of difference that there are, worst first: a heading, and what is under it.
 
-        A cause is listed under each of its kinds, with the cells and amounts of that kind. Cells that are not right on
-        either side come last, all by name.
+        A cause is listed under each of its kinds, with the cells and amounts of that kind. Cells that are the same on
+        both sides, and right on neither, come last, all by name.
         """
         by_cell = {each.cell: each for each in self.comparison.differing()}
         causes = [
@@ -292,6 +294,7 @@ class ComparisonPage:
             },
             "reach": self._reach(),
             "search": self._search(),
+            "exports": dataclasses.asdict(self.comparison.exports),
             "not_judged": {str(cell): why for cell, why in self.unjudged().items()},
             "bad_on_both": [str(each.cell) for each in self.bad_on_both()],
             **{

@@ -19,6 +19,7 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, kind_of
 from executorch_goldens.comparing.sides import Side, Sides, side_by_side
 from executorch_goldens.files.wording import count
+from executorch_goldens.running.progress import duration
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.registry import AS_IT_IS, NAME_PATTERN, Case, changed_name
 from executorch_goldens.zoo.variations import Variation
@@ -235,19 +236,40 @@ class Search:
     reached: Callable[[Mapping[str, Sequence[int]]], Reached]
     tried: int = field(default=0, init=False)
     reaching: int = field(default=0, init=False)
+    sweeps: list[Sweep] = field(default_factory=list, init=False)
 
     def words(self) -> str:
         """Return how many models were tried."""
-        tried = count(self.tried, "model")
-        return f"{tried} tried, of which {self.reaching} ran an edited line; seed {SEED}"
+        return f"{self._counts()}; seed {SEED}"
 
-    def differing(self, seconds: float, variation: Variation) -> Iterator[Try]:
+    def line(self, left: float, seconds: float) -> str:
+        """Return how far it is, with so many seconds left of all."""
+        return f"searching: {self._counts()}; {duration(left)} of {duration(seconds)} left"
+
+    def _counts(self) -> str:
+        return f"{count(self.tried, 'model')} tried, of which {self.reaching} ran an edited line"
+
+    def differing(
+        self, seconds: float, variation: Variation, beat: Callable[[Callable[[], str]], None]
+    ) -> Iterator[Try]:
         """Yield models whose programs differ, for so many seconds; nothing is run, and nothing judged.
 
         The base exports a model only where the head ran an edited line.
+
+        Parameters
+        ----------
+        beat
+            Is called again and again with what says how far it is.
         """
         deadline = time.monotonic() + seconds
-        pair = _Pair(self.sides, variation, deadline)
+
+        def tick() -> None:
+            if (left := deadline - time.monotonic()) < 0:
+                raise _LateError
+            beat(lambda: self.line(left, seconds))
+
+        pair = _Pair(self.sides, variation, tick)
+        self.sweeps += pair.base, pair.head
         with side_by_side(pair.base, pair.head):
             try:
                 for found in self._differing(pair):
@@ -274,15 +296,20 @@ class Search:
 
     def _on_head(self, new: Try, pair: _Pair) -> tuple[Try, Outcome] | None:
         """Return what the head made of a model, where it ran an edited line, or crashed; the base is asked for it."""
-        outcome = pair.take(pair.head, new)
-        self.tried += 1
-        ran = self.reached(lines_run(outcome))
+        outcome, ran = self._tried(new, pair)
         self.walk.tell(new, ran, failed=not ran.edited and not made_something(outcome))
-        self.reaching += bool(ran.edited)
         if not ran.edited and isinstance(outcome.result, Artifact):
             return None
         pair.ask(pair.base, new)
         return new, outcome
+
+    def _tried(self, new: Try, pair: _Pair) -> tuple[Outcome, Reached]:
+        """Return what the head made of a model, and which edited lines that ran."""
+        outcome = pair.take(pair.head, new)
+        ran = self.reached(lines_run(outcome))
+        self.tried += 1
+        self.reaching += bool(ran.edited)
+        return outcome, ran
 
     def _smaller(self, found: Try, pair: _Pair) -> Try:
         """Return a model with one of the changes, where that differs as well and there is time."""
@@ -291,7 +318,7 @@ class Search:
                 smaller = replace(found, changes=(change,))
                 for sweep in (pair.head, pair.base):
                     pair.ask(sweep, smaller)
-                if pair.differs(smaller, pair.take(pair.head, smaller), self.walk):
+                if pair.differs(smaller, self._tried(smaller, pair)[0], self.walk):
                     return smaller
         return found
 
@@ -303,9 +330,9 @@ class _LateError(Exception):
 class _Pair:
     """The exports of both sides, one a model and side, in templates that last; nothing is run."""
 
-    def __init__(self, sides: Sides, variation: Variation, deadline: float) -> None:
+    def __init__(self, sides: Sides, variation: Variation, tick: Callable[[], None]) -> None:
         self.variation = variation
-        self.deadline = deadline
+        self.tick = tick
         self.base, self.head = (self._sweep(side) for side in (sides.base, sides.head))
         self.release = replace(sides.head.release, pins=sides.base.release.pins)
         self.of_base = sides.base.release
@@ -319,12 +346,8 @@ class _Pair:
 
     def take(self, sweep: Sweep, model: Try) -> Outcome:
         """Wait for an export that was asked for; raise `_LateError`."""
-        (outcome,) = sweep.outcomes(model.cell, (self.variation,), self._tick)
+        (outcome,) = sweep.outcomes(model.cell, (self.variation,), self.tick)
         return outcome
-
-    def _tick(self) -> None:
-        if time.monotonic() > self.deadline:
-            raise _LateError
 
     def differs(self, model: Try, of_head: Outcome, walk: SearchOrder) -> bool:
         """Return whether the base lowers a model, and to something else than the head."""

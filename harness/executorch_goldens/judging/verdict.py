@@ -283,11 +283,11 @@ def _message(failure: Failure) -> str:
     return f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
 
 
-def _failure(failure: Failure) -> str:
-    """Return what fails, where, and the first line of why."""
+def place_and_message(failure: Failure) -> str:
+    """Return where something fails, and the first line of why."""
     place = ", ".join(filter(None, (failure.stage, failure.pass_name)))
     message = f"{failure.type.rpartition('.')[2]}: {(failure.message.splitlines() or [''])[0]}"
-    return f"{FAILS}: {place}: {message}"
+    return f"{place}: {message}"
 
 
 def _tail(text: str) -> tuple[str, ...]:
@@ -377,7 +377,7 @@ def _failing_first(groups: Sequence[Group]) -> Iterator[str]:
     failing: dict[str, list[str]] = {}
     for group in groups:
         if isinstance(result := _result(group), Failure):
-            failing.setdefault(_failure(result), []).append(_names(group))
+            failing.setdefault(f"{FAILS}: {place_and_message(result)}", []).append(_names(group))
     yield from (f"{what} (under {' '.join(names)})" for what, names in failing.items())
     if lowers := [group for group in groups if isinstance(_result(group), Lowered)]:
         yield f"lowers under {' and otherwise under '.join(map(_names, lowers))}"
@@ -537,7 +537,7 @@ def new(cell: Cell, artifact: Artifact, made: Record, labels: Labels = OF_RUN) -
     """Describe an artifact without a golden and without `objection`, and the checks that it lacks."""
     result = artifact.result
     if isinstance(result, Failure):
-        reason = f"{_failure(result)}; has no {labels.old}"
+        reason = f"{FAILS}: {place_and_message(result)}; has no {labels.old}"
         accepting = "recording it accepts that it fails"
         return Verdict(
             cell,

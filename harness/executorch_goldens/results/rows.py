@@ -261,9 +261,9 @@ class _Row(msgspec.Struct):
 
 
 def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> None:
-    """Write a ``results.jsonl`` whole, in the order of `cells`."""
-    place = {cell: number for number, cell in enumerate(cells)}
-    ordered = sorted(rows, key=lambda row: place[Cell(row["target"], row["case"])])
+    """Write a ``results.jsonl`` whole, in the order of `cells`; rows of others are left out."""
+    of_cell = {Cell(row["target"], row["case"]): row for row in rows}
+    ordered = [of_cell[cell] for cell in cells if cell in of_cell]
     durable.replace(file, _lines(ordered))
 
 

@@ -49,7 +49,44 @@ def never() -> bool:
     return False
 
 
-class Progress:
+class Pulse:
+    """Says now and then how far something is: in a terminal over one line, elsewhere a line a minute.
+
+    Parameters
+    ----------
+    live
+        Whether `screen` is a terminal, where a line can be written over.
+    """
+
+    def __init__(self, screen: Screen, live: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self.screen = screen
+        self.live = live
+        self.clock = clock
+        self._shown = -math.inf
+
+    def beat(self, line: Callable[[], str]) -> None:
+        """Show a line, unless one was shown a moment ago."""
+        if self.clock() - self._shown < (LIVE_INTERVAL if self.live else INTERVAL):
+            return
+        self._shown = self.clock()
+        if self.live:
+            self.say(line())
+        else:
+            self.screen.write_line(line())
+
+    def say(self, line: str) -> None:
+        """Write over the live line."""
+        if self.live:
+            self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
+
+    def erase(self) -> None:
+        """Erase the live line before other output."""
+        if self.live:
+            self.screen.rewrite("", erase=True)
+            self.screen.write("\r")
+
+
+class Progress(Pulse):
     """The progress of a run.
 
     Parameters
@@ -62,8 +99,6 @@ class Progress:
         Number of exports of each cell, but for those `alone`, which are exported once.
     jobs
         Exports at a time.
-    live
-        Whether `screen` is a terminal, where a line can be written over.
     """
 
     def __init__(
@@ -85,10 +120,7 @@ class Progress:
         self.wrong = 0
         self.alike: Counter[tuple[str, str]] = Counter()
         self.lines = 0
-        self.screen = screen
-        self.live = live
-        self.clock = clock
-        self._shown = -math.inf
+        super().__init__(screen, live, clock)
         self._step = ""
         self._started = clock()
 
@@ -134,14 +166,7 @@ class Progress:
 
     def show(self, sweep: Sweep) -> None:
         """Show how far it is, unless that was done a moment ago."""
-        if self.clock() - self._shown < (LIVE_INTERVAL if self.live else INTERVAL):
-            return
-        self._shown = self.clock()
-        line = self.line(sweep.doing())
-        if self.live:
-            self.say(line)
-        else:
-            self.screen.write_line(line)
+        self.beat(lambda: self.line(sweep.doing()))
 
     def step(self, what: str, done: int, steps: int, budget: float, took: float) -> None:
         """Show how far further exports are: a bar, and what is made now."""
@@ -155,17 +180,6 @@ class Progress:
             self.say(line)
         else:
             self.screen.write_line(line)
-
-    def say(self, line: str) -> None:
-        """Write over the live line."""
-        if self.live:
-            self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
-
-    def erase(self) -> None:
-        """Erase the live line before other output."""
-        if self.live:
-            self.screen.rewrite("", erase=True)
-            self.screen.write("\r")
 
     def seconds_left(self) -> float:
         """Return the time for the remaining cells: remembered seconds, at this run's pace once known."""

@@ -174,6 +174,9 @@ class Sweep:
         #: Variations whose template was killed before it was ready.
         self.killed: set[Variation] = set()
         self.results: dict[Cell, list[EndedExport]] = {cell: [] for cell in cells}
+        #: Exports that have ended, and those of the store that were taken, with the processor time of the former.
+        self.ended = self.reused = 0
+        self.core_seconds = 0.0
         self.error: BaseException | None = None
         self.stopping = False
         #: One that runs at the same time: while both have exports to make, each has half of the cores.
@@ -286,7 +289,9 @@ class Sweep:
                 raise self.error
             ended, self.results[cell] = self.results[cell], []
         by_variation = {each.variation: each for each in ended}
-        return tuple(by_variation[variation].outcome() for variation in wanted)
+        found = tuple(by_variation[variation].outcome() for variation in wanted)
+        self.reused += sum(outcome.reused for outcome in found)
+        return found
 
     def ready(self, cell: Cell, seconds: float) -> bool:
         """Wait at most `seconds` for the exports of `cell`; return whether `outcomes` has an answer at once."""
@@ -571,6 +576,8 @@ class Sweep:
             shutil.rmtree(job.variation.directory, ignore_errors=True)
         ended = EndedExport(job.variation, functools.partial(self._outcome, job, answer, end))
         with self.changed:
+            self.ended += 1
+            self.core_seconds += answer.get("core_seconds", 0.0)
             self.results[job.cell].append(ended)
             self.changed.notify_all()
 

@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
-from executorch_goldens.artifact import Cell
-from executorch_goldens.comparing.making import MOST_NO_WORSE, Compared, Comparison
+from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.comparing.making import MOST_NO_WORSE, Compared, Comparison, Tally, twice
 from executorch_goldens.comparing.outcome import SAME
-from executorch_goldens.comparing.searching import UNCHANGED, Try
+from executorch_goldens.comparing.searching import UNCHANGED, Search, Try
+from executorch_goldens.results.rows import Results
+from executorch_goldens.settings import releases
+from executorch_goldens.settings.exports import Settings
 from executorch_goldens.zoo.registry import Case
-from executorch_goldens.zoo.variations import variations
+from executorch_goldens.zoo.variations import Variation, variations
+from tests.support.making import CELL, GRAPH, failure, lowered, outcome
 
 NOT_USED: Any = None
 
@@ -30,6 +34,7 @@ class Differing:
 
     number: int
     sides: Any = None
+    sweeps: list[Any] = field(default_factory=list)
     yielded: list[Try] = field(default_factory=list)
 
     def differing(self, *_: object) -> Iterator[Try]:
@@ -79,3 +84,95 @@ def test_a_search_goes_on_behind_what_is_no_worse_and_keeps_the_worst(
     assert [each.cell for each in comparison.found] == wanted
     assert [each.proposal.cell for each in comparison._members] == wanted
     assert (comparison.model and comparison.model.cell) == (wanted[0] if wanted else None)
+
+
+#: What one variation may make of a cell, by a letter.
+MAKES = {
+    "A": lowered(GRAPH),
+    "B": lowered(GRAPH.replace("x", "y")),
+    "C": lowered(GRAPH.replace("x", "z")),
+    "F": failure("no"),
+    "X": Casualty("crashed", "killed by SIGSEGV"),
+}
+FOUR = variations()
+
+
+class Tossing:
+    """The exports of a cell on one side: what each of four variations makes is known."""
+
+    def __init__(self, makes: str, made: Sequence[Variation]) -> None:
+        self.makes = dict(zip(FOUR, makes, strict=True))
+        self.made = tuple(made)
+
+    def ask(self, asked: Sequence[Variation]) -> None:
+        self.made = tuple(asked)
+
+    def outcomes(self) -> list[Outcome]:
+        return [outcome(MAKES[self.makes[each]], variation=each.name) for each in self.made]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "kind", "asked"),
+    [
+        # The base tosses the same coin, and had luck twice.
+        ("AAAB", "ABBA", SAME, 4),
+        ("AAAB", "ABAA", SAME, 4),
+        # The head had.
+        ("BABA", "AAAB", SAME, 4),
+        ("BABA", "AAAA", "better", 4),
+        ("AAAA", "ABBA", "at-times", 4),
+        ("CCCC", "ABBA", "unstable", 4),
+        # What fails or crashes under some seeds.
+        ("AAAF", "AFAF", SAME, 4),
+        ("AAAA", "AFAF", "at-times", 4),
+        ("FFFF", "FAFA", "at-times", 4),
+        ("AAAA", "AXAX", "at-times", 4),
+        ("CCCC", "AXAX", "wrong", 4),
+        ("AAAA", "XXXX", "wrong", 2),
+        ("AAAA", "FFFF", "fails", 2),
+        ("AAAA", "CCCC", "different", 2),
+        ("AAAA", "AAAA", SAME, 1),
+        ("ABBA", "ABBA", SAME, 2),
+    ],
+)
+def test_before_one_side_is_said_to_repeat_it_gets_more_variations(
+    base: str, head: str, kind: str, asked: int, tmp_path: Path
+) -> None:
+    release = releases.load().releases["1.5.1"]
+    settings = Settings(Path("python"), ("models",), (), 1, 60.0)
+    side = SimpleNamespace(release=release, settings=settings, toolchain=SimpleNamespace(name="1.5.1"))
+    sides: Any = SimpleNamespace(base=side, head=side)
+    comparison = Comparison(sides, (CELL,), FOUR[:2], tmp_path, beside=True)
+    of_base: Any = Tossing(base, FOUR[:1])
+    of_head: Any = Tossing(head, FOUR[1:2])
+    results = Results(tmp_path / "head", release)
+    results.open()
+    comparison._compare(CELL, of_base, of_head, results, lambda *_: True)
+    results.close([CELL])
+    (found,) = comparison.found
+    assert found.kind == kind
+    assert len(of_base.made) == len(of_head.made) == asked
+
+
+def test_more_variations_are_those_that_there_are_and_others() -> None:
+    assert twice(FOUR[:2]) == FOUR
+    own = (Variation(3, 0), Variation(0, 1))
+    assert twice(own)[:2] == own
+    assert len(twice(own)) >= 4
+
+
+def test_exports_are_counted_that_were_made() -> None:
+    cells, models = (
+        [SimpleNamespace(ended=made, reused=reused, core_seconds=made * 2.0) for made, reused in sweeps]
+        for sweeps in ([(3, 2), (4, 0)], [(5, 0), (1, 0)])
+    )
+    sweeps: Any = cells, models
+    assert Tally.from_sweeps(*sweeps) == Tally(made=15, reused=2, searched=6, core_seconds=26.0)
+
+
+def test_a_search_says_how_far_it_is() -> None:
+    search = Search(NOT_USED, NOT_USED, NOT_USED)
+    search.tried, search.reaching = 12, 3
+    assert search.line(130.0, 300.0) == (
+        "searching: 12 models tried, of which 3 ran an edited line; 2 min of 5 min left"
+    )

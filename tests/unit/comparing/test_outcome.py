@@ -11,6 +11,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing import page
 from executorch_goldens.comparing.making import Compared
 from executorch_goldens.comparing.outcome import ALLOWED, KINDS, SAME, UNREACHED, Made, kind_of, shown
+from executorch_goldens.diff import equality
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import MANIFEST, Record
@@ -40,7 +41,7 @@ def right(texts: Record, used: float | None = 0.0, sqnr: float | None = None) ->
     return Made(Verdict(CELL, "new", "one delegate"), texts, (), found)
 
 
-def wrong(name: str, reason: str = "it is", every: tuple[object, ...] = ("one",)) -> Made:
+def wrong(name: str, reason: str = "it is", every: tuple[tuple[object, ...], ...] = (("one",),)) -> Made:
     return Made(Verdict(CELL, name, reason), None, every, None)
 
 
@@ -77,6 +78,16 @@ UNSTABLE, ALSO_UNSTABLE, UNSTABLE_ELSEWHERE = (
 )
 
 
+def _of(made: Made) -> tuple[object, ...]:
+    """Return what a side made in the form of `Made.every`."""
+    assert made.record is not None
+    return equality.compared(made.record), "program"
+
+
+#: One variation of which made what `PLAIN` is.
+TOSSED = wrong("unstable", every=(_of(PLAIN), _of(right(ELSEWHERE))))
+
+
 @pytest.mark.parametrize(
     ("base", "head", "kind"),
     [
@@ -87,8 +98,17 @@ UNSTABLE, ALSO_UNSTABLE, UNSTABLE_ELSEWHERE = (
         (PLAIN, wrong("crashed"), "wrong"),
         (PLAIN, wrong("undecodable"), "wrong"),
         (PLAIN, wrong("unstable"), "unstable"),
+        # A result of the base that is one of the head's: the base may have had luck.
+        (PLAIN, TOSSED, "at-times"),
+        (PLAIN, replace(TOSSED, verdict=Verdict(CELL, "order-only", "it is")), "at-times"),
+        (PLAIN, wrong("crashed", every=(("crashed", "killed"), *TOSSED.every)), "at-times"),
+        (PLAIN, wrong("crashed", every=(("crashed", "killed"), ("another",))), "wrong"),
+        (wrong("corrupt"), wrong("unstable", every=(("one",), ("another",))), "at-times"),
+        (TOSSED, PLAIN, "better"),
+        (FAILING, wrong("unstable", every=(*TOSSED.every, _of(FAILING))), "at-times"),
+        (FAILING, TOSSED, "unstable"),
         (PLAIN, wrong("order-only"), "unstable"),
-        (wrong("corrupt"), wrong("unstable"), "unstable"),
+        (wrong("corrupt"), wrong("unstable", every=(("another",),)), "unstable"),
         (PLAIN, FAILING, "fails"),
         (PLAIN, wrong("failed"), "fails"),
         (FAILING, wrong("corrupt"), "wrong"),
@@ -97,11 +117,14 @@ UNSTABLE, ALSO_UNSTABLE, UNSTABLE_ELSEWHERE = (
         (NOT_RUN, PLAIN, SAME),
         (NOT_RUN, NOT_RUN, SAME),
         (NOT_RUN, wrong("corrupt"), "wrong"),
+        # Nothing says that what was not run is right.
+        (NOT_RUN, replace(right(ELSEWHERE), not_run="no rule gives the sizes"), "unknown"),
+        (NOT_RUN, right(ELSEWHERE), "different"),
         (FAILING, OTHER_FAILURE, "differently"),
         (wrong("corrupt"), wrong("corrupt"), SAME),
-        (wrong("corrupt"), wrong("corrupt", every=("another",)), "as-wrong"),
-        (wrong("corrupt"), wrong("corrupt", "in another way", ("another",)), "differently"),
-        (wrong("corrupt"), wrong("crashed", every=("another",)), "differently"),
+        (wrong("corrupt"), wrong("corrupt", every=(("another",),)), "as-wrong"),
+        (wrong("corrupt"), wrong("corrupt", "in another way", (("another",),)), "differently"),
+        (wrong("corrupt"), wrong("crashed", every=(("another",),)), "differently"),
         (wrong("unstable"), wrong("unstable"), SAME),
         # What changes from one export to the next is no difference, what the variations agree on is one.
         (UNSTABLE, ALSO_UNSTABLE, SAME),
@@ -147,8 +170,29 @@ def test_a_line_says_what_it_was_and_what_it_is() -> None:
     assert shown(PLAIN, right(ELSEWHERE, used=0.5)) == "error 0 -> 0.5 of the tolerance"
     assert shown(PLAIN, NOT_RUN) == "not run: no rule gives the sizes"
     assert shown(EQUAL, right(FEWER_EQUAL)) == "6 of 6 equal -> 4 of 6 equal"
-    same = shown(wrong("corrupt"), wrong("corrupt", every=("another",)))
+    same = shown(wrong("corrupt"), wrong("corrupt", every=(("another",),)))
     assert same == "corrupt on both sides: it is"
+
+
+def test_what_fails_on_both_sides_is_no_arrow_to_stable() -> None:
+    failing = replace(FAILING, failure="lower: ValueError: no")
+    again = replace(failing, verdict=Verdict(CELL, "stable", ""))
+    assert shown(failing, again) == "fails on both sides: lower: ValueError: no"
+    other = replace(OTHER_FAILURE, failure="lower: ValueError: never")
+    assert shown(failing, other) == (
+        "fails on both sides, in another way: lower: ValueError: no -> lower: ValueError: never"
+    )
+    assert shown(wrong("corrupt"), wrong("crashed")) == "corrupt: it is -> crashed: it is"
+    assert shown(PLAIN, failing) == "fails: lower: ValueError: no"
+    assert shown(failing, PLAIN) == "did not lower: lower: ValueError: no"
+
+
+def test_what_does_not_repeat_says_under_how_many_variations_the_other_side_does() -> None:
+    four = replace(PLAIN, variations=4)
+    assert shown(four, TOSSED) == "unstable: it is; the base makes one of these under all 4 variations"
+    other = shown(four, wrong("unstable"))
+    assert other == "unstable: it is; the base makes the same under all 4 variations"
+    assert shown(TOSSED, four) == "was unstable: it is; makes one of these under all 4 variations"
 
 
 def test_cells_come_by_kind_and_then_by_how_much_there_is_more() -> None:
