@@ -7,6 +7,7 @@ from which of them its models ran: the same command tries the same models, as fa
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 import sys
 import time
@@ -244,7 +245,8 @@ class Search:
 
     def line(self, left: float, seconds: float) -> str:
         """Return how far it is, with so many seconds left of all."""
-        return f"searching: {self._counts()}; {duration(left)} of {duration(seconds)} left"
+        time_left = f"; {duration(left)} of {duration(seconds)} left" if math.isfinite(seconds) else ""
+        return f"searching: {self._counts()}{time_left}"
 
     def _counts(self) -> str:
         return f"{count(self.tried, 'model')} tried, of which {self.reaching} ran an edited line"

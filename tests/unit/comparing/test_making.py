@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -176,3 +177,4 @@ def test_a_search_says_how_far_it_is() -> None:
     assert search.line(130.0, 300.0) == (
         "searching: 12 models tried, of which 3 ran an edited line; 2 min of 5 min left"
     )
+    assert search.line(math.inf, math.inf) == "searching: 12 models tried, of which 3 ran an edited line"
