@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -40,6 +41,8 @@ PYTEST = (
 )
 
 
+#: The variable with options for every pytest of a shell: some take cells away, or end pytest before it runs one.
+ADDOPTS = "PYTEST_ADDOPTS"
 #: A word that says how much pytest prints: without one, nothing of its own but its last line.
 VERBOSITY = re.compile(r"-[vq]+|--verbose|--quiet|--verbosity(=.*)?")
 
@@ -78,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     handing.over_if_needed(arguments, ["run", *words], {CALLED_AS: called})
     # What a watch prints to type is no watch.
     os.environ[CALLED_AS] = called.replace(" --watch", "")
+    if further := os.environ.pop(ADDOPTS, ""):
+        print(f"{ADDOPTS} is ignored ({further}): a run has the options of its command line", file=sys.stderr)
     if arguments.watch:
         from executorch_goldens.running.watching import Watching
 

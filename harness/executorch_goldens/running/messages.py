@@ -176,6 +176,7 @@ def summary(run: Run, whole: bool) -> Iterator[str]:
         Whether all the rest is said as well.
     """
     yield f"ExecuTorch {run.release.version}: {'; '.join(_counts(run))}"
+    yield from missed(run)
     yield from exactness(run.accuracies)
     yield f"results: {run.results.file}; {_report(run)}"
     if whole:
@@ -198,6 +199,15 @@ def summary(run: Run, whole: bool) -> Iterator[str]:
         command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
         yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
     yield from _leftovers(run)
+
+
+def missed(run: Run) -> Iterator[str]:
+    """Yield the selected cells that have no verdict."""
+    if not (cells := [str(cell) for cell in run.missed()]):
+        return
+    more = f", and {len(cells) - SHOWN_CELLS} more" if len(cells) > SHOWN_CELLS else ""
+    of_all = f"{len(cells)} of {count(len(run.plan.cells) - len(run.deselected), 'selected cell')}"
+    yield f"no verdict: {of_all}, skipped or not run: {', '.join(cells[:SHOWN_CELLS])}{more} (--cell chooses cells)"
 
 
 def _counts(run: Run) -> Iterator[str]:

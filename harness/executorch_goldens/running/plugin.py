@@ -6,6 +6,7 @@ asks for the fixtures `golden_cell` and `golden_run`: ``harness/executorch_golde
 
 from __future__ import annotations
 
+import argparse
 import os
 import types
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -80,18 +81,46 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("golden_cell", cells, ids=str)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
     """Let cells be judged in the order in which they are exported."""
     run = config.stash.get(RUN, None)
     if run is None:
-        return
+        return (yield)
+    run.deselected = _deselected(session, items)
+    yield
     config.stash[PLACES] = {item.nodeid: number for number, item in enumerate(items)}
     cells = {item: cell for item in items if (cell := _cell(item)) is not None}
     config.stash[TESTS] = {item.nodeid: cell for item, cell in cells.items()}
     place = {cell: number for number, cell in enumerate(run.in_order(cells.values()))}
     ordered = iter(sorted(cells, key=lambda item: place[cells[item]]))
     items[:] = [next(ordered) if item in cells else item for item in items]
+    return None
+
+
+def _deselected(session: pytest.Session, items: list[pytest.Item]) -> frozenset[Cell]:
+    """Take away the tests that the typed words take, and return their cells.
+
+    Any other cell without a verdict is missed: addopts of the environment or of a file, and plugins, choose none.
+    """
+    config, parser = session.config, argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-k", dest="keyword", default="")
+    parser.add_argument("-m", dest="markexpr", default="")
+    parser.add_argument("--deselect", action="append")
+    parser.add_argument("--collect-only", "--co", dest="collectonly", action="store_true")
+    typed, _ = parser.parse_known_args([*config.invocation_params.args])
+    before = {cell for item in items if (cell := _cell(item)) is not None}
+    if typed.collectonly:
+        return frozenset(before)
+    if any(value != config.getoption(name) for name, value in vars(typed).items()):
+        return frozenset()
+    manager = config.pluginmanager
+    others = manager.get_plugins() - {manager.get_plugin("mark"), manager.get_plugin("main")}
+    choose = manager.subset_hook_caller("pytest_collection_modifyitems", others)
+    choose(session=session, config=config, items=items)
+    return frozenset(before - {cell for item in items if (cell := _cell(item)) is not None})
 
 
 def _cell(item: pytest.Item) -> Cell | None:
@@ -188,6 +217,8 @@ def _finish(session: pytest.Session, run: Run) -> None:
         if not all(judged.accepted for judged in run.verdicts.values()):
             # Cells whose cause is wrong elsewhere were not recorded, after their test had passed.
             session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
+    if run.missed():
+        session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
     if (progress := session.config.stash.get(PROGRESS, None)) is not None:
         progress.erase()
     if run.sweep is not None and reporter is not None:
@@ -270,7 +301,8 @@ def pytest_terminal_summary(
     """Print the end of the run after pytest's own output, which has nothing of cells."""
     run = config.stash.get(RUN, None)
     if run is None or run.sweep is None:
-        return (yield)
+        yield
+        return _print(config, messages.missed(run) if run is not None else ())
     failed = terminalreporter.stats.get("failed", [])
     of_cells = _of_cells(config, failed)
     terminalreporter.stats["failed"] = [report for report in failed if report not in of_cells]

@@ -85,6 +85,8 @@ class Run:
         Difference from its golden of each cell that needs a look.
     recorded
         The causes whose goldens were replaced, each with their number.
+    deselected
+        Cells that the command line of pytest takes away.
     alone
         Cells whose one export was enough: see `Plan.beside`.
     standby
@@ -120,6 +122,7 @@ class Run:
         self.names: dict[str, str] = {}
         self._held: set[Cell] = set()
         self._members: dict[Cell, Member] = {}
+        self.deselected: frozenset[Cell] = frozenset()
         self._started: set[Cell] = set()
         self.alone: set[Cell] = set()
         self.sweep: Sweep | None = None
@@ -150,7 +153,7 @@ class Run:
         plan, asked = self.plan, self.plan.options
         self._started = set(cells)
         self.results.open()
-        self.provenance = self._provenance(cells)
+        self.provenance = self._provenance()
         self.provenance.write(self.results.root)
         if self.reuse is not None:
             self.reuse.open()
@@ -178,9 +181,8 @@ class Run:
             )
         self.sweep.start()
 
-    def _provenance(self, cells: Sequence[Cell]) -> Provenance:
+    def _provenance(self) -> Provenance:
         plan, repository = self.plan, config.load().root
-        checked = set(cells)
         return Provenance(
             release=plan.release.version,
             stack=plan.release.stack(),
@@ -192,7 +194,7 @@ class Run:
             shard=str(plan.options.shard) if plan.options.shard else None,
             selected=tuple(str(cell) for cell in plan.zoo if cell in plan.asked),
             whole=plan.asked == set(plan.zoo),
-            cells=tuple(str(cell) for cell in plan.zoo if cell in checked),
+            cells=tuple(str(cell) for cell in plan.cells if cell not in self.deselected),
             machines=(provenance.machine(),),
         )
 
@@ -326,9 +328,9 @@ class Run:
 
         A run that did not judge every cell does not know what its causes make wrong: it records nothing of them.
         """
-        whole = self._started <= self.verdicts.keys()
-        causes = self._causes("" if whole else UNFINISHED)
-        if not whole:
+        missed = self.missed()
+        causes = self._causes(UNFINISHED if missed else "")
+        if missed:
             self.explainer.suspects.clear()
         return worst_first(causes)
 
@@ -407,6 +409,10 @@ class Run:
             others = proposals.find(self.plan.options.sweeps, but=self._folders())
             return grouped([*own, *read_members(others, self.plan.goldens, standing)])
         return grouped(own)
+
+    def missed(self) -> list[Cell]:
+        """Return the selected cells without a verdict, whatever took it away."""
+        return [cell for cell in self.plan.cells if cell not in self.verdicts and cell not in self.deselected]
 
     def is_whole(self) -> bool:
         """True if every cell of the zoo and the release was checked."""
