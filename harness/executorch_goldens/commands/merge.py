@@ -198,7 +198,7 @@ def summary(merged: PartialResults, goldens: Path, decided: ReviewDecisions) -> 
                 row["difference"], row.get("tolerance") or 0.0, row.get("used") or 0.0, row.get("sqnr")
             )
             for row in merged.rows
-            if row["difference"] is not None
+            if row.get("difference") is not None
         }
     )
     for row in left(merged, decided):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -83,7 +82,7 @@ def shared(folder: Path) -> Mapping[str, str]:
 @functools.lru_cache(maxsize=16)
 def _shared(path: Path, *_state: int) -> Mapping[str, str]:
     try:
-        found = tomllib.loads(untrusted.text(path, untrusted.LARGEST_TOML))
+        found = untrusted.toml_of(untrusted.text(path, untrusted.LARGEST_TOML))
     except (OSError, ValueError) as error:
         raise GoldenError(path, f"cannot be read ({error})", f"{merging.bring_back(path, '')}.") from error
     if odd := [name for name, value in found.items() if not isinstance(value, str)]:

@@ -146,7 +146,8 @@ def _cell(template: jinja2.Template, found: CellResult, group: Group | None, gat
 
 
 def _severity(member: Member) -> tuple[int, float, str]:
-    return list(SIGNS).index(member.proposal.verdict), -member.error, member.proposal.name
+    order, verdict = list(SIGNS), member.proposal.verdict
+    return order.index(verdict) if verdict in order else -1, -member.error, member.proposal.name
 
 
 def linked(text: str) -> Markup:
@@ -163,7 +164,7 @@ def linked(text: str) -> Markup:
 
 def _packed(text: str) -> str:
     """Return a text compressed, in base64; the same each time."""
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(errors="backslashreplace"), mtime=0)).decode()
 
 
 def write(file: Path, pieces: Iterable[str]) -> None:

@@ -135,13 +135,30 @@ class Evidence:
                 {name: value for name, value in tensor.items() if name not in SIDES} | arrays.get(number, {})
                 for number, tensor in enumerate(fields["tensors"])
             ]
-            return msgspec.convert(fields, cls)
+            found = msgspec.convert(fields, cls)
+            for tensor in found.tensors:
+                _require_alike(tensor)
+            return found
         except FileNotFoundError:
             return cls()
         except DAMAGED as error:
             raise EvidenceError(
                 f"{path} is damaged ({type(error).__name__}: {error}): run its cell again, or delete {folder}"
             ) from error
+
+
+def _require_alike(tensor: ShownTensor) -> None:
+    """Raise ValueError unless the sides of a tensor can be compared."""
+    actual, expected, tolerance = (getattr(tensor, side) for side in SIDES)
+    if expected is None and tolerance is None:
+        return
+    if expected is None or tolerance is None:
+        raise ValueError(f"{tensor.name} has only one of expected and tolerance")
+    if actual.shape != expected.shape or tolerance.shape not in ((), expected.shape):
+        shapes = f"{actual.shape}, {expected.shape} and {tolerance.shape}"
+        raise ValueError(f"{tensor.name} has {', '.join(SIDES)} of shapes {shapes}")
+    if np.iscomplexobj(tolerance) or not (tolerance >= 0).all():
+        raise ValueError(f"{tensor.name} has a tolerance that is no number from 0")
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:

@@ -215,7 +215,7 @@ def _result(folder: Path) -> Result:
         if (folder / "made").exists():
             made = untrusted.contents(folder / "made", LARGEST)
             return Compiled(made, untrusted.json_of(untrusted.text(folder / "said.json")))
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return Died("crashed", f"its result cannot be read: {error}")
     status = (folder / "status").read_text()
     lines = (folder / "log").read_text(errors="replace").splitlines()[-LOG_LINES:]

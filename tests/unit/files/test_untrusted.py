@@ -239,6 +239,41 @@ def test_tensors_take_no_more_than_they_hold(name: str, content: bytes, what: st
         Evidence.load(archive(tmp_path / "cell", (name, content)))
 
 
+EVERY = {side: array((2, 3), bytes(24)) for side in ("actual", "expected", "tolerance")}
+
+
+@pytest.mark.parametrize(
+    ("side", "content", "what"),
+    [
+        ("expected", array((3, 2), bytes(24)), "of shapes"),
+        ("actual", array((), bytes(4)), "of shapes"),
+        ("tolerance", array((3,), bytes(12)), "of shapes"),
+        ("tolerance", array((2, 3), np.full((2, 3), np.nan, np.float32).tobytes()), "no number from 0"),
+        ("tolerance", array((2, 3), np.full((2, 3), -1, np.float32).tobytes()), "no number from 0"),
+        ("tolerance", array((2, 3), bytes(48), "<c8"), "no number from 0"),
+        ("tolerance", None, "only one of expected and tolerance"),
+        ("expected", None, "only one of expected and tolerance"),
+        ("actual", None, "missing required"),
+    ],
+)
+def test_sides_of_a_tensor_that_cannot_be_compared_are_damage(
+    side: str, content: bytes | None, what: str, tmp_path: Path
+) -> None:
+    sides = {**EVERY, side: content}
+    members = [(f"0.{name}.npy", each) for name, each in sides.items() if each is not None]
+    cell = archive(tmp_path / "cell", *members)
+    tensor = {"kind": "output", "name": "output 0", "where": "example", "variation": "seed0-heap0"}
+    (cell / "evidence.json").write_text(json.dumps({"format": 1, "tensors": [tensor]}))
+    with pytest.raises(EvidenceError, match=what):
+        Evidence.load(cell)
+
+
+def test_facts_of_a_release_that_nest_too_deep_are_one_error(recorded: Path) -> None:
+    (recorded / golden.RELEASE).write_text("a = " + "[" * 5000)
+    with pytest.raises(GoldenError, match="nests too deep"):
+        golden.read(recorded / "tosa-fp" / "linear.txt")
+
+
 # Code
 
 
@@ -283,12 +318,15 @@ HOSTILE = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x08\u202e\u2028\ud800"
 
 
 def test_a_command_shows_what_a_terminal_would_obey_as_text(
-    shard: Path, capsys: pytest.CaptureFixture[str]
+    shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     proposal = shard / "tosa-int" / "cat-h-v" / "proposal.json"
     with_fields(proposal, reason=f"reason {HOSTILE}", verdict=HOSTILE)
     run = shard.with_name("1.2.0")
     shard.rename(run)
+    # Of an older harness.
+    rows = run / results.FILE
+    rows.write_text(rows.read_text().replace('"difference"', '"earlier"', 1))
     words = ("--sweeps", str(run.parent), "--goldens", str(GOLDENS))
     texts = [shard.with_name(name) for name in ("one.txt", "other.txt")]
     for text in texts:
@@ -296,6 +334,8 @@ def test_a_command_shows_what_a_terminal_would_obey_as_text(
     for command in (
         ["review", *words],
         ["merge", "--markdown", str(run)],
+        ["report", str(run), "--html", str(tmp_path / "report.html")],
+        ["merge", str(run), "--into", str(tmp_path / "merged")],
         ["show", f"no{HOSTILE[:-1]}"],
         ["diff", *map(str, texts)],
     ):
