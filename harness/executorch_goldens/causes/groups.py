@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
@@ -97,6 +96,8 @@ class Member:
         The decision that recording it needs; empty where it needs none.
     size
         The amount of text to read, in characters.
+    damage
+        Why its golden cannot be read, and the way out; empty where it can, or there is none.
     """
 
     proposal: Proposal
@@ -109,6 +110,7 @@ class Member:
     recorded: bool = False
     undecided: str = ""
     size: int = 0
+    damage: str = ""
 
     @property
     def labels(self) -> Labels:
@@ -119,7 +121,7 @@ class Member:
     def state(self) -> str:
         if self.proposal.content is None:
             return BARRED
-        if self.objection:
+        if self.objection or self.damage:
             return OUTDATED
         return UNDECIDED if self.undecided else PENDING
 
@@ -468,18 +470,20 @@ def read_members(
         For files that are damaged.
     """
     for proposal in proposals:
-        reviewed: Record | None = None
-        with contextlib.suppress(GoldenError):
+        reviewed, damage = None, ""
+        try:
             reviewed = golden.read(golden.file_of(goldens / proposal.release, proposal.cell))
+        except GoldenError as error:
+            damage = str(error)
         proposed = proposal.proposed() if proposal.content is not None else None
         made = proposal.made() if proposed is None or proposal.verdict in DISAGREEING else ()
-        found = member(proposal, reviewed, proposed, made)
+        found = member(proposal, reviewed, proposed, made, damage)
         yield current(found, standing) if standing is not None else found
 
 
 def current(found: Member, standing: Standing) -> Member:
     """Return a member with why it cannot be recorded now, and the decision that recording it needs."""
-    if found.proposed is None:
+    if found.proposed is None or found.damage:
         return found
     if objection := standing.objection(found.proposal):
         return replace(found, objection=objection)
@@ -491,6 +495,7 @@ def member(
     reviewed: Record | None,
     proposed: Record | None,
     made: Sequence[Record],
+    damage: str = "",
 ) -> Member:
     """Return how a cell differs from its golden.
 
@@ -498,11 +503,13 @@ def member(
     ----------
     made
         The artifacts of its variations, each once.
+    damage
+        Why its golden cannot be read: nothing is said of how it differs.
     """
     before, after = reviewed, proposed or next(iter(made), None)
     if proposal.verdict in DISAGREEING:
         before, after = (made[0], made[1]) if len(made) > 1 else (None, None)
-    compared = after is not None and (before is not None or proposed is not None)
+    compared = after is not None and (before is not None or (proposed is not None and not damage))
     # Programs of two models are not compared: the case is the cause.
     compared &= proposal.blamed != MODEL or proposal.verdict not in DISAGREEING
     differences = _edits(proposal, before, after) if compared and after is not None else {}
@@ -518,6 +525,7 @@ def member(
         proposed=proposed,
         recorded=is_recorded,
         size=size,
+        damage=damage,
     )
 
 

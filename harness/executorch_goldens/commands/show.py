@@ -50,7 +50,7 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "show",
         description="Print a TOSA payload, an XNNPACK payload or a .pte as text: its kind is recognized by its bytes. "
-        "For a cell, print its golden, or its last result with --results.",
+        "For a cell, print its golden, or a newer result of a run.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

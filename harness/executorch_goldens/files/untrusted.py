@@ -6,10 +6,12 @@ a path only by `inside`. What a terminal or a CI service would obey is shown as 
 
 from __future__ import annotations
 
+import codecs
 import html
 import json
 import os
 import re
+import shlex
 import stat
 import tomllib
 from collections.abc import Iterable
@@ -70,8 +72,23 @@ def contents(path: Path, most: int = LARGEST_TEXT) -> bytes:
 
 
 def text(path: Path, most: int = LARGEST_TEXT) -> str:
-    """Return the text of a file; raises as `contents`, and UnicodeDecodeError unless it is UTF-8."""
-    return contents(path, most).decode()
+    """Return the text of a file; raises as `contents`, and ValueError unless it is UTF-8 without a byte-order mark."""
+    read = contents(path, most)
+    if read.startswith(codecs.BOM_UTF8):
+        removed = f"sed -i '1s/^\\xef\\xbb\\xbf//' {shlex.quote(str(path))}"
+        raise UntrustedError(f"it begins with a byte-order mark: {removed} removes it")
+    return read.decode()
+
+
+def line_ends(text: str, path: Path) -> tuple[str, str] | None:
+    """Return that a text has the line ends of Windows, and the way out; None where it has none."""
+    if "\r\n" not in text:
+        return None
+    file = shlex.quote(str(path))
+    return (
+        "has CRLF line ends, which a checkout of git made (core.autocrlf) or an editor",
+        f"Write '* -text' into {path.parent}/.gitattributes, then: rm {file} && git checkout -- {file}",
+    )
 
 
 def json_of(source: str) -> Any:

@@ -111,6 +111,8 @@ def read(path: Path) -> Record | None:
     except GoldenError as error:
         if conflict := merging.conflict(text):
             raise ConflictError(path, conflict, merging.WAY_OUT) from error
+        if why := untrusted.line_ends(text, path):
+            raise GoldenError(path, *why) from error
         raise
 
 

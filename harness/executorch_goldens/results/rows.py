@@ -227,13 +227,21 @@ def lock(folder: Path) -> filelock.BaseFileLock:
 def read(file: Path) -> list[dict[str, Any]]:
     """Return the lines of a ``results.jsonl``; raise UsageError."""
     try:
-        rows = [untrusted.json_of(line) for line in untrusted.text(file).splitlines()]
-        for row in msgspec.convert(rows, list[_Row]):
-            for name in (row.release, row.target, row.case):
-                untrusted.require_name(name)
-        return rows
+        lines = untrusted.text(file).splitlines()
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} cannot be read: {error}; run the cells again") from error
+    rows = []
+    for number, line in enumerate(lines, 1):
+        try:
+            rows.append(untrusted.json_of(line))
+            row = msgspec.convert(rows[-1], _Row)
+            for name in (row.release, row.target, row.case):
+                untrusted.require_name(name)
+        except ValueError as error:
+            raise UsageError(
+                f"{file}, line {number}, cannot be read: {error}; run the cells again"
+            ) from error
+    return rows
 
 
 class _Row(msgspec.Struct):

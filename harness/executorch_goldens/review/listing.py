@@ -64,6 +64,7 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
     """Yield the facts of a group beside its title: quantities, cells, exceptions."""
     if reason := rejected.get(group.cause):
         yield f"rejected: {reason}"
+    yield from dict.fromkeys(member.damage for member in group.members if member.damage)
     if group.doubt:
         yield group.doubt
     if group.proof:
@@ -82,7 +83,8 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
 
 def difference(member: Member) -> Iterator[str]:
     """Yield how a cell differs from its golden, without mere numbering; a new artifact whole."""
-    if member.after is None or (member.before is None and member.proposal.content is None):
+    unread = member.damage or member.proposal.content is None
+    if member.after is None or (member.before is None and unread):
         yield member.proposal.reason
         return
     if member.before is None:

@@ -127,6 +127,8 @@ def read(path: Path) -> Golden | None:
         raise _refusal(path, f"cannot be read ({error})") from error
     body, separator, seal = source.rpartition(f"{CONTENTS}: sha256 ")
     if not separator or seal.strip() != hashlib.sha256(body.encode()).hexdigest():
+        if why := untrusted.line_ends(source, path):
+            raise CompiledGoldenError(path, *why)
         raise _refusal(path, "was edited by hand or damaged: its digest is not that of its lines")
     head, *parts = (_fields(part, path) for part in body.strip().split("\n\n"))
     if head.pop("format", None) != FORMAT:

@@ -447,6 +447,17 @@ def test_a_damaged_golden_is_not_overwritten(proposed: Runner, review: Review) -
     assert proposed.files() == before
 
 
+def test_a_damaged_golden_is_not_taken_for_none(proposed: Runner, review: Review) -> None:
+    damaged = [proposed.root / "tosa-int" / name for name in ("alpha.txt", "gamma.txt")]
+    for path in damaged:
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    out = review().out
+    assert "no golden" not in out
+    assert "only in now" not in out
+    for path in damaged:
+        assert out.count(f"{path}: has CRLF line ends") == 1
+
+
 def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     proposed: Runner, review: Review
 ) -> None:

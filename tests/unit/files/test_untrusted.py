@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from executorch_goldens.commands import merge
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.untrusted import UntrustedError
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import decisions, golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.results import merging
 from executorch_goldens.results import rows as results
@@ -30,6 +31,7 @@ from executorch_goldens.results.merging import MergeError
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.review.summary import ReviewSummary
+from executorch_goldens.settings import config
 from executorch_goldens.sweep import store as storage
 from executorch_goldens.sweep.store import Store, StoreError
 from tests import DATA, GOLDENS
@@ -272,6 +274,47 @@ def test_facts_of_a_release_that_nest_too_deep_are_one_error(recorded: Path) -> 
     (recorded / golden.RELEASE).write_text("a = " + "[" * 5000)
     with pytest.raises(GoldenError, match="nests too deep"):
         golden.read(recorded / "tosa-fp" / "linear.txt")
+
+
+def test_a_row_that_cannot_be_read_is_named_by_its_line(shard: Path) -> None:
+    file = shard / results.FILE
+    lines = file.read_text().splitlines()
+    for broken in ("{", "1", lines[2].replace('"accepted": ', '"accepted": 2'), "[" * 100_000):
+        file.write_text("\n".join([*lines[:2], broken, *lines[3:]]) + "\n")
+        with pytest.raises(UsageError, match=r"results.jsonl, line 3, cannot be read: "):
+            results.read(file)
+
+
+# Marks of editors and of checkouts
+
+
+def test_a_byte_order_mark_is_named_in_every_file(shard: Path, recorded: Path, tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    place = recorded / "tosa-fp" / "linear.txt"
+    for file in (shard / results.FILE, shard / "run.json", place, recorded / golden.RELEASE):
+        before = file.read_bytes()
+        file.write_bytes(mark + before)
+        with pytest.raises(HarnessError, match=r"begins with a byte-order mark: sed -i .* removes it"):
+            {results.FILE: results.read, "run.json": lambda path: Provenance.load(path.parent)}.get(
+                file.name, lambda _: golden.read(place)
+            )(file)
+        file.write_bytes(before)
+    (tmp_path / "pyproject.toml").write_bytes(mark + b"[tool.goldens]\n")
+    (tmp_path / "decisions.toml").write_bytes(mark)
+    for read in (lambda: config.load(tmp_path), lambda: decisions.read(tmp_path)):
+        with pytest.raises(UsageError, match="begins with a byte-order mark") as raised:
+            read()
+    command = str(raised.value).partition("mark: ")[2].partition(" removes")[0]
+    subprocess.run(command, shell=True, check=True)
+    assert decisions.read(tmp_path) == ()
+
+
+def test_line_ends_of_windows_are_named_where_a_digest_covers_them(recorded: Path) -> None:
+    place = recorded / "tosa-fp" / "linear.txt"
+    place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
+    with pytest.raises(GoldenError, match="CRLF line ends") as raised:
+        golden.read(place)
+    assert f"'* -text' into {place.parent}/.gitattributes" in raised.value.way_out
 
 
 # Code
