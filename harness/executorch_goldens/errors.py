@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,3 +46,13 @@ def some(names: Sequence[str], most: int = SHOWN) -> str:
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """Return the way out for an unknown name: the nearest known one, or all of them.
+
+    >>> nearest("1.5.2", ["1.4.1", "1.5.1"]), nearest("x", ["a", "b"])
+    ("did you mean '1.5.1'?", 'there are a, b')
+    """
+    near = difflib.get_close_matches(name.lower(), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"

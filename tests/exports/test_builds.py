@@ -316,6 +316,9 @@ def test_a_build_refuses_what_is_no_module_no_tensor_or_said_twice() -> None:
     build.recorded(inputs, inputs)
     with pytest.raises(ZooError, match="there is a sample 'recorded' already"):
         build.recorded(inputs, inputs)
+    for bound in (1e30, float("nan"), -1.0, True):
+        with pytest.raises(ZooError, match="bound is a part of the largest value"):
+            build.recorded(inputs, inputs, sample="other", bound=bound)
 
 
 def test_fields_that_speak_to_targets_are_refused_of_a_build() -> None:

@@ -45,12 +45,26 @@ def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, art
     assert set(own().verdicts().values()) == {"stable"}
 
 
+@pytest.mark.parametrize(
+    ("cell", "near"), [("tosa-int/alhpa", "tosa-int/alpha"), ("tosa-itn/alpha", "tosa-int/alpha")]
+)
+def test_a_decision_about_no_cell_is_refused_also_where_others_are_run(
+    runner: Runner, cell: str, near: str
+) -> None:
+    own = replace(runner, directory=runner.folder)
+    own.zoo("own_zoo", "alpha")
+    (own.folder / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["own_zoo"]\n')
+    own.know({cell: "corrupt: an issue"})
+    fact = f'{own.goldens / FILE}: what = "known": {cell!r} is of no cell (did you mean {near!r}?)'
+    own("--cell", "tosa-fp/alpha").refused(fact)
+
+
 def test_a_budget_of_no_cell_is_refused(runner: Runner) -> None:
     own = replace(runner, directory=runner.folder)
     own.zoo("own_zoo", "alpha")
     (own.folder / "pyproject.toml").write_text('[tool.goldens]\nmodels = ["own_zoo"]\n')
     own.decide(Decision(BUDGET, limits=BudgetLimits(memory=1), cells=("*/alhpa",)))
-    own().refused(f"{own.goldens / FILE}: the budget of '*/alhpa' is of no cell")
+    own().refused(f"{own.goldens / FILE}: what = \"budget\": '*/alhpa' is of no cell")
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_an_unknown_target_is_named_with_those_there_are_and_the_way_to_add_one(
         ("runs", "eager", "reference-model"),
         ("simulator", "a:b", "only where runs is 'eager'"),
         ("lower", "a.b", "module:function"),
-        ("bound", float("nan"), "bound"),
+        *(("bound", bound, "bound") for bound in (float("nan"), 1e30, -1.0, True)),
         ("dtype", "fp16", "'fp16'"),
         ("specification", "", "specification"),
         ("quantizer", "a:b", "at most one"),

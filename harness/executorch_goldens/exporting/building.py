@@ -178,6 +178,9 @@ class Build:
         for what, given in (("inputs", inputs), ("outputs", outputs)):
             if not isinstance(given, tuple) or not all(isinstance(each, torch.Tensor) for each in given):
                 raise ZooError(f"build.recorded({name!r}): {what} are a tuple of tensors")
+        if isinstance(bound, bool) or not 0.0 <= bound < 1.0:
+            what = f"bound is a part of the largest value, from 0 and below 1, and not {bound!r}"
+            raise ZooError(f"build.recorded({name!r}): {what}")
         method = self.methods.setdefault(name, Method())
         if sample in method.recorded:
             raise ZooError(f"build.recorded({name!r}): there is a sample {sample!r} already")

@@ -27,13 +27,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.errors import UsageError
+from executorch_goldens.errors import UsageError, nearest
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, merging
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.golden import UnwritableError
 from executorch_goldens.goldens.quantities import BudgetLimits
 from executorch_goldens.goldens.record import Record
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.tables import TableError, as_declared
 from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.registry import FAILS, RELEASE, UNDELEGATED
@@ -51,6 +52,11 @@ FIELDS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     REJECTED: (("cause", "why"), ()),
     BUDGET: (("limits", "cells"), ("releases", "why")),
 }
+#: Verdicts that a known defect may have.
+DEFECTS = (
+    *("corrupt", "imprecise", "unstable", "order-only", "failed", "crashed", "timed-out", "out-of-memory"),
+    *("undecodable", "over-budget"),
+)
 #: Kinds of golden (`kind`) that is one only where it is expected, with the kind of decision that expects it.
 EXPECTED = {FAILS: FAILURE, UNDELEGATED: NO_DELEGATE}
 
@@ -97,7 +103,15 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
                 raise ValueError(f"{name}: no decision {self.what!r} has one")
         if self.what == KNOWN and not self.reason:
             raise ValueError("why: a known defect has a cause, or says why it is one")
+        if self.what == KNOWN and self.verdict not in DEFECTS:
+            raise ValueError(f"verdict: {self.verdict!r} is no defect's ({nearest(self.verdict, DEFECTS)})")
         patterns = [name for name in self.cells if is_pattern(name)]
+        if unlike := [name for name in self.cells if name not in patterns and name.count("/") != 1]:
+            raise ValueError(f"cells: {unlike[0]!r} is not TARGET/CASE")
+        if self.what == IMPRECISE and patterns:
+            raise ValueError(
+                f"cells: {patterns[0]!r} is a pattern, and why says what is right in each cell: name them"
+            )
         if self.what in (FAILURE, KNOWN) and patterns and not self.cause:
             raise ValueError(f"cause: {patterns[0]!r} takes every cause: name one")
 
@@ -152,7 +166,7 @@ class Decisions:
         return cls(root, release, read(root), of_zoo)
 
     @functools.cached_property
-    def _by_name(self) -> Mapping[str, list[Decision]]:
+    def by_name(self) -> Mapping[str, list[Decision]]:
         """The decisions of the release, by name or pattern of a cell."""
         found = defaultdict[str, list[Decision]](list)
         for each in self.stated:
@@ -162,11 +176,11 @@ class Decisions:
 
     @functools.cached_property
     def _patterns(self) -> list[str]:
-        return [name for name in self._by_name if is_pattern(name)]
+        return [name for name in self.by_name if is_pattern(name)]
 
     def _about(self, what: str, cell: Cell) -> Iterator[tuple[str, Decision]]:
         for name in (str(cell), *(each for each in self._patterns if fnmatch.fnmatchcase(str(cell), each))):
-            yield from ((name, each) for each in self._by_name.get(name, ()) if each.what == what)
+            yield from ((name, each) for each in self.by_name.get(name, ()) if each.what == what)
 
     def about(self, what: str, cell: Cell) -> list[Decision]:
         """Return the decisions of a kind about a cell."""
@@ -179,7 +193,7 @@ class Decisions:
     @property
     def defects(self) -> dict[str, Decision]:
         """The known defects that name a cell, by its name."""
-        return {name: each for name, found in self._by_name.items() for each in found if each.what == KNOWN}
+        return {name: each for name, found in self.by_name.items() for each in found if each.what == KNOWN}
 
     def known(self, cells: Iterable[Cell]) -> frozenset[Cell]:
         """Return those of some cells that have a known defect."""
@@ -236,12 +250,22 @@ def read(root: Path) -> tuple[Decision, ...]:
     """Return the decisions of a root, none where it has no file; raise `DecisionError`."""
     path = root / FILE
     try:
-        return parse(_text(path))
+        found = parse(_text(path))
     except (OSError, ValueError) as error:
         if conflict := merging.conflict_in(path):
             way_out = merging.take_a_side(path, "let goldens review --expect bring it up to date")
             raise DecisionError(f"{path}: {conflict}. {way_out[:1].upper()}{way_out[1:]}") from error
         raise DecisionError(f"{path}: {error}. Correct it; docs/goldens.md has the fields") from error
+    folders = root.iterdir() if root.is_dir() else ()
+    known = sorted({*releases.load().releases, *(each.name for each in folders if RELEASE.fullmatch(each.name))})
+    for number, each in enumerate(found, 1):
+        for name in each.releases:
+            if name not in known:
+                raise DecisionError(
+                    f"{path}: [[decision]] {number} ({each}): releases: {name!r} is unknown "
+                    f"({nearest(name, known)}). Correct it, or delete the decision"
+                )
+    return found
 
 
 def _text(path: Path) -> str:

@@ -39,7 +39,7 @@ class BudgetLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     program: _Most = UNSET
     operators: _Most = UNSET
     delegates: _Most = UNSET
-    sqnr: Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)] | UnsetType = UNSET
+    sqnr: Annotated[float, Meta(ge=0, le=sys.float_info.max)] | UnsetType = UNSET
 
 
 def measured(found: Inventory) -> dict[str, int]:

@@ -77,6 +77,7 @@ class Provenance:
                 raise ValueError(f"its format is not {FORMAT}")
             came = msgspec.convert(fields, cls)
             untrusted.require_name(came.release)
+            msgspec.convert(came.settings.get("patches", []), list[str])
             for cell in map(Cell.named, (*came.selected, *came.cells)):
                 untrusted.require_name(cell.target)
                 untrusted.require_name(cell.case)

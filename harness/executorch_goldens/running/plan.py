@@ -127,10 +127,11 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     listed = list_zoo(options.models, again)
     goldens = options.goldens.resolve()
     decided = Decisions.of_root(goldens, release.version)
-    zoo, settings = _settings(options, toolchain, listed, decided)
+    zoo, settings = _settings(options, toolchain, listed)
     for addition in options.additions:
         settings = addition.settings(settings)
     roots.check(goldens, options.models, options.updating)
+    require_cells(decided, listed.cases)
     root = goldens / release.version
     wished = select(zoo, options.cells)
     tier = core.tier(options, root)
@@ -160,16 +161,13 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     )
 
 
-def _settings(
-    options: Options, toolchain: Toolchain, listed: Zoo, decided: Decisions
-) -> tuple[tuple[Cell, ...], Settings]:
+def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tuple[Cell, ...], Settings]:
     """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
     release = toolchain.release
     try:
         require_supported(release, options.releases)
         require_targets(options.tolerances, "[tool.goldens] tolerances")
         cells = cells_of(listed.cases.values(), release, options.targets)
-        require_cells(decided, cells)
         # A module that registers cases may register patches as well.
         chosen = patches.select(options.patches, release.patches, listed.patches)
     except ValueError as error:

@@ -12,7 +12,7 @@ from pathlib import Path
 from executorch_goldens import extensions, patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
-from executorch_goldens.goldens.decisions import BUDGET, FILE, Decisions
+from executorch_goldens.goldens.decisions import FILE, Decisions
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import worker_environment
@@ -79,14 +79,16 @@ def require_targets(names: Iterable[str], where: str) -> None:
         raise UsageError(f"{where}: {targets.unknown(unknown[0])}")
 
 
-def require_cells(decided: Decisions, known: Iterable[Cell]) -> None:
-    """Raise `UsageError` for the pattern of a budget that is of no case, on whatever target."""
-    cells = [f"{target}/{cell.case}" for cell in known for target in targets.available()]
-    budgets = (name for each in decided.stated if each.what == BUDGET for name in each.cells)
-    for pattern in budgets:
-        if not fnmatch.filter(cells, pattern):
+def require_cells(decided: Decisions, cases: Iterable[str]) -> None:
+    """Raise `UsageError` for a decision about the release that is of no case of the zoo, on whatever target."""
+    cells = {f"{target}/{case}" for case in cases for target in targets.available()}
+    for name, stated in decided.by_name.items():
+        if name not in cells and not fnmatch.filter(cells, name):
+            near = difflib.get_close_matches(name, sorted(cells), n=1)
+            meant = f" (did you mean {near[0]!r}?)" if near else ""
             raise UsageError(
-                f"{decided.root / FILE}: the budget of {pattern!r} is of no cell: it is TARGET/CASE, with wildcards"
+                f'{decided.root / FILE}: what = "{stated[0].what}": {name!r} is of no cell{meant}. '
+                "Correct the name, which is TARGET/CASE, or delete it there"
             )
 
 

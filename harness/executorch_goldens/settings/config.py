@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from executorch_goldens.artifact import IMPRECISE
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings import tables
@@ -137,6 +138,13 @@ def _parse(file: Path, table: Mapping[str, Any]) -> Config:
         read = tables.as_declared(table, _Table, _custom)
     except tables.TableError as error:
         raise ConfigError(f"{file}: [tool.goldens] {error}; the keys are {', '.join(KEYS)}") from error
+    for target, bound in read.tolerances.items():
+        if bound > IMPRECISE:
+            raise ConfigError(
+                f"{file}: [tool.goldens] tolerances: {bound:g} of {target} is more than {IMPRECISE:g} of the largest "
+                "value, and would check nothing: set a smaller one; if a single case is meant, @case(imprecise=...) "
+                "accepts how far rounding moves it"
+            )
     values = msgspec.structs.asdict(read)
     for key, value in values.items():
         if isinstance(value, Path):

@@ -6,7 +6,6 @@ namespace of their own: two zoos may both have a case ``linear``, and only a run
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import math
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from executorch_goldens.errors import UsageError
+from executorch_goldens.errors import UsageError, nearest
 from executorch_goldens.zoo import targets
 
 #: Makes an `Example` from a `Data`, or a whole program from a `Build`.
@@ -252,9 +251,7 @@ def _unknown(
         there = known() if callable(known) else known
         if name in there:
             continue
-        near = difflib.get_close_matches(str(name).lower(), there, n=1)
-        way_out = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(there)}"
-        yield f"{field_of_names}: {name!r} is unknown; {way_out}"
+        yield f"{field_of_names}: {name!r} is unknown; {nearest(str(name), there)}"
 
 
 def _targets() -> Sequence[str]:

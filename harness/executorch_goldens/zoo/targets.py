@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executorch_goldens import extensions
+from executorch_goldens.artifact import IMPRECISE
 from executorch_goldens.errors import HarnessError
 
 #: Names of targets are names of folders and parts of test ids: ``tosa-fp+int``.
@@ -193,7 +194,9 @@ class Target:
             f"runs: {TOSA} runs in the {REFERENCE_MODEL}, {XNNPACK} in the {RUNTIME}": (
                 self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs)
             ),
-            f"bound: {self.bound} is not at least 0": not self.bound >= 0.0,
+            f"bound: {self.bound!r} is no number from 0 to {IMPRECISE:g}": (
+                isinstance(self.bound, bool) or not 0.0 <= self.bound <= IMPRECISE
+            ),
             f"floor: {self.floor} is no finite number": self.floor is not None
             and not math.isfinite(self.floor),
             "floor: only a quantized target has one": self.floor is not None and not self.is_quantized,

@@ -276,6 +276,13 @@ def test_facts_of_a_release_that_nest_too_deep_are_one_error(recorded: Path) -> 
         golden.read(recorded / "tosa-fp" / "linear.txt")
 
 
+@pytest.mark.parametrize("patches", [None, 5, "auto", [1]])
+def test_patches_of_a_run_are_names(patches: object, shard: Path) -> None:
+    with_fields(shard / "run.json", settings={"patches": patches})
+    with pytest.raises(UsageError, match="run its cells again"):
+        Provenance.load(shard)
+
+
 def test_a_row_that_cannot_be_read_is_named_by_its_line(shard: Path) -> None:
     file = shard / results.FILE
     lines = file.read_text().splitlines()

@@ -15,6 +15,7 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import decisions, golden
 from executorch_goldens.goldens.decisions import (
     BUDGET,
+    DEFECTS,
     FAILURE,
     FILE,
     IMPRECISE,
@@ -26,6 +27,7 @@ from executorch_goldens.goldens.decisions import (
 )
 from executorch_goldens.goldens.quantities import BudgetLimits
 from executorch_goldens.goldens.record import Record
+from executorch_goldens.report.grid import SIGNS
 from executorch_goldens.zoo.registry import RELEASE
 from executorch_goldens.zoo.targets import TARGETS
 from tests import REPOSITORY
@@ -151,6 +153,22 @@ def test_budgets_and_what_is_accepted_unchecked_are_those_of_names_and_patterns(
         ('what = "budget"\nlimits = { weight = 1 }\ncells = ["a/b"]', "weight"),
         ('what = "budget"\nlimits = { memory = -1 }\ncells = ["a/b"]', "limits.memory"),
         ('what = "rejected"\ncause = "x"\nwhy = "y"\nreason = "none"', "reason"),
+        ('what = "rejected"\ncause = "x"\nwhyy = "y"', "did you mean 'why'?"),
+        ('what = "budget"\nlimits = { memmory = 1 }\ncells = ["a/b"]', "did you mean 'memory'?"),
+        ('what = "budget"\nlimits = { sqnr = -1 }\ncells = ["a/b"]', "limits.sqnr"),
+        ('what = "budget"\nlimits = { sqnr = nan }\ncells = ["a/b"]', "limits.sqnr"),
+        ('what = "budget"\nlimits = { memory = true }\ncells = ["a/b"]', "limits.memory"),
+        (
+            'what = "known"\nverdict = "corupt"\nwhy = "x"\nreleases = ["1.5.1"]\ncells = ["a/b"]',
+            "verdict: 'corupt' is no defect's (did you mean 'corrupt'?)",
+        ),
+        (
+            'what = "known"\nverdict = "stable"\nwhy = "x"\nreleases = ["1.5.1"]\ncells = ["a/b"]',
+            "verdict: 'stable' is no defect's",
+        ),
+        ('what = "imprecise"\nunchecked = ["other"]\nwhy = "x"\ncells = ["*"]', "cells: '*' is a pattern"),
+        ('what = "imprecise"\nunchecked = ["other"]\nwhy = "x"\ncells = ["a/[bc]"]', "'a/[bc]' is a pattern"),
+        ('what = "undelegated"\nreleases = ["1.5.1"]\ncells = ["linear"]', "'linear' is not TARGET/CASE"),
     ],
     ids=[
         "kind",
@@ -162,6 +180,16 @@ def test_budgets_and_what_is_accepted_unchecked_are_those_of_names_and_patterns(
         "unknown limit",
         "limit",
         "unknown",
+        "near key",
+        "near limit",
+        "negative",
+        "no number",
+        "boolean",
+        "no verdict",
+        "no defect",
+        "every cell",
+        "several cells",
+        "no cell",
     ],
 )
 def test_a_decision_that_cannot_be_used_is_refused_with_its_line(
@@ -191,6 +219,30 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, text: str, fact: 
         decisions.read(tmp_path)
     assert str(tmp_path / FILE) in str(raised.value)
     assert fact in str(raised.value)
+
+
+def test_a_release_that_there_is_not_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    text = '[[decision]]\nwhat = "undelegated"\nreleases = ["1.5.1", "1.5.2"]\ncells = ["a/b"]\n'
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(
+        DecisionError, match=r"\[\[decision\]\] 1 .*'1.5.2' is unknown \(did you mean '1.5.1'\?\)"
+    ):
+        decisions.read(tmp_path)
+    # Of a toolchain that is in no matrix.
+    (tmp_path / "1.5.2").mkdir()
+    assert len(decisions.read(tmp_path)) == 1
+
+
+def test_verdicts_of_defects_are_verdicts() -> None:
+    assert set(DEFECTS) < set(SIGNS)
+    assert set(SIGNS) - set(DEFECTS) >= {
+        "stable",
+        "new",
+        "changed",
+        "renamed",
+        "unexpected",
+        "damaged-golden",
+    }
 
 
 PEOPLES = """\

@@ -164,6 +164,10 @@ def test_the_command_line_goes_over_the_file(write: Write) -> None:
         ("tolerances = 0.1", "tolerances"),
         ("tolerances = { tosa-int = '0.1' }", "tolerances"),
         ("tolerances = { tosa-int = -0.1 }", "tolerances"),
+        ("tolerances = { tosa-int = nan }", "tolerances"),
+        ("tolerances = { tosa-int = inf }", "tolerances"),
+        ("tolerances = { tosa-int = true }", "tolerances"),
+        ("tolerances = { tosa-int = 0 }", "tolerances"),
     ],
 )
 def test_an_unknown_key_or_a_wrong_type_names_file_key_and_the_known_keys(
@@ -175,6 +179,16 @@ def test_an_unknown_key_or_a_wrong_type_names_file_key_and_the_known_keys(
     assert str(raised.value).startswith(f"{root / 'pyproject.toml'}: [tool.goldens] {key}")
     for name in config.KEYS:
         assert name in str(raised.value)
+
+
+@pytest.mark.parametrize("bound", ["1e30", "0.11"])
+def test_a_tolerance_that_would_check_nothing_is_refused_with_the_way_out(write: Write, bound: str) -> None:
+    root = write(f"[tool.goldens]\ntolerances = {{ tosa-int = {bound} }}\n")
+    with pytest.raises(ConfigError, match=r"of tosa-int is more than 0\.1 of the largest value.*imprecise="):
+        config.load(root)
+    assert config.load(write("[tool.goldens]\ntolerances = { tosa-int = 0.1 }\n")).tolerances == {
+        "tosa-int": 0.1
+    }
 
 
 @pytest.mark.parametrize("text", ["[tool.goldens", "tool = 1", "[tool]\ngoldens = 3\n"])
