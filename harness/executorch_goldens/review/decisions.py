@@ -151,11 +151,15 @@ def defects(groups: Sequence[Group], reasons: Mapping[str, str]) -> list[Decisio
     """Return the cells of rejected groups as known defects; raise UsageError for a group whose artifact is right."""
     found = []
     for group in groups:
-        barred = [member.proposal for member in group.members if member.state == BARRED]
+        barred = [
+            member.proposal
+            for member in group.members
+            if member.state == BARRED and member.proposal.verdict in book.DEFECTS
+        ]
         if not barred:
             raise UsageError(
-                f"{group.name} is no known defect: its cells are right, and differ from their goldens. Accept or "
-                "reject it without --known"
+                f"{group.name} is no known defect: its cells are right, and differ from their goldens, or these are "
+                "damaged. Accept or reject it without --known"
             )
         why = " ".join(reasons[group.cause].split())
         found += [

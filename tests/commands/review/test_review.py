@@ -447,6 +447,14 @@ def test_a_damaged_golden_is_not_overwritten(proposed: Runner, review: Review) -
     assert proposed.files() == before
 
 
+def test_a_damaged_golden_is_no_known_defect(proposed: Runner, review: Review) -> None:
+    for file in proposed.sweeps.glob("tosa-*/gamma/proposal.json"):
+        file.write_text(file.read_text().replace('"corrupt"', '"damaged-golden"', 1))
+    (line,) = (line for line in review().out.splitlines() if line.endswith("2 damaged-golden"))
+    rejecting = ("--reject", line.partition(" ")[0], "--known", "--reason", "ours")
+    review(*rejecting).refused("is no known defect")
+
+
 def test_a_damaged_golden_is_not_taken_for_none(proposed: Runner, review: Review) -> None:
     damaged = [proposed.root / "tosa-int" / name for name in ("alpha.txt", "gamma.txt")]
     for path in damaged:
