@@ -12,6 +12,7 @@ from pathlib import Path
 from executorch_goldens import extensions, patches
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, some
+from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import FILE, Decisions
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.settings import releases
@@ -83,7 +84,9 @@ def require_cells(decided: Decisions, cases: Iterable[str]) -> None:
     """Raise `UsageError` for a decision about the release that is of no case of the zoo, on whatever target."""
     cells = {f"{target}/{case}" for case in cases for target in targets.available()}
     for name, stated in decided.by_name.items():
-        if name not in cells and not fnmatch.filter(cells, name):
+        # Of a golden whose case is gone the end of the run says that it is stale.
+        is_stale = (decided.root / decided.release / f"{name}{golden.SUFFIX}").is_file()
+        if name not in cells and not is_stale and not fnmatch.filter(cells, name):
             near = difflib.get_close_matches(name, sorted(cells), n=1)
             meant = f" (did you mean {near[0]!r}?)" if near else ""
             raise UsageError(
