@@ -284,6 +284,25 @@ class Departure:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where values begin to be wrong, if not at a value inside a delegate.
+
+    Attributes
+    ----------
+    name
+        Name for a cause; empty where the place is not known.
+    why
+        What shows it, or what is known instead.
+    """
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}" if self.name else self.why
+
+
+@dataclass(frozen=True)
 class FirstDeparture:
     """The operator where a program begins to depart from eager.
 
@@ -291,12 +310,10 @@ class FirstDeparture:
     ----------
     sample
         The first sample whose outputs depart; where none does, the first on which something inside does.
-    where
-        The rest of a sentence where it is no value inside a delegate.
     """
 
     sample: str
-    where: Departure | str
+    where: Departure | Place
 
 
 @dataclass(frozen=True)

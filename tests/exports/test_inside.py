@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ import torch
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from executorch_goldens import Data, Example
-from executorch_goldens.artifact import Delegate, Departure, FirstDeparture, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Delegate, Departure, FirstDeparture, Lowered, Place, Sample, Tensor
 from executorch_goldens.decode import decode
-from executorch_goldens.exporting import program, recipe, running
+from executorch_goldens.exporting import entry, program, recipe, running
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.inside import beginning as departure
@@ -115,7 +116,7 @@ DEPARTURE = Departure(
 )
 
 
-def said(where: Departure | str) -> list[str]:
+def said(where: Departure | Place) -> list[str]:
     one, other = Tensor.from_array(np.float32([1.0])), Tensor.from_array(np.float32([2.0]))
     samples = (Sample("extremes", (one,), (other,)),)
     begins = FirstDeparture("extremes", where)
@@ -133,7 +134,7 @@ def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> No
     ]
 
 
-def place_of(where: Departure | str) -> str:
+def place_of(where: Departure | Place) -> str:
     delegates = (Delegate("lowered_module_0", "TOSABackend", b""),)
     return rightness.place(Lowered("", delegates, b"", (), 0.0, (), begins=FirstDeparture("extremes", where)))
 
@@ -145,8 +146,9 @@ def test_a_place_is_named_by_types_alone_and_what_may_be_anywhere_is_none() -> N
         "CONV2D (aten.linear) in TOSABackend, by differences that add up"
     )
     assert place_of(BEFORE) == "before the delegates"
-    assert place_of("in the state cache_1: its first value") == "in the state …"
-    assert place_of(AFTER) == place_of("cannot be told: KeyError: 'x'") == ""
+    assert place_of(Place("in the state cache_1", "its first value")) == "in the state …"
+    assert place_of(departure.in_plan("MemoryPlanningPass")) == "in MemoryPlanningPass"
+    assert place_of(AFTER) == place_of(departure.unknown("KeyError: 'x'")) == ""
 
 
 def test_what_is_not_seen_and_what_adds_up_is_said() -> None:
@@ -161,7 +163,9 @@ def test_what_is_not_seen_and_what_adds_up_is_said() -> None:
 
 
 def test_what_begins_in_no_delegate_is_one_line() -> None:
-    assert said("before the delegates") == ["where it begins (sample extremes): before the delegates"]
+    assert said(Place("before the delegates", "so")) == [
+        "where it begins (sample extremes): before the delegates: so"
+    ]
 
 
 # Where no delegate makes it
@@ -186,7 +190,7 @@ class Ended:
         return self.reached.result
 
     def with_beginning(self, lowered: Lowered) -> Lowered:
-        return running.with_beginning(self.request, self.reached, lowered)
+        return running.with_beginning(self.request, self.reached, lowered, partial(entry.again, self.request))
 
 
 @pytest.fixture(scope="module")
@@ -411,14 +415,29 @@ def test_a_program_that_does_not_give_what_its_delegates_give_is_wrong_outside_o
     )
 
 
+class TwoBranches(torch.nn.Module):
+    """The result of the first conditional stays where the second has its own: all five releases plan it so."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first = torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x * 3, (x,))
+        second = torch.cond(x.mean() > 1, lambda x: x + 5, lambda x: x - 7, (x,))
+        return first + second
+
+
+def test_what_is_right_without_reuse_of_memory_begins_in_the_memory_plan(own_flatc: None) -> None:
+    case = Case("branches", "tests", "", lambda _: Example(TwoBranches(), (torch.arange(6.0),), fill=False))
+    attempt = Ended.export(case, "xnnpack-fp32")
+    assert found(attempt, attempt.made).where == departure.in_plan("MemoryPlanningPass")
+
+
 def test_what_cannot_be_looked_into_leaves_the_verdict_and_says_why(
     linear: tuple[Ended, Lowered], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt, made = linear
     monkeypatch.setattr(departure, "LOOKS", {})
     samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
-    assert found(attempt, replace(made, samples=samples)).where == (
-        "cannot be told: LookupError: no inspector for delegates of XnnpackBackend"
+    assert found(attempt, replace(made, samples=samples)).where == departure.unknown(
+        "LookupError: no inspector for delegates of XnnpackBackend"
     )
 
 
@@ -429,12 +448,12 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     samples = tuple(replace(sample, outputs=tuple(map(moved, sample.outputs))) for sample in made.samples)
     wrong = replace(made, samples=samples)
     monkeypatch.setattr(departure, "beginning", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-    said = "cannot be told: the process that looked into it died of SIGKILL"
-    assert found(attempt, wrong) == FirstDeparture("example", said)
+    said = "the process that looked into it died of SIGKILL"
+    assert found(attempt, wrong) == FirstDeparture("example", departure.unknown(said))
     monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
     monkeypatch.setattr("executorch_goldens.exporting.running.LOOKING", 0.1)
     assert found(attempt, wrong) == FirstDeparture(
-        "example", "cannot be told: it took more than 2 s of wall time"
+        "example", departure.unknown("it took more than 2 s of wall time")
     )
     monkeypatch.setattr(departure, "looked_into", lambda *_: time.sleep(60))
     inside = attempt.with_beginning(imprecise(made)).inside
@@ -470,8 +489,8 @@ def test_outputs_in_another_order_are_no_departure_of_an_operator(
     attempt = Ended.export(ZOO["output-order"], "tosa-fp")
     made = attempt.made
     samples = tuple(replace(sample, outputs=sample.outputs[::-1]) for sample in made.samples)
-    assert found(attempt, replace(made, samples=samples)).where == (
-        "in lowered_module_0, which gives its outputs in a different order than its graph: 2, 1, 0"
+    assert found(attempt, replace(made, samples=samples)).where == Place(
+        "in lowered_module_0, which gives its outputs in a different order than its graph", "2, 1, 0"
     )
 
 

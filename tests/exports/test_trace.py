@@ -7,14 +7,16 @@ import hashlib
 import pytest
 import torch
 from executorch.backends.arm._passes.arm_pass import ArmPass
+from executorch.exir import to_edge
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.infra.pass_base import PassBase, PassResult
 
-from executorch_goldens.artifact import PARTITIONING, STAGE, Lowered, Omission, PassRun
+from executorch_goldens.artifact import PARTITIONING, STAGE, Lowered, Omission, PassRun, Watched
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.trace import OUTSIDE, Fingerprints, Watch
+from executorch_goldens.judging.divergence import divergence
 from executorch_goldens.zoo.registry import load
 from executorch_goldens.zoo.targets import TARGETS
 
@@ -251,6 +253,24 @@ def test_the_stages_are_recorded_from_export_to_program() -> None:
     assert artifact.watched is not None
     stages = [run.name for run in artifact.watched.passes if run.pipeline == STAGE]
     assert stages == ["exported", "quantized", "edge", "delegate_0", "delegate_1", "lowered", "pte"]
+
+
+def test_programs_that_differ_in_their_memory_plan_diverge_there(own_flatc: None) -> None:
+    def watched(capture: int = 0) -> Watched:
+        program = torch.export.export(torch.nn.Sequential(*[torch.nn.Tanh()] * 4), (torch.zeros(64),))
+        with Watch(capture) as watch:
+            watch.stage("pte", bytes(to_edge(program).to_executorch().buffer))
+        return watch.result()
+
+    reusing = watched()
+    with compat.without_reuse():
+        found = divergence(reusing.passes, watched().passes)
+    assert found is not None
+    assert found.numbers is not None
+    assert found.name == "MemoryPlanningPass"
+    lines = watched(found.numbers[0]).kept.splitlines()
+    assert lines[0] == "%0 input: 256 bytes at 1:0"
+    assert lines[-1].startswith("arenas [0, ")
 
 
 def test_the_text_behind_one_fingerprint_is_kept_when_asked_for() -> None:

@@ -17,6 +17,7 @@ from executorch_goldens.artifact import (
     Lowered,
     Outcome,
     PassRun,
+    Place,
     Sample,
     Tensor,
     Watched,
@@ -153,7 +154,8 @@ def wrong(artifact: Artifact, where: str = "") -> Artifact:
     example, *others = made.samples
     (expected,) = example.expected
     off = replace(example, outputs=(Tensor.from_array(expected.array() + 1),))
-    begins = FirstDeparture(example.name, where) if where else None
+    place = Place(where, "the graphs do not give what eager gives")
+    begins = FirstDeparture(example.name, place) if where else None
     return replace(artifact, result=replace(made, samples=(off, *others), begins=begins))
 
 

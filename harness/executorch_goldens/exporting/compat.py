@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import importlib
 import inspect
+import itertools
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import torch
+from executorch.exir import EdgeProgramManager, ExecutorchBackendConfig, ExecutorchProgramManager
 from executorch.exir.lowered_backend_module import LoweredBackendModule
+from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, get_node_tensor_specs
+from executorch.exir.passes import MemoryPlanningPass
 from packaging.version import Version
 from torch.fx.passes.infra.pass_base import PassBase
 
@@ -48,6 +53,60 @@ MODULES = {
 #: A string of JSON, or a number that flatc writes and JSON does not have.
 _STRING_OR_WORD = re.compile(rb'"(?:[^"\\]|\\.)*"|\b(?:inf|nan)\b')
 _NOT_FINITE = {b"inf": b"Infinity", b"nan": b"NaN"}
+
+
+@contextlib.contextmanager
+def without_reuse() -> Iterator[dict[str, str]]:
+    """Have ``to_executorch`` plan memory that no two values share; yield, by method, the class of the pass it replaces.
+
+    The releases' ``naive`` is not that: each branch of a ``torch.cond`` begins at the same place, where its result
+    stays, and from 1.4.1 it takes no value that is part of another. So their default algorithm plans, for lifetimes
+    without end, behind what it has planned before.
+    """
+    replaced: dict[str, str] = {}
+    emitting = EdgeProgramManager.to_executorch
+
+    def emit(
+        manager: EdgeProgramManager, config: ExecutorchBackendConfig | None = None
+    ) -> ExecutorchProgramManager:
+        config = config or ExecutorchBackendConfig()
+        given = config.memory_planning_pass
+        default = ExecutorchBackendConfig().memory_planning_pass
+        each = given if isinstance(given, dict) else dict.fromkeys(manager.methods, given)
+        passes = {name: each.get(name, default) for name in manager.methods}
+        replaced.update({name: type(planner).__name__ for name, planner in passes.items()})
+        # Methods of one pass may share buffers.
+        anew = {planner: _without_reuse(planner) for planner in passes.values()}
+        own = (
+            {name: anew[planner] for name, planner in passes.items()}
+            if isinstance(given, dict)
+            else anew[given]
+        )
+        return emitting(manager, dataclasses.replace(config, memory_planning_pass=own))
+
+    with mock.patch.object(EdgeProgramManager, "to_executorch", emit):
+        yield replaced
+
+
+def _without_reuse(given: Any) -> MemoryPlanningPass:
+    """Return a memory planning pass with the arguments of another, and an algorithm that shares no memory.
+
+    ``enable_non_cpu_memory_planning`` is an argument in 1.3.1 alone, ``specs`` an iterator before it.
+    """
+    taken: list[int] = []
+
+    def algorithm(alignment: int, specs: Iterable[Any], module: Any, *rest: Any) -> list[int]:
+        every = list(specs)
+        for spec in every:
+            spec.lifetime = [0, sys.maxsize]
+        module.input_mem_buffer_sizes = list(taken)
+        sizes = MemoryPlanningAlgorithmSuite()(alignment, every, module, *rest)
+        taken[:] = [max(pair) for pair in itertools.zip_longest(taken, sizes, fillvalue=0)]
+        return list(taken)
+
+    named = inspect.signature(MemoryPlanningPass.__init__).parameters
+    arguments = {name: getattr(given, name) for name in named if hasattr(given, name)}
+    return MemoryPlanningPass(**{**arguments, "memory_planning_algo": algorithm})
 
 
 def load_backends(target: Target) -> None:
@@ -222,6 +281,22 @@ def _descendants(cls: type[Any]) -> Iterator[type[Any]]:
     for child in cls.__subclasses__():
         yield child
         yield from _descendants(child)
+
+
+def planners() -> list[type[Any]]:
+    """Return every loaded memory planning pass that defines ``run`` itself: all five releases call that."""
+    loaded = dict.fromkeys([MemoryPlanningPass, *_descendants(MemoryPlanningPass)])
+    return [cls for cls in loaded if "run" in vars(cls)]
+
+
+def plan_of(module: torch.fx.GraphModule) -> Iterator[str]:
+    """Yield a line for each planned value of a graph and of those nested in it, and the sizes of the arenas."""
+    graphs = [each for each in module.modules() if isinstance(each, torch.fx.GraphModule)]
+    for number, node in enumerate(node for graph in graphs for node in graph.graph.nodes):
+        for spec in get_node_tensor_specs(node):
+            if spec.mem_id is not None:
+                yield f"%{number} {node.target}: {spec.allocated_memory} bytes at {spec.mem_id}:{spec.mem_offset}\n"
+    yield from (f"arenas {graph.meta.get('non_const_buffer_sizes')}\n" for graph in graphs)
 
 
 #: Specifications whose visitors together are those of TOSA 1.0.

@@ -10,6 +10,7 @@ import re
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -82,7 +83,7 @@ def export(
         result = failed(reached, error)
     try:
         # A further lowering for this is none of the export's passes: nothing watches.
-        result = looked_into(request, reached, result)
+        result = looked_into(request, reached, result, partial(again, request))
     except (HarnessError, *OF_THE_MACHINE):
         raise
     except Exception as error:
@@ -90,6 +91,13 @@ def export(
         raise described(reached.stage, error) from error
     seconds = time.perf_counter() - started
     return Artifact(result, tuple(patches), seconds, watch.result(), tuple(shortcuts.INSTALLED))
+
+
+def again(request: Request) -> Lowered:
+    """Export once more, without running the program."""
+    *_, last = stages(dataclasses.replace(request, execute=False, watch=Watch(), observer=NOBODY))
+    assert last.result is not None
+    return last.result
 
 
 def require_memory(reached: ExportProgress, error: BaseException) -> None:

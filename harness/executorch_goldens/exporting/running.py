@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from executorch_goldens.artifact import Failure, FirstDeparture, Inside, Lost, Lowered, Sample, Tensor
-from executorch_goldens.exporting import kernels
+from executorch_goldens.artifact import Failure, FirstDeparture, Inside, Lost, Lowered, Place, Sample, Tensor
+from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.inside import beginning
@@ -101,18 +102,10 @@ def run_on(
     tuple[Reference, Mapping[str, tuple[Tensor, ...]], tuple[str, ...]]
         The samples that are left, the outputs for each, and the effect of other ways to load the program.
     """
-    in_runtime = not in_eager and not any(map(program.elsewhere.takes, program.backends))
-    if before_emission(request) or not in_runtime:
+    if before_emission(request) or not in_runtime(program, in_eager):
         with request.lowering.eager():
             return *outputs_of(request, reference, elsewhere(request, program, reference)), ()
-    reference, outputs = outputs_of(
-        request,
-        reference,
-        lambda steps: numerics.flatten(
-            numerics.run_methods(program.pte, reference.for_runtime(steps), program.data)
-        ),
-        program.pte,
-    )
+    reference, outputs = outputs_of(request, reference, partial(by_runtime, program, reference), program.pte)
     if program.data or len(reference.order) > 1 or request.target.runs not in (RUNTIME, EITHER):
         return reference, outputs, ()
     given = {
@@ -120,6 +113,14 @@ def run_on(
         for name, steps in reference.samples.items()
     }
     return reference, outputs, loading.differences(program.pte, given, outputs, LOOKING, reference.method)
+
+
+def in_runtime(program: Program, in_eager: Sequence[str]) -> bool:
+    return not in_eager and not any(map(program.elsewhere.takes, program.backends))
+
+
+def by_runtime(program: Program, reference: Reference, steps: numerics.Steps) -> tuple[Tensor, ...]:
+    return numerics.flatten(numerics.run_methods(program.pte, reference.for_runtime(steps), program.data))
 
 
 def elsewhere(
@@ -200,16 +201,22 @@ def sample(reference: Reference, name: str, given: tuple[Tensor, ...], method: s
 # What departs
 
 
-def looked_into(request: Request, reached: ExportProgress, result: Lowered | Failure) -> Lowered | Failure:
+#: Exports the case of a request once more, and does not run the program.
+Again: TypeAlias = Callable[[], Lowered]
+
+
+def looked_into(
+    request: Request, reached: ExportProgress, result: Lowered | Failure, again: Again
+) -> Lowered | Failure:
     """Return a result with the start of its departure, and the losses of quantization."""
     if isinstance(result, Failure):
         looks = result.stage in ("lower", "emit")
         return dataclasses.replace(result, lost=lost(request, reached.references)) if looks else result
-    result = with_beginning(request, reached, result)
+    result = with_beginning(request, reached, result, again)
     return dataclasses.replace(result, lost=lost(request, reached.references, result))
 
 
-def with_beginning(request: Request, reached: ExportProgress, lowered: Lowered) -> Lowered:
+def with_beginning(request: Request, reached: ExportProgress, lowered: Lowered, again: Again) -> Lowered:
     """Return `lowered` with the start of its departure, or the findings of its operators if there is none."""
     program = reached.program
     if program is None or program.edge is None:
@@ -227,7 +234,7 @@ def with_beginning(request: Request, reached: ExportProgress, lowered: Lowered) 
             methods=(),
             bounds=(),
         )
-        begins, found = looked_at(request, program, method, reference, own)
+        begins, found = looked_at(request, program, method, reference, own, again)
         if begins is not None:
             return dataclasses.replace(lowered, begins=begins, inside=found)
         inside += [found] if found is not None else []
@@ -237,7 +244,12 @@ def with_beginning(request: Request, reached: ExportProgress, lowered: Lowered) 
 
 
 def looked_at(
-    request: Request, program: Program, method: EdgeMethod, reference: Reference, lowered: Lowered
+    request: Request,
+    program: Program,
+    method: EdgeMethod,
+    reference: Reference,
+    lowered: Lowered,
+    again: Again,
 ) -> tuple[FirstDeparture | None, Inside | None]:
     """Return the start of a method's departure, and the findings of its operators where its outputs hide them."""
     if not lowered.samples:
@@ -247,11 +259,15 @@ def looked_at(
         begins = apart(
             request,
             partial(beginning.beginning, method, lowered, departing, steps, program.off),
-            lambda why: FirstDeparture(departing.name, f"cannot be told: {why}"),
+            lambda why: FirstDeparture(departing.name, beginning.unknown(why)),
         )
-        if method.unset and begins.where == beginning.AFTER:
-            begins = dataclasses.replace(begins, where=beginning.in_state(method.unset))
-        return begins, None
+        where = begins.where
+        if method.unset and where in beginning.WITHOUT_PLAN:
+            where = beginning.in_state(method.unset)
+        elif isinstance(where, Place) and not where.name:
+            unshared = partial(replanned, request, program, method, reference, lowered, where, again)
+            where = apart(request, unshared, lambda _: where)
+        return dataclasses.replace(begins, where=where), None
     if not lowered.moves_far():
         # The tolerance of the outputs hides no operator, and to look at each takes as long as an export.
         return None, None
@@ -261,6 +277,42 @@ def looked_at(
         partial(beginning.looked_into, method, lowered, chosen, program.off),
         lambda why: (None, Inside(tuple(chosen), 0, (("the program", why),))),
     )
+
+
+def replanned(
+    request: Request,
+    program: Program,
+    method: EdgeMethod,
+    reference: Reference,
+    lowered: Lowered,
+    where: Place,
+    again: Again,
+) -> Place:
+    """Return the memory plan as the place of a departure if that is not there without reuse of memory."""
+
+    def departs(program: Program, runs: int) -> bool:
+        """Return whether outputs of the last of several runs depart."""
+        by_itself = in_runtime(program, lowered.in_eager)
+        run = partial(by_runtime, program, reference) if by_itself else elsewhere(request, program, reference)
+        steps = {name: [copy.deepcopy(each) for _ in range(runs)] for name, each in reference.samples.items()}
+        samples = tuple(
+            dataclasses.replace(each, outputs=run([*itertools.chain(*steps[each.name])]))
+            for each in lowered.samples
+        )
+        return beginning.first_departing(dataclasses.replace(lowered, samples=samples)) is not None
+
+    if not departs(program, 1):
+        # It is not wrong every time.
+        return where
+    with compat.without_reuse() as planners:
+        made = again()
+    if (made.graph, made.delegates) != (lowered.graph, lowered.delegates):
+        return where
+    program = dataclasses.replace(program, pte=made.pte, data=next((held for _, held in made.data), b""))
+    # Fresh memory hides a kernel that reads what nothing has written, until the method has run once.
+    if any(departs(program, runs) for runs in ((1,) if method.signature.buffers_to_mutate else (1, 2))):
+        return beginning.WITHOUT_PLAN.get(where, where)
+    return beginning.in_plan(planners[reference.method])
 
 
 def apart(request: Request, look: Callable[[], T], otherwise: Callable[[str], T]) -> T:

@@ -290,6 +290,8 @@ class Watch:
         self._wrap(WhyNoPartitionReporter, "report_reject", self._in_refusal)
         for cls in compat.pass_classes():
             self._wrap(cls, "__call__", self._in_pass)
+        for planner in compat.planners():
+            self._wrap(planner, "run", self._in_planner)
         for backend, visitors in compat.visitor_classes().items():
             # Some inherit the method: wherever it is defined, it is wrapped once.
             definers = {
@@ -431,6 +433,15 @@ class Watch:
         tags = " ".join(result.partition_tags)
         placed = digest_of(str(node.meta.get("delegation_tag")) for node in program.graph.nodes)
         self.passes.append(PassRun(PARTITIONING, type(instance).__name__, tags, bool(tags), placed, start))
+        return result
+
+    def _in_planner(self, method: Callable[..., Any], instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Note the memory plan, which is no part of a graph and which no golden's trace has."""
+        result = method(instance, *args, **kwargs)
+        plan = "".join(compat.plan_of(result.graph_module))
+        if len(self.passes) + 1 == self.capture:
+            self.kept = plan
+        self.passes.append(PassRun(OUTSIDE, type(instance).__name__, digest_of([plan]), False))
         return result
 
     def _in_refusal(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from executorch_goldens.artifact import IMPRECISE, Altered, Lowered, Sample, Tensor
+from executorch_goldens.artifact import IMPRECISE, Altered, Lowered, Place, Sample, Tensor
 from executorch_goldens.decode import Constant, Graph
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.deviation import Deviation
@@ -67,7 +67,7 @@ def beginning(lowered: Lowered) -> Iterator[str]:
     if lowered.begins is None:
         return
     where, sample = lowered.begins.where, lowered.begins.sample
-    if isinstance(where, str):
+    if isinstance(where, Place):
         yield f"where it begins (sample {sample}): {where}"
         return
     source = f"{where.node} of {where.module}" if where.module else where.node
@@ -94,10 +94,8 @@ def place(lowered: Lowered) -> str:
     if lowered.begins is None:
         return ""
     where = lowered.begins.where
-    if isinstance(where, str):
-        # A sentence that names one place or another names none.
-        is_known = not where.startswith("cannot be told") and " or " not in where
-        return general(where.partition(":")[0]) if is_known else ""
+    if isinstance(where, Place):
+        return general(where.name)
     backends = {each.name: each.backend_id for each in lowered.delegates}
     source = where.node.partition(" ")[0]
     named = where.operator.partition(" ")[0]

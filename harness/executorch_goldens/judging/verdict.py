@@ -373,14 +373,17 @@ def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
 
 
 def _failing_first(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield how variations fail, each failure once, then which variations do not."""
+    """Yield how variations fail, each failure once, then which variations do not: of those that lower, which run."""
     failing: dict[str, list[str]] = {}
+    does = "lowers"
     for group in groups:
         if isinstance(result := _result(group), Failure):
             failing.setdefault(f"{FAILS}: {place_and_message(result)}", []).append(_names(group))
+            # What fails when it runs has lowered.
+            does = "runs" if result.made is not None else does
     yield from (f"{what} (under {' '.join(names)})" for what, names in failing.items())
-    if lowers := [group for group in groups if isinstance(_result(group), Lowered)]:
-        yield f"lowers under {' and otherwise under '.join(map(_names, lowers))}"
+    if others := [group for group in groups if isinstance(_result(group), Lowered)]:
+        yield f"{does} under {' and otherwise under '.join(map(_names, others))}"
 
 
 def _names(group: Group) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Departure, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.judging.comparison import compare, undecodable
 from executorch_goldens.judging.verdict import Verdict
@@ -88,8 +88,8 @@ def _of_outputs(reason: str) -> str:
 
 def _beginning(lowered: Lowered) -> str:
     found = lowered.begins.where if lowered.begins is not None else ""
-    if isinstance(found, str):
-        return signature(found)
+    if not isinstance(found, Departure):
+        return signature(str(found))
     return f"{found.operator or 'an output'}{'' if found.alone else ', by what adds up'}"
 
 

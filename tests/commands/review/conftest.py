@@ -26,7 +26,7 @@ from tests.support.runner import Runner, made_once
 from tests.support.screens import screen
 
 RUN = ("--variations", "0,4", "--models", "zoo_three", "--explain", "off")
-BEFORE = "before the delegates: the graphs do not give what eager gives"
+BEFORE = "before the delegates"
 TARGETS = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
 
 

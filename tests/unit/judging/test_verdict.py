@@ -266,3 +266,5 @@ def test_a_failure_beside_programs_is_named_first_and_then_who_lowers() -> None:
         "FAILURE: lower, SomePass: ValueError: no such operator (under seed1-heap1); "
         "lowers under seed0-heap0 seed2-heap2"
     )
+    unrun = replace(failure("no memory", stage="run"), made=lowered())
+    assert judged(lowered(), unrun, failure("no such operator")).reason.endswith("; runs under seed0-heap0")

@@ -13,7 +13,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
-from executorch_goldens.artifact import Departure, FirstDeparture, Inside, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Departure, FirstDeparture, Inside, Lowered, Place, Sample, Tensor
 from executorch_goldens.exporting.inside import tosa, xnnpack
 from executorch_goldens.exporting.inside.comparison import DelegateComparison
 from executorch_goldens.exporting.inside.evaluation import Look, Opened, Values, exceeds, outputs_of
@@ -29,13 +29,20 @@ LOOKS: Mapping[str, Look] = {
 }
 
 #: Places of a departure outside of delegates.
-BEFORE = (
-    "before the delegates: they compute what their graphs say, and the graphs do not give what eager gives"
+BEFORE = Place(
+    "before the delegates", "they compute what their graphs say, and the graphs do not give what eager gives"
 )
-AFTER = "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
+AFTER = Place(
+    "", "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
+)
 #: The same of a program without delegates.
-BEFORE_EMISSION = f"{UNDELEGATED}: in the lowered graph, which does not give what eager gives"
-EMITTED = f"{UNDELEGATED}: in a kernel, in the memory plan or in the emitted program"
+BEFORE_EMISSION = Place(UNDELEGATED, "in the lowered graph, which does not give what eager gives")
+EMITTED = Place("", f"{UNDELEGATED}: in a kernel, in the memory plan or in the emitted program")
+#: Those of which one is the memory plan, and what is left without it.
+WITHOUT_PLAN = {
+    AFTER: Place("", "outside of the delegates: in an operator between them or in the emitted program"),
+    EMITTED: Place("", f"{UNDELEGATED}: in a kernel or in the emitted program"),
+}
 
 #: Serializes the initial values of the buffers that it is given; no default pass does.
 INITIALIZING = "InitializedMutableBufferPass"
@@ -96,13 +103,25 @@ class EdgeMethod:
         return LOOKS[lowered.backend_id]
 
 
-def in_state(unset: Sequence[str]) -> str:
+def in_state(unset: Sequence[str]) -> Place:
     """Return the place of a departure that begins with what the program has in buffers before it first runs."""
     named = ", ".join(unset)
-    return (
-        f"in the state: {named} of the model starts from other values than zeros, and the .pte has no data for it; "
-        f"{INITIALIZING} in the passes of ExecutorchBackendConfig serializes it"
+    return Place(
+        "in the state",
+        f"{named} of the model starts from other values than zeros, and the .pte has no data for it; "
+        f"{INITIALIZING} in the passes of ExecutorchBackendConfig serializes it",
     )
+
+
+def in_plan(planner: str) -> Place:
+    """Return the place of a departure that is gone once no two values share memory."""
+    return Place(
+        f"in {planner}", "with a memory plan in which no two values share memory, the program is right"
+    )
+
+
+def unknown(why: str) -> Place:
+    return Place("", f"cannot be told: {why}")
 
 
 def first_departing(lowered: Lowered) -> Sample | None:
@@ -135,7 +154,7 @@ def beginning(
         outputs = walk.run_steps(steps)
     except Exception as error:
         # Whatever a release raises where it is asked for more than an export, the verdict stays.
-        return FirstDeparture(sample.name, f"cannot be told: {described(error)}")
+        return FirstDeparture(sample.name, unknown(described(error)))
     if walk.found is not None:
         return FirstDeparture(sample.name, walk.found)
     places = (BEFORE, AFTER) if lowered.delegates else (BEFORE_EMISSION, EMITTED)
@@ -214,7 +233,7 @@ class DelegateWalk(DelegateInterpreter):
 class _ToTheFirst(DelegateWalk):
     """Inspects the first delegate that departs from its graph."""
 
-    found: Departure | str | None = None
+    found: Departure | Place | None = None
 
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         look = self.method.look(lowered)
@@ -224,9 +243,9 @@ class _ToTheFirst(DelegateWalk):
         outputs = look.run(lowered, inputs)
         comparison = self.compared(lowered, inputs, outputs)
         if order := comparison.order(outputs):
-            self.found = (
-                f"in {self.delegate}, which gives its outputs in a different order than its graph: "
-                f"{', '.join(map(str, order))}"
+            self.found = Place(
+                f"in {self.delegate}, which gives its outputs in a different order than its graph",
+                ", ".join(map(str, order)),
             )
         elif comparison.output_departs():
             self.found = comparison.first(look.values(lowered, inputs, outputs))
