@@ -293,10 +293,13 @@ class Place:
         Name for a cause; empty where the place is not known.
     why
         What shows it, or what is known instead.
+    is_outside
+        Whether that is at no operator of a delegate.
     """
 
     name: str
     why: str
+    is_outside: bool = True
 
     def __str__(self) -> str:
         return f"{self.name}: {self.why}" if self.name else self.why

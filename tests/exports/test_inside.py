@@ -149,6 +149,7 @@ def test_a_place_is_named_by_types_alone_and_what_may_be_anywhere_is_none() -> N
     assert place_of(Place("in the state cache_1", "its first value")) == "in the state …"
     assert place_of(departure.in_plan("MemoryPlanningPass")) == "in MemoryPlanningPass"
     assert place_of(AFTER) == place_of(departure.unknown("KeyError: 'x'")) == ""
+    assert [AFTER.is_outside, departure.unknown("KeyError: 'x'").is_outside] == [True, False]
 
 
 def test_what_is_not_seen_and_what_adds_up_is_said() -> None:

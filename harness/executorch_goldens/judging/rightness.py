@@ -35,11 +35,14 @@ class Excess:
         The smallest bound, of two digits, within which they would be right; infinity if there is none.
     wrong, right
         Names of the samples on which they are wrong, and of the others.
+    is_outside
+        Whether they begin to be wrong outside of the delegates, whose arithmetic a tolerance is about.
     """
 
     bound: float
     wrong: tuple[str, ...]
     right: tuple[str, ...]
+    is_outside: bool = False
 
 
 def wrongs(lowered: Lowered) -> Iterator[str]:
@@ -125,7 +128,9 @@ def of_a_build(lowered: Lowered) -> Iterator[str]:
         return
     for method in lowered.by_method():
         name = method.samples[0].method or "forward" if method.samples else ""
-        if name and any(wrong_outputs(method)) and not any(sample.floats for sample in method.samples):
+        # Of runs that were recorded elsewhere nothing is measured.
+        of_modules = [sample for sample in method.samples if sample.spreads and not sample.floats]
+        if any(any(_wrong_in(method, sample)) for sample in of_modules):
             yield (
                 f"  {name} is compared with its eager module; if it is quantized, declare that: "
                 "build.quantized(module)"
@@ -243,7 +248,9 @@ def excess(lowered: Lowered) -> Excess | None:
     if not wrong:
         return None
     right = tuple(sample.name for sample in lowered.samples if sample.name not in wrong)
-    return Excess(_rounded_up(bound), tuple(dict.fromkeys(wrong)), right)
+    where = lowered.begins.where if lowered.begins is not None else None
+    is_outside = isinstance(where, Place) and where.is_outside
+    return Excess(_rounded_up(bound), tuple(dict.fromkeys(wrong)), right, is_outside)
 
 
 def _bound_for(deviation: Deviation, sizes: NDArray[np.float64]) -> float:

@@ -38,7 +38,7 @@ def ways_out(judged: Verdict, release: str, zoo: bool, called: Sequence[str] = (
     if judged.name == "corrupt" and (found := judged.excess):
         target, bound = judged.cell.target, f"{found.bound:g}"
         # Where a pass made the difference, nobody asks first whether arithmetic did.
-        if found.bound <= WIDEST_ROUNDING and judged.divergence is None:
+        if found.bound <= WIDEST_ROUNDING and judged.divergence is None and not found.is_outside:
             key = target if BARE_KEY.fullmatch(target) else f'"{target}"'
             yield (
                 "more than rounding explains; if the target's own arithmetic does: "

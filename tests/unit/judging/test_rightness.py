@@ -8,7 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from executorch_goldens.artifact import IMPRECISE, Altered, Cell, Inside, Lowered, Sample, Tensor
+from executorch_goldens.artifact import (
+    IMPRECISE,
+    Altered,
+    Cell,
+    FirstDeparture,
+    Inside,
+    Lowered,
+    Place,
+    Sample,
+    Tensor,
+)
 from executorch_goldens.goldens import deviation
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.rendering import decode_delegates
@@ -118,6 +128,28 @@ def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
     missing = judged(replace(sampled(1.0, np.nan), bound=1e-6)).excess
     assert missing is not None
     assert missing.bound == np.inf
+
+
+@pytest.mark.parametrize(
+    ("where", "is_outside"),
+    [(Place("", "after them"), True), (Place("", "it is not told", is_outside=False), False), (None, False)],
+)
+def test_a_corrupt_cell_is_told_whether_it_is_wrong_outside_of_delegates(
+    where: Place | None, is_outside: bool
+) -> None:
+    begins = FirstDeparture("zeros", where) if where is not None else None
+    found = judged(replace(sampled(1.0, 2.5), bound=1e-6, begins=begins)).excess
+    assert found is not None
+    assert found.is_outside is is_outside
+
+
+def test_a_build_that_is_wrong_on_recorded_runs_alone_is_not_told_to_declare_a_quantized_module() -> None:
+    recorded = replace(sampled(1.0, 2.5), bound=1e-6, recipe="the case's own")
+    assert not list(rightness.of_a_build(recorded))
+    exact = (Tensor.from_array(np.float32([0.0])),)
+    measured = tuple(replace(each, spreads=exact) for each in recorded.samples)
+    (line,) = rightness.of_a_build(replace(recorded, samples=measured))
+    assert line.endswith("build.quantized(module)")
 
 
 def test_only_the_first_indices_are_shown() -> None:

@@ -39,6 +39,10 @@ def test_a_small_difference_names_the_place_of_a_tolerance_and_the_number() -> N
     assert lines(Excess(0.013, ("example", "zeros"), ("drawn",))) == [SMALL]
 
 
+def test_a_tolerance_is_not_for_what_is_wrong_outside_of_the_delegates() -> None:
+    assert lines(Excess(0.013, ("example", "zeros"), ("drawn",), is_outside=True)) == []
+
+
 @pytest.mark.parametrize("target", ["tosa-int", "tosa-fp+int"])
 def test_the_lines_that_a_message_gives_can_be_written_where_it_says(target: str) -> None:
     judged = Verdict(Cell(target, "some-case"), "corrupt", "", excess=Excess(3e-05, ("example",), ()))

@@ -121,7 +121,7 @@ def in_plan(planner: str) -> Place:
 
 
 def unknown(why: str) -> Place:
-    return Place("", f"cannot be told: {why}")
+    return Place("", f"cannot be told: {why}", is_outside=False)
 
 
 def first_departing(lowered: Lowered) -> Sample | None:
