@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.errors import some
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.verdict import NOT_JUDGED, NOT_RUN, kind_of_new
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
-#: Cells that a line names.
-SHOWN_CELLS = 20
+#: Cells that a line names, and those that a count does.
+SHOWN_CELLS, COUNTED_CELLS = 20, 3
 
 
 def exactness(found: Mapping[Cell, Accuracy], of: str = "exactness") -> Iterator[str]:
@@ -56,7 +57,17 @@ def counts(found: Iterable[tuple[str, str]]) -> str:
     return f"{counted} ({named})" if named else counted
 
 
-def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
+def named(cells: Iterable[Cell]) -> str:
+    """Return the cells behind their count; -v lists those of each reason.
+
+    >>> named([Cell("tosa-fp", "one")]), named(Cell("tosa-fp", name) for name in "abcde")
+    ('(tosa-fp/one)', '(tosa-fp/a, tosa-fp/b, tosa-fp/c and 2 more: -v lists all)')
+    """
+    names = list(map(str, cells))
+    return f"({some(names, COUNTED_CELLS)}{': -v lists all' if len(names) > COUNTED_CELLS else ''})"
+
+
+def not_judged(why: Mapping[Cell, str], most: int = SHOWN_CELLS) -> Iterator[str]:
     """Yield a line per reason for which programs were not run: nothing says that these are right.
 
     >>> cells = [Cell("tosa-fp", name) for name in ("one", "two")]
@@ -65,9 +76,7 @@ def not_judged(why: Mapping[Cell, str]) -> Iterator[str]:
     """
     for reason in dict.fromkeys(why.values()):
         cells = [str(cell) for cell, its in why.items() if its == reason]
-        more = f", and {len(cells) - SHOWN_CELLS} more" if len(cells) > SHOWN_CELLS else ""
-        shown = ", ".join(cells[:SHOWN_CELLS])
-        yield f"{NOT_JUDGED}: {count(len(cells), 'cell')}, {NOT_RUN} {reason} ({shown}{more})"
+        yield f"{NOT_JUDGED}: {count(len(cells), 'cell')}, {NOT_RUN} {reason} ({some(cells, most)})"
 
 
 def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
@@ -82,15 +91,15 @@ def looked_into(unseen: Mapping[Cell, str | None]) -> Iterator[str]:
         yield f"operators: not all seen in {len(named)} of {len(asked)} cells that need it: {', '.join(named)}"
 
 
-def held_to_nothing(found: Mapping[Cell, str]) -> Iterator[str]:
+def held_to_nothing(found: Mapping[Cell, str], most: int = SHOWN_CELLS) -> Iterator[str]:
     """Yield what of each program nothing checks.
 
     >>> list(held_to_nothing({Cell("built", "app"): "method decode"}))
     ['unchecked: built/app: method decode']
     """
-    yield from (f"unchecked: {cell}: {what}" for cell, what in [*found.items()][:SHOWN_CELLS])
-    if len(found) > SHOWN_CELLS:
-        yield f"unchecked: {count(len(found) - SHOWN_CELLS, 'more cell')}; their manifests say what"
+    yield from (f"unchecked: {cell}: {what}" for cell, what in [*found.items()][:most])
+    if len(found) > most:
+        yield f"unchecked: {count(len(found) - most, 'more cell')}; their manifests say what"
 
 
 def stale(path: Path) -> str:

@@ -21,6 +21,7 @@ from executorch_goldens.running.counting import (
     exactness,
     held_to_nothing,
     looked_into,
+    named,
     not_judged,
     stale,
 )
@@ -214,9 +215,9 @@ def _counts(run: Run) -> Iterator[str]:
     """Yield the cells by verdict, those whose program was not run, and those that were not run."""
     yield counts((_counted(judged), judged.reason) for judged in run.verdicts.values())
     if run.not_judged:
-        yield f"of these, {len(run.not_judged)} {NOT_JUDGED}"
+        yield f"of these, {len(run.not_judged)} {NOT_JUDGED} {named(run.not_judged)}"
     if run.unchecked:
-        yield f"{len(run.unchecked)} checked in part"
+        yield f"{len(run.unchecked)} checked in part {named(run.unchecked)}"
     if run.plan.left_out:
         yield f"{len(run.plan.left_out)} not run (--tier full runs all)"
     yield _varied(run)
@@ -249,12 +250,12 @@ def _rest(run: Run) -> Iterator[str]:
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {judged.known}"
         elif judged.allowed:
             yield f"{ALLOWED}: {judged.cell} {judged.reason}"
-    yield from not_judged(run.not_judged)
+    yield from not_judged(run.not_judged, len(run.not_judged))
     for target in dict.fromkeys(cell.target for cell in run.accuracies):
         of_target = {cell: each for cell, each in run.accuracies.items() if cell.target == target}
         yield from exactness(of_target, f"{target}: {count(len(of_target), 'cell')} run")
     yield from looked_into({cell: accuracy.unseen for cell, accuracy in run.accuracies.items()})
-    yield from held_to_nothing(run.unchecked)
+    yield from held_to_nothing(run.unchecked, len(run.unchecked))
     if run.lacking:
         yield (
             f"newer fields are missing in {count(len(run.lacking), 'golden')}; {UPDATE} adds them and changes "
