@@ -125,6 +125,8 @@ class Lost:
         The quantizations that lose it, or why these are not known.
     named
         Whether `lines` name them.
+    by
+        The kind of what loses most, which models have in common; empty where that is not known.
     """
 
     output: int
@@ -132,6 +134,7 @@ class Lost:
     floor: float
     lines: tuple[str, ...]
     named: bool = True
+    by: str = ""
 
 
 @dataclass(frozen=True)

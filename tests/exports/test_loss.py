@@ -94,6 +94,8 @@ def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
     assert f"the floor of {target} is 20 dB" in found.reason
     named = "\n".join(found.detail)
     assert re.search(rf"quantizing {operator}: scale \S+, zero point \S+, range ", named), named
+    assert found.loses is not None
+    assert found.loses.endswith(" in codes -128 to 127")
 
 
 @pytest.mark.slow

@@ -278,9 +278,9 @@ class Group:
             return f"{NAMES_ALONE}: {cells}{self.specimen.edits[NAMES_ALONE]}"
         proposal = first.proposal
         reason = _reason(first)
-        if "…" in reason and reason == general(proposal.reason):
+        if proposal.loses is not None or ("…" in reason and reason == general(proposal.reason)):
             # A person reads numbers; only the key of the cause has none.
-            reason = self.specimen.proposal.reason
+            reason = "; ".join(filter(None, (self.specimen.proposal.reason, proposal.loses)))
         what = "; ".join(self._named()) or reason
         if not first.edits or proposal.verdict in DISAGREEING:
             what = f"{proposal.verdict}: {what}"
@@ -391,8 +391,8 @@ def _key(member: Member) -> tuple[str, ...]:
     """Return the common part of the cells of one cause: the pass and the kind of edit.
 
     Where no pass made it, and between variations that disagree, also what was edited. Where names alone differ, that
-    is the cause. Where nothing differs from a golden and values are wrong, it is the place where they begin to be: a
-    cell whose place is not known has a cause of its own.
+    is the cause. Where nothing differs from a golden and values are wrong, it is the place where they begin to be, and
+    where quantization loses them, what it loses most by: a cell of which that is not known has a cause of its own.
     """
     if NAMES_ALONE in member.edits:
         return (RENAMED,)
@@ -405,7 +405,8 @@ def _key(member: Member) -> tuple[str, ...]:
     if _is_pass(proposal.blamed) and not disagreeing:
         return place or "", *kind
     edited = sorted({_of_any_operator(edit) for edit in member.edits if edit.kind in kind})
-    return place or "", disagreeing, *kind, *edited
+    lost = () if proposal.loses is None else (_reason(member),)
+    return place or "", disagreeing, *kind, *edited, *lost
 
 
 def _reason(member: Member) -> str:
@@ -414,6 +415,8 @@ def _reason(member: Member) -> str:
     if proposal.blamed == MODEL:
         # In brackets are the weights.
         return proposal.reason.partition(" (")[0]
+    if proposal.loses is not None:
+        return f"useless quantization: {proposal.loses or proposal.cell}"
     if not member.has_wrong_values:
         return general(proposal.reason)
     if not proposal.begins:

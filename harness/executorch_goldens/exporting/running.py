@@ -357,17 +357,19 @@ def lost(request: Request, references: Iterable[Reference], made: Lowered | None
             why = f"which quantization{of_method} loses it is not looked for"
             return Lost(*found, floor, (why,), named=False)
         look = partial(losing, reference, name, found[0], floor)
-        return Lost(*found, floor, *apart(request, look, unknown_loss))
+        lines, named, by = apart(request, look, unknown_loss)
+        return Lost(*found, floor, lines, named, by)
     return None
 
 
-def losing(reference: Reference, name: str, output: int, floor: float) -> tuple[tuple[str, ...], bool]:
-    """Return the quantizations that lose an output on a sample, and that these are named."""
+def losing(reference: Reference, name: str, output: int, floor: float) -> tuple[tuple[str, ...], bool, str]:
+    """Return the quantizations that lose an output on a sample, that these are named, and the kind of the worst."""
     assert reference.unfolded is not None
     steps, floats = reference.samples[name], reference.floats[name]
     with torch.no_grad():
-        return losses(reference.unfolded(), reference.calls[0], steps, floats, output, floor), True
+        lines, by = losses(reference.unfolded(), reference.calls[0], steps, floats, output, floor)
+        return lines, True, by
 
 
-def unknown_loss(why: str) -> tuple[tuple[str, ...], bool]:
-    return (f"which quantization loses it is not known: {why}",), False
+def unknown_loss(why: str) -> tuple[tuple[str, ...], bool, str]:
+    return (f"which quantization loses it is not known: {why}",), False, ""

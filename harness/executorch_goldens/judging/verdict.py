@@ -105,6 +105,8 @@ class Verdict:
         The factor that it follows, where that is known or was sought.
     delegates
         Backend ids of the delegates of its program; None where none was made.
+    loses
+        `Lost.by` where quantization loses too much; None where it does not.
     """
 
     cell: Cell
@@ -119,6 +121,7 @@ class Verdict:
     where: str = ""
     attribution: Attribution | None = None
     delegates: tuple[str, ...] | None = None
+    loses: str | None = None
 
     @property
     def is_of_harness(self) -> bool:
@@ -203,7 +206,8 @@ def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
     if math.isfinite(lost.sqnr) and (accepted := math.floor(lost.sqnr) - 1) > 0:
         ways.append(f'if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}')
     failure = (f"and it does not lower: {_message(result)}",) if isinstance(result, Failure) else ()
-    return Verdict(cell, "imprecise", reason, (*lost.lines, *failure, *(["; ".join(ways)] if ways else ())))
+    detail = (*lost.lines, *failure, *(["; ".join(ways)] if ways else ()))
+    return Verdict(cell, "imprecise", reason, detail, loses=lost.by)
 
 
 def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:

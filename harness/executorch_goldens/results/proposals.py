@@ -65,6 +65,8 @@ class Proposal:
     begins
         Where its values begin to be wrong (`executorch_goldens.judging.rightness.place`); empty where none are, or it
         is not known.
+    loses
+        See `executorch_goldens.judging.verdict.Verdict`.
     proof
         The proof by an export without the pass; empty where none was made, or it proves nothing.
     """
@@ -85,6 +87,7 @@ class Proposal:
     proof: str = ""
     cause: str = ""
     begins: str = ""
+    loses: str | None = None
     folder: Path = field(default=Path(), compare=False)
 
     @property

@@ -168,6 +168,7 @@ class Results:
             accuracy=accuracy,
             cause=cause(judged),
             begins=begins,
+            loses=judged.loses,
             folder=self.folder(judged.cell),
         )
         proposal.write(proposed)

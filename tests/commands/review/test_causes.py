@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,14 +25,22 @@ VALUES = "output 0 float32[4]: 2 of 4 values differ, max 0.5, mean 0.1 (toleranc
 def propose(tmp_path: Path) -> Propose:
     """Write the proposal of a new cell that is corrupt."""
 
-    def make(name: str, used: float | None, begins: str = "", verdict: str = "corrupt") -> Proposal:
+    def make(
+        name: str,
+        used: float | None,
+        begins: str = "",
+        verdict: str = "corrupt",
+        reason: str = VALUES,
+        loses: str | None = None,
+    ) -> Proposal:
         target, case = name.split("/")
         accuracy = None if used is None else Accuracy(0.1, 0.1, used)
         folder = tmp_path / "sweeps" / "1.5.1" / target / case
         made = Proposal(
-            *("1.5.1", target, case, verdict, VALUES, None, None, None, (), None, "", {}),
+            *("1.5.1", target, case, verdict, reason, None, None, None, (), None, "", {}),
             accuracy=accuracy,
             begins=begins,
+            loses=loses,
             folder=folder,
         )
         made.write(None)
@@ -73,6 +82,31 @@ def test_wrong_values_that_begin_in_different_places_are_different_causes_the_wo
     assert str(groups[2].specimen.proposal.cell) == "xnnpack-int8/linear"
     shown = "\n".join(listing.listing(groups, {}))
     assert "for example 1.5.1 xnnpack-int8/linear:" in shown
+
+
+def test_cells_whose_signal_is_lost_have_one_cause_where_one_kind_of_quantization_loses_it(
+    propose: Propose, tmp_path: Path
+) -> None:
+    """Their sentences are alike: it is how much is left that differs, and a reason is without numbers."""
+    weights = "a parameter of aten.linear.default in codes -8 to 7"
+    for cell, decibels, loses in (
+        ("built/four-bits", 18.4, weights),
+        ("tosa-int/four-bits", 17.9, weights),
+        ("built/mask", 1.4, "aten.add.Tensor in codes -128 to 127"),
+        ("built/unknown", 1.4, ""),
+        ("built/another", 1.4, ""),
+    ):
+        reason = f"useless quantization: output 0 is {decibels} dB above the noise of quantization"
+        propose(cell, 0.5, verdict="imprecise", reason=reason, loses=loses)
+    groups = causes(tmp_path)
+    assert sorted(named(groups)) == [
+        ["built/another"],
+        ["built/four-bits", "tosa-int/four-bits"],
+        ["built/mask"],
+        ["built/unknown"],
+    ]
+    (title,) = (group.title for group in groups if len(group.members) > 1)
+    assert re.search(rf"output 0 is 1[78]\.\d dB .*; {weights}$", title), title
 
 
 def test_a_cell_that_gives_no_number_is_worse_than_any_error_and_one_that_is_not_wrong_comes_last(

@@ -20,7 +20,7 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.numerics.arithmetic import kind_of
 from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
-from executorch_goldens.goldens.accuracy import Nearness
+from executorch_goldens.goldens.accuracy import STEP, Nearness
 
 #: Namespaces of the operators that quantize.
 NAMESPACES = ("quantized_decomposed", "torchao")
@@ -65,8 +65,8 @@ class Loss:
 
 def losses(
     converted: GraphModule, call: CallSpec, steps: Steps, floats: Sequence[Tensor], index: int, floor: float
-) -> tuple[str, ...]:
-    """Return the quantizations that leave an output below the floor, line by line, the worst first.
+) -> tuple[tuple[str, ...], str]:
+    """Return the quantizations that leave an output below the floor, line by line, the worst first, and its kind.
 
     The model runs once for each of them.
 
@@ -98,13 +98,14 @@ def losses(
         return (
             f"without the quantizations that are seen it has {without:.1f} dB: it is lost in a branch or a loop, or "
             "the quantizer changed the model itself",
-        )
+        ), ""
     found = [
         Loss(nodes, left(nodes), *partly.seen.get(nodes[0].name, (0, 0, "")))
         for nodes in together(converted.graph)
     ]
     found.sort(key=lambda loss: loss.left)
-    return tuple(_lines(found, floor))
+    worst = {kind(loss.nodes[0]) for loss in found if loss.left <= found[0].left + STEP}
+    return tuple(_lines(found, floor)), " and ".join(sorted(worst))
 
 
 def together(graph: Graph) -> list[tuple[Node, ...]]:
@@ -221,6 +222,18 @@ def _parameters(node: Node, args: Sequence[Any]) -> str:
 def _span(numbers: torch.Tensor) -> str:
     least, most = float(numbers.min()), float(numbers.max())
     return f"{least:.4g}" if least == most else f"{least:.4g} to {most:.4g}"
+
+
+def kind(node: Node) -> str:
+    """Return what is quantized, to which codes: without the names, sizes and scales of one model."""
+    source = node.args[0]
+    assert isinstance(source, Node)
+    what = "an input" if source.op == "placeholder" else str(source.target)
+    if source.op == "get_attr":
+        takers = {str(user.target) for dequantize in node.users for user in dequantize.users}
+        what = f"a parameter of {', '.join(sorted(takers))}"
+    low, high = [each for each in node.args if isinstance(each, int)][-2:]
+    return f"{what} in codes {low} to {high}"
 
 
 def produced(node: Node) -> str:
