@@ -240,8 +240,7 @@ class Altered:
     writer: str
 
 
-@dataclass(frozen=True)
-class Departure:
+class Departure(msgspec.Struct, frozen=True, tag=True):
     """A value inside a delegate that differs from eager although its inputs agree.
 
     Attributes
@@ -286,8 +285,7 @@ class Departure:
     uncut: bool = False
 
 
-@dataclass(frozen=True)
-class Place:
+class Elsewhere(msgspec.Struct, frozen=True, tag=True):
     """Where values begin to be wrong, if not at a value inside a delegate.
 
     Attributes
@@ -319,7 +317,7 @@ class FirstDeparture:
     """
 
     sample: str
-    where: Departure | Place
+    where: Departure | Elsewhere
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from executorch_goldens.artifact import (
     Casualty,
     Cell,
     Delegate,
+    Elsewhere,
     Failure,
     FirstDeparture,
     Lowered,
     Outcome,
     PassRun,
-    Place,
     Sample,
     Tensor,
     Watched,
@@ -154,7 +154,7 @@ def wrong(artifact: Artifact, where: str = "") -> Artifact:
     example, *others = made.samples
     (expected,) = example.expected
     off = replace(example, outputs=(Tensor.from_array(expected.array() + 1),))
-    place = Place(where, "the graphs do not give what eager gives")
+    place = Elsewhere(where, "the graphs do not give what eager gives")
     begins = FirstDeparture(example.name, place) if where else None
     return replace(artifact, result=replace(made, samples=(off, *others), begins=begins))
 

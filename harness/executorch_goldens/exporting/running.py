@@ -11,7 +11,16 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from executorch_goldens.artifact import Failure, FirstDeparture, Inside, Lost, Lowered, Place, Sample, Tensor
+from executorch_goldens.artifact import (
+    Elsewhere,
+    Failure,
+    FirstDeparture,
+    Inside,
+    Lost,
+    Lowered,
+    Sample,
+    Tensor,
+)
 from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import handed_on
@@ -264,7 +273,7 @@ def looked_at(
         where = begins.where
         if method.unset and where in beginning.WITHOUT_PLAN:
             where = beginning.in_state(method.unset)
-        elif isinstance(where, Place) and not where.name:
+        elif isinstance(where, Elsewhere) and not where.name:
             unshared = partial(replanned, request, program, method, reference, lowered, where, again)
             where = apart(request, unshared, lambda _: where)
         return dataclasses.replace(begins, where=where), None
@@ -285,9 +294,9 @@ def replanned(
     method: EdgeMethod,
     reference: Reference,
     lowered: Lowered,
-    where: Place,
+    where: Elsewhere,
     again: Again,
-) -> Place:
+) -> Elsewhere:
     """Return the memory plan as the place of a departure if that is not there without reuse of memory."""
 
     def departs(program: Program, runs: int) -> bool:

@@ -257,7 +257,9 @@ def read(root: Path) -> tuple[Decision, ...]:
             raise DecisionError(f"{path}: {conflict}. {way_out[:1].upper()}{way_out[1:]}") from error
         raise DecisionError(f"{path}: {error}. Correct it; docs/goldens.md has the fields") from error
     folders = root.iterdir() if root.is_dir() else ()
-    known = sorted({*releases.load().releases, *(each.name for each in folders if RELEASE.fullmatch(each.name))})
+    known = sorted(
+        {*releases.load().releases, *(each.name for each in folders if RELEASE.fullmatch(each.name))}
+    )
     for number, each in enumerate(found, 1):
         for name in each.releases:
             if name not in known:

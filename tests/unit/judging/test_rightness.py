@@ -12,10 +12,10 @@ from executorch_goldens.artifact import (
     IMPRECISE,
     Altered,
     Cell,
+    Elsewhere,
     FirstDeparture,
     Inside,
     Lowered,
-    Place,
     Sample,
     Tensor,
 )
@@ -132,10 +132,14 @@ def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
 
 @pytest.mark.parametrize(
     ("where", "is_outside"),
-    [(Place("", "after them"), True), (Place("", "it is not told", is_outside=False), False), (None, False)],
+    [
+        (Elsewhere("", "after them"), True),
+        (Elsewhere("", "it is not told", is_outside=False), False),
+        (None, False),
+    ],
 )
 def test_a_corrupt_cell_is_told_whether_it_is_wrong_outside_of_delegates(
-    where: Place | None, is_outside: bool
+    where: Elsewhere | None, is_outside: bool
 ) -> None:
     begins = FirstDeparture("zeros", where) if where is not None else None
     found = judged(replace(sampled(1.0, 2.5), bound=1e-6, begins=begins)).excess
