@@ -285,7 +285,7 @@ class Departure(msgspec.Struct, frozen=True, tag=True):
     uncut: bool = False
 
 
-class Elsewhere(msgspec.Struct, frozen=True, tag=True):
+class Beginning(msgspec.Struct, frozen=True, tag=True):
     """Where values begin to be wrong, if not at a value inside a delegate.
 
     Attributes
@@ -317,7 +317,7 @@ class FirstDeparture:
     """
 
     sample: str
-    where: Departure | Elsewhere
+    where: Departure | Beginning
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 
 from executorch_goldens import Data, Example
 from executorch_goldens.artifact import (
+    Beginning,
     Delegate,
     Departure,
-    Elsewhere,
     FirstDeparture,
     Lowered,
     Sample,
@@ -124,7 +124,7 @@ DEPARTURE = Departure(
 )
 
 
-def said(where: Departure | Elsewhere) -> list[str]:
+def said(where: Departure | Beginning) -> list[str]:
     one, other = Tensor.from_array(np.float32([1.0])), Tensor.from_array(np.float32([2.0]))
     samples = (Sample("extremes", (one,), (other,)),)
     begins = FirstDeparture("extremes", where)
@@ -142,7 +142,7 @@ def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> No
     ]
 
 
-def place_of(where: Departure | Elsewhere) -> str:
+def place_of(where: Departure | Beginning) -> str:
     delegates = (Delegate("lowered_module_0", "TOSABackend", b""),)
     return rightness.place(Lowered("", delegates, b"", (), 0.0, (), begins=FirstDeparture("extremes", where)))
 
@@ -154,7 +154,7 @@ def test_a_place_is_named_by_types_alone_and_what_may_be_anywhere_is_none() -> N
         "CONV2D (aten.linear) in TOSABackend, by differences that add up"
     )
     assert place_of(BEFORE) == "before the delegates"
-    assert place_of(Elsewhere("in the state cache_1", "its first value")) == "in the state …"
+    assert place_of(Beginning("in the state cache_1", "its first value")) == "in the state …"
     assert place_of(departure.in_plan("MemoryPlanningPass")) == "in MemoryPlanningPass"
     assert place_of(AFTER) == place_of(departure.unknown("KeyError: 'x'")) == ""
     assert [AFTER.is_outside, departure.unknown("KeyError: 'x'").is_outside] == [True, False]
@@ -172,7 +172,7 @@ def test_what_is_not_seen_and_what_adds_up_is_said() -> None:
 
 
 def test_what_begins_in_no_delegate_is_one_line() -> None:
-    assert said(Elsewhere("before the delegates", "so")) == [
+    assert said(Beginning("before the delegates", "so")) == [
         "where it begins (sample extremes): before the delegates: so"
     ]
 
@@ -498,7 +498,7 @@ def test_outputs_in_another_order_are_no_departure_of_an_operator(
     attempt = Ended.export(ZOO["output-order"], "tosa-fp")
     made = attempt.made
     samples = tuple(replace(sample, outputs=sample.outputs[::-1]) for sample in made.samples)
-    assert found(attempt, replace(made, samples=samples)).where == Elsewhere(
+    assert found(attempt, replace(made, samples=samples)).where == Beginning(
         "in lowered_module_0, which gives its outputs in a different order than its graph", "2, 1, 0"
     )
 

@@ -23,7 +23,7 @@ import pytest
 from filelock import FileLock
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
-from executorch_goldens.exporting.limits import Progress
+from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.settings.exports import (
     Machine,
     Settings,
@@ -266,11 +266,11 @@ def test_a_process_that_waits_for_a_processor_is_not_idle() -> None:
 
     processes = [share_a_core(nice) for nice in (19, 0, 0)]
     try:
-        progress = Progress(processes[0])
+        idleness = Idleness(processes[0])
         for _ in range(10):
             time.sleep(0.1)
-            progress.look(1.0)
-            assert progress.idle == 0.0
+            idleness.look(1.0)
+            assert idleness.idle == 0.0
     finally:
         for process in processes:
             os.kill(process, signal.SIGKILL)

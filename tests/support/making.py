@@ -9,10 +9,10 @@ from typing import Any
 
 from executorch_goldens.artifact import (
     Artifact,
+    Beginning,
     Casualty,
     Cell,
     Delegate,
-    Elsewhere,
     Failure,
     FirstDeparture,
     Lowered,
@@ -154,7 +154,7 @@ def wrong(artifact: Artifact, where: str = "") -> Artifact:
     example, *others = made.samples
     (expected,) = example.expected
     off = replace(example, outputs=(Tensor.from_array(expected.array() + 1),))
-    place = Elsewhere(where, "the graphs do not give what eager gives")
+    place = Beginning(where, "the graphs do not give what eager gives")
     begins = FirstDeparture(example.name, place) if where else None
     return replace(artifact, result=replace(made, samples=(off, *others), begins=begins))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -271,12 +272,13 @@ def test_a_scan_ends_when_it_is_closed_and_what_is_missing_is_said_at_once(tmp_p
     "arguments",
     [
         ("--once", '{"target": "tosa-fp", "log": "/dev/stderr", "limit": 60, "memory": null}'),
-        ("--answers", "1"),
+        (),
     ],
 )
 def test_a_worker_shuffles_listings_before_it_imports_torch(
-    tmp_path: Path, arguments: tuple[str, str]
+    tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
+    answers, other = socket.socketpair()
     (tmp_path / "torch.py").write_text(f"import os; raise SystemExit(str(os.listdir({str(tmp_path)!r})))")
     for name in "abcdefgh":
         (tmp_path / name).touch()
@@ -290,11 +292,19 @@ def test_a_worker_shuffles_listings_before_it_imports_torch(
             "-m",
             "executorch_goldens.sweep.worker",
             *arguments,
-            "--heap-seed",
-            seed,
+            *("--answers", str(answers.fileno()), "--heap-seed", seed),
         ]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            pass_fds=(answers.fileno(),),
+        )
         orders.append(ended.stderr.splitlines()[-1])
+    answers.close()
+    other.close()
     assert len(set(orders)) == 3
     assert len({tuple(sorted(order)) for order in orders}) == 1
 

@@ -43,7 +43,7 @@ def processor_seconds(process: int) -> float:
     return sum(ticks for ticks, _ in _tree(process)) / os.sysconf("SC_CLK_TCK")
 
 
-class Progress:
+class Idleness:
     """Looks from time to time whether a process gets on, with all that it has started.
 
     Attributes

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 
 from executorch_goldens.artifact import (
-    Elsewhere,
+    Beginning,
     Failure,
     FirstDeparture,
     Inside,
@@ -273,7 +273,7 @@ def looked_at(
         where = begins.where
         if method.unset and where in beginning.WITHOUT_PLAN:
             where = beginning.in_state(method.unset)
-        elif isinstance(where, Elsewhere) and not where.name:
+        elif isinstance(where, Beginning) and not where.name:
             unshared = partial(replanned, request, program, method, reference, lowered, where, again)
             where = apart(request, unshared, lambda _: where)
         return dataclasses.replace(begins, where=where), None
@@ -294,9 +294,9 @@ def replanned(
     method: EdgeMethod,
     reference: Reference,
     lowered: Lowered,
-    where: Elsewhere,
+    where: Beginning,
     again: Again,
-) -> Elsewhere:
+) -> Beginning:
     """Return the memory plan as the place of a departure if that is not there without reuse of memory."""
 
     def departs(program: Program, runs: int) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from executorch_goldens.artifact import IMPRECISE, Altered, Elsewhere, Lowered, Sample, Tensor
+from executorch_goldens.artifact import IMPRECISE, Altered, Beginning, Lowered, Sample, Tensor
 from executorch_goldens.decode import Constant, Graph
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.deviation import Deviation
@@ -70,7 +70,7 @@ def beginning(lowered: Lowered) -> Iterator[str]:
     if lowered.begins is None:
         return
     where, sample = lowered.begins.where, lowered.begins.sample
-    if isinstance(where, Elsewhere):
+    if isinstance(where, Beginning):
         yield f"where it begins (sample {sample}): {where}"
         return
     source = f"{where.node} of {where.module}" if where.module else where.node
@@ -97,7 +97,7 @@ def place(lowered: Lowered) -> str:
     if lowered.begins is None:
         return ""
     where = lowered.begins.where
-    if isinstance(where, Elsewhere):
+    if isinstance(where, Beginning):
         return general(where.name)
     backends = {each.name: each.backend_id for each in lowered.delegates}
     source = where.node.partition(" ")[0]
@@ -249,7 +249,7 @@ def excess(lowered: Lowered) -> Excess | None:
         return None
     right = tuple(sample.name for sample in lowered.samples if sample.name not in wrong)
     where = lowered.begins.where if lowered.begins is not None else None
-    is_outside = isinstance(where, Elsewhere) and where.is_outside
+    is_outside = isinstance(where, Beginning) and where.is_outside
     return Excess(_rounded_up(bound), tuple(dict.fromkeys(wrong)), right, is_outside)
 
 

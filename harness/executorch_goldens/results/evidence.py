@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from executorch_goldens.artifact import Artifact, Elsewhere, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Beginning, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.decode.text import WRITTEN_OUT
 from executorch_goldens.errors import HarnessError
@@ -219,7 +219,7 @@ def _of_method(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
 def _of_beginning(lowered: Lowered, variation: str) -> Iterator[ShownTensor]:
     """Yield the value of the operator that begins a departure, if one does and its shape is the graph's."""
     begins = lowered.begins
-    if begins is None or isinstance(begins.where, Elsewhere):
+    if begins is None or isinstance(begins.where, Beginning):
         return
     where = begins.where
     if where.expected.shape == where.actual.shape and where.expected.array().size <= MOST_NUMBERS:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from executorch_goldens.exporting.limits import Progress
+from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.exporting.system_calls import Supervisor
 
 #: Seconds between a template's looks for ended children, where the system does not notify it (Linux before 5.3).
@@ -57,7 +57,7 @@ class Child:
     process: int
     started: float
     ended: int | None
-    progress: Progress
+    idleness: Idleness
     timed_out: bool = False
     due: float = 0.0
 
@@ -146,7 +146,7 @@ class Template:
             ended = descriptor_of(process)
             if ended is not None:
                 self.selector.register(ended, selectors.EVENT_READ)
-            self.children[process] = Child(request, process, time.monotonic(), ended, Progress(process))
+            self.children[process] = Child(request, process, time.monotonic(), ended, Idleness(process))
 
     def enforce_limits(self) -> None:
         """End exports that have taken more processor time than their limit, or have been idle for as long."""
@@ -163,14 +163,14 @@ class Template:
                 continue
             limit = child.request["limit"]
             longest = max(LOOK, limit / LOOKS)
-            child.progress.look(2 * longest)
-            if max(child.progress.used, child.progress.idle) > limit:
+            child.idleness.look(2 * longest)
+            if max(child.idleness.used, child.idleness.idle) > limit:
                 child.timed_out = True
                 child.due = now + LAST_WORDS
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child.process, WHERE)
             else:
-                child.due = now + min(max((limit - child.progress.used) / CORES, LOOK), longest)
+                child.due = now + min(max((limit - child.idleness.used) / CORES, LOOK), longest)
 
     def kill(self, child: Child) -> None:
         try:
@@ -195,8 +195,8 @@ class Template:
                     "timed_out": child.timed_out,
                     "seconds": time.monotonic() - child.started,
                     # The system's figure lacks a process that was killed before its parent waited for it.
-                    "core_seconds": max(usage.ru_utime + usage.ru_stime, child.progress.used),
-                    "idle": child.progress.idle,
+                    "core_seconds": max(usage.ru_utime + usage.ru_stime, child.idleness.used),
+                    "idle": child.idleness.idle,
                     # In KiB (man 2 getrusage).
                     "peak_mb": usage.ru_maxrss / 2**10,
                 }

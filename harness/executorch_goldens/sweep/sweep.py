@@ -29,7 +29,7 @@ from typing import Any, Self
 
 from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Outcome, decoded
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting.limits import Progress
+from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.files import shortage
 from executorch_goldens.files.os_errors import explain
 from executorch_goldens.files.wording import in_seconds
@@ -479,7 +479,7 @@ class Sweep:
             raise SweepError(f"{interpreter} cannot be run: {error.strerror}") from error
         finally:
             own.close()
-        template = TemplateProcess(variation, process, answers, log, Progress(process.pid))
+        template = TemplateProcess(variation, process, answers, log, Idleness(process.pid))
         self.templates[variation] = template
         return template
 
@@ -714,8 +714,8 @@ class Sweep:
         """Return whether a template takes too long to get ready."""
         if template.looked + START_LOOK <= now:
             template.looked = now
-            template.progress.look(2 * START_LOOK)
-        return max(template.progress.used, template.progress.idle) > TEMPLATE_LIMIT
+            template.idleness.look(2 * START_LOOK)
+        return max(template.idleness.used, template.idleness.idle) > TEMPLATE_LIMIT
 
     def _export_again(self, jobs: Sequence[Job]) -> None:
         """Let `jobs`, whose template is gone, come next; their files are deleted."""

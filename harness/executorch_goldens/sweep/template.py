@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.exporting.limits import Progress
+from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.schedule import Job
 from executorch_goldens.zoo.variations import Variation
@@ -53,7 +53,7 @@ class TemplateProcess:
     process: subprocess.Popen[bytes]
     answers: socket.socket
     log: Path
-    progress: Progress
+    idleness: Idleness
     looked: float = field(default_factory=time.monotonic)
     ready: bool = False
     finished: bool = False

@@ -25,6 +25,7 @@ import functools
 import glob
 import itertools
 import os
+import platform
 import random
 import socket
 import subprocess
@@ -422,6 +423,8 @@ def _rename_host() -> None:
 
     os.uname = uname
     socket.gethostname = lambda: HOST
+    # What an import has asked for already.
+    vars(platform)["_uname_cache"] = None
 
 
 def _count_processors() -> None:

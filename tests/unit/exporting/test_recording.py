@@ -658,16 +658,22 @@ from pathlib import Path
 from executorch_goldens.exporting.recording import Recorder
 recorder = Recorder()
 before, record, late, later = sys.argv[1:]
+def end(file):
+    # As if it had been watched.
+    Path(file + ".seen").write_text('""')
+    recorder.watched = True
+    recorder.end()
+    recorder.watched = False
 recorder.install()
 recorder.begin(Path(before))
-recorder.end()
+end(before)
 # As if it had begun an hour ago.
 recorder.began -= 3600 * 10**9
 open(late).read()
 if os.fork() == 0:
     recorder.begin(Path(record), [], before)
     open(later).read()
-    recorder.end()
+    end(record)
     os._exit(0)
 os.wait()
 """
@@ -679,6 +685,7 @@ def test_a_file_is_dated_by_the_process_that_read_it(hours: int, house: House) -
         house.write(name, "1")
     settle(house.folder)
     before, late, later = (str(house.folder / name) for name in ("before", "late.txt", "later.txt"))
+    house.record.parent.mkdir(parents=True)
     written = time.time_ns() - hours * 3600 * 10**9
     os.utime(late, ns=(written, written))
     command = [sys.executable, "-c", LATE, before, str(house.record), late, later]

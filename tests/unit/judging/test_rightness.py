@@ -11,8 +11,8 @@ import pytest
 from executorch_goldens.artifact import (
     IMPRECISE,
     Altered,
+    Beginning,
     Cell,
-    Elsewhere,
     FirstDeparture,
     Inside,
     Lowered,
@@ -133,13 +133,13 @@ def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
 @pytest.mark.parametrize(
     ("where", "is_outside"),
     [
-        (Elsewhere("", "after them"), True),
-        (Elsewhere("", "it is not told", is_outside=False), False),
+        (Beginning("", "after them"), True),
+        (Beginning("", "it is not told", is_outside=False), False),
         (None, False),
     ],
 )
 def test_a_corrupt_cell_is_told_whether_it_is_wrong_outside_of_delegates(
-    where: Elsewhere | None, is_outside: bool
+    where: Beginning | None, is_outside: bool
 ) -> None:
     begins = FirstDeparture("zeros", where) if where is not None else None
     found = judged(replace(sampled(1.0, 2.5), bound=1e-6, begins=begins)).excess

@@ -13,7 +13,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
-from executorch_goldens.artifact import Departure, Elsewhere, FirstDeparture, Inside, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Beginning, Departure, FirstDeparture, Inside, Lowered, Sample, Tensor
 from executorch_goldens.exporting.inside import tosa, xnnpack
 from executorch_goldens.exporting.inside.comparison import DelegateComparison
 from executorch_goldens.exporting.inside.evaluation import Look, Opened, Values, exceeds, outputs_of
@@ -29,19 +29,19 @@ LOOKS: Mapping[str, Look] = {
 }
 
 #: Places of a departure outside of delegates.
-BEFORE = Elsewhere(
+BEFORE = Beginning(
     "before the delegates", "they compute what their graphs say, and the graphs do not give what eager gives"
 )
-AFTER = Elsewhere(
+AFTER = Beginning(
     "", "outside of the delegates: in an operator between them, in the memory plan or in the emitted program"
 )
 #: The same of a program without delegates.
-BEFORE_EMISSION = Elsewhere(UNDELEGATED, "in the lowered graph, which does not give what eager gives")
-EMITTED = Elsewhere("", f"{UNDELEGATED}: in a kernel, in the memory plan or in the emitted program")
+BEFORE_EMISSION = Beginning(UNDELEGATED, "in the lowered graph, which does not give what eager gives")
+EMITTED = Beginning("", f"{UNDELEGATED}: in a kernel, in the memory plan or in the emitted program")
 #: Those of which one is the memory plan, and what is left without it.
 WITHOUT_PLAN = {
-    AFTER: Elsewhere("", "outside of the delegates: in an operator between them or in the emitted program"),
-    EMITTED: Elsewhere("", f"{UNDELEGATED}: in a kernel or in the emitted program"),
+    AFTER: Beginning("", "outside of the delegates: in an operator between them or in the emitted program"),
+    EMITTED: Beginning("", f"{UNDELEGATED}: in a kernel or in the emitted program"),
 }
 
 #: Serializes the initial values of the buffers that it is given; no default pass does.
@@ -103,25 +103,25 @@ class EdgeMethod:
         return LOOKS[lowered.backend_id]
 
 
-def in_state(unset: Sequence[str]) -> Elsewhere:
+def in_state(unset: Sequence[str]) -> Beginning:
     """Return the place of a departure that begins with what the program has in buffers before it first runs."""
     named = ", ".join(unset)
-    return Elsewhere(
+    return Beginning(
         "in the state",
         f"{named} of the model starts from other values than zeros, and the .pte has no data for it; "
         f"{INITIALIZING} in the passes of ExecutorchBackendConfig serializes it",
     )
 
 
-def in_plan(planner: str) -> Elsewhere:
+def in_plan(planner: str) -> Beginning:
     """Return the place of a departure that is gone once no two values share memory."""
-    return Elsewhere(
+    return Beginning(
         f"in {planner}", "with a memory plan in which no two values share memory, the program is right"
     )
 
 
-def unknown(why: str) -> Elsewhere:
-    return Elsewhere("", f"cannot be told: {why}", is_outside=False)
+def unknown(why: str) -> Beginning:
+    return Beginning("", f"cannot be told: {why}", is_outside=False)
 
 
 def first_departing(lowered: Lowered) -> Sample | None:
@@ -233,7 +233,7 @@ class DelegateWalk(DelegateInterpreter):
 class _ToTheFirst(DelegateWalk):
     """Inspects the first delegate that departs from its graph."""
 
-    found: Departure | Elsewhere | None = None
+    found: Departure | Beginning | None = None
 
     def call_delegate(self, lowered: LoweredBackendModule, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         look = self.method.look(lowered)
@@ -243,7 +243,7 @@ class _ToTheFirst(DelegateWalk):
         outputs = look.run(lowered, inputs)
         comparison = self.compared(lowered, inputs, outputs)
         if order := comparison.order(outputs):
-            self.found = Elsewhere(
+            self.found = Beginning(
                 f"in {self.delegate}, which gives its outputs in a different order than its graph",
                 ", ".join(map(str, order)),
             )
