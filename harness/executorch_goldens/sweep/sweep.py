@@ -604,7 +604,8 @@ class Sweep:
         try:
             return decoded(self.spool.take(ended))
         except ValueError as error:
-            return Casualty("crashed", f"what it left is no artifact ({error})")
+            why = "something in its process wrote to the file for its result, which it did not open"
+            return Casualty("crashed", f"{why} ({error})")
 
     def _require_environment(self) -> None:
         """Raise SweepError where the environment is gone: a failing export then says nothing about its cell."""
