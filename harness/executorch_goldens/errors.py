@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import traceback
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,3 +58,30 @@ def nearest(name: str, known: Collection[str]) -> str:
     """
     near = difflib.get_close_matches(name.lower(), known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+
+
+def placed(error: BaseException) -> str:
+    """Return an exception in one line, after the file and line to look at; a `HarnessError` names its own."""
+    words = f"{type(error).__name__}: {error}".removesuffix(": ")
+    if isinstance(error, HarnessError):
+        return words
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+    place = _place(traceback.extract_tb(error.__traceback__))
+    return f"{place.filename}, line {place.lineno}: {words}" if place is not None else words
+
+
+def _place(frames: Sequence[traceback.FrameSummary]) -> traceback.FrameSummary | None:
+    """Return the innermost frame of a person's files, below the module whose import fails; else of that module's."""
+    # Those of the import system have no file.
+    frames = [frame for frame in frames if not frame.filename.startswith("<")]
+    imported = [number for number, frame in enumerate(frames) if frame.name == "<module>"]
+    frames = frames[imported[-1] :] if imported else frames
+    own = [frame for frame in frames if not _is_installed(Path(frame.filename))]
+    of_module = [frame for frame in frames if not imported or frame.filename == frames[0].filename]
+    return (own or of_module or [None])[-1]
+
+
+def _is_installed(file: Path) -> bool:
+    parts = {"site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}"}
+    return file.is_relative_to(Path(__file__).parent) or not parts.isdisjoint(file.parts)

@@ -88,7 +88,9 @@ class Sides:
             )
         )
         settings = {
-            word: replace(how, interpreter=each.python, patches=of_both, shortcuts=spared)
+            word: replace(
+                how, interpreter=each.python, checkout=each.checkout, patches=of_both, shortcuts=spared
+            )
             for word, each in both.items()
         }
         cells = {word: load_cells(how.models, each.release, targets) for word, each in both.items()}

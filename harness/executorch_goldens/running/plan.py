@@ -177,12 +177,11 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
     fit = Fit.verify(toolchain, chosen, wanted)
     if options.patches == "auto":
         chosen = fit.those("patch", fit.patches)
-    return cells, Settings(
-        interpreter=toolchain.python,
-        models=options.models,
+    return cells, toolchain.settings(
+        options.models,
+        options.jobs or cores(),
+        options.export_timeout,
         patches=chosen,
-        jobs=options.jobs or cores(),
-        limit=options.export_timeout,
         memory=options.export_memory,
         shortcuts=fit.those("shortcut", fit.shortcuts),
         tolerances=options.tolerances,

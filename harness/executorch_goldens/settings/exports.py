@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -110,6 +111,8 @@ class Settings:
         Files and folders below site-packages whose lines are recorded as they run: `Artifact.reach`.
     memory
         Bytes of data that an exporting process may have (`sweep.worker.limit_memory`); None is no limit.
+    checkout
+        The folder whose sources replace those of the environment; None for none.
     """
 
     interpreter: Path
@@ -130,6 +133,19 @@ class Settings:
     twins: int = 0
     reach: tuple[str, ...] = ()
     memory: int | None = None
+    checkout: Path | None = None
+
+
+def in_checkout(text: str, interpreter: Path, checkout: Path | None) -> str:
+    """Return an error's text with files of the checkout in place of those that an environment has of them."""
+
+    def own(found: re.Match[str]) -> str:
+        assert checkout is not None
+        return next((str(file) for file in (checkout / found[2], checkout / found[1]) if file.is_file()), found[0])
+
+    folder = re.escape(str(absolute(interpreter).parent.parent))
+    installed = rf"{folder}/lib/python[\d.]+/site-packages/(executorch/([\w./-]+))"
+    return re.sub(installed, own, text) if checkout is not None else text
 
 
 def worker_environment(

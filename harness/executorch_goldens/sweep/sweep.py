@@ -34,7 +34,7 @@ from executorch_goldens.files import shortage
 from executorch_goldens.files.os_errors import explain
 from executorch_goldens.files.wording import in_seconds
 from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import Settings, absolute, worker_environment
+from executorch_goldens.settings.exports import Settings, absolute, in_checkout, worker_environment
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.keys import Wanted
 from executorch_goldens.sweep.reuse import Reuse
@@ -646,14 +646,15 @@ class Sweep:
         if not lines:
             _require_room(log)
         last = lines[-1] if lines else "it ended before it could say why"
-        if status == HARNESS_ERROR and self.standby is not None:
-            raise SweepError(f"{job}: {raised(log) or last}")
         if status == HARNESS_ERROR:
-            raise SweepError(f"{job}: {last}")
+            raise SweepError(f"{job}: {self._in_checkout(last)}")
         _, by_name, rest = last.partition(OF_HARNESS)
         # The last line is the first one shown, without the class.
         first = OF_HARNESS + (rest if by_name else f": {last}")
         return Casualty("crashed", "\n".join((first, *lines[:-1][-LOG_LINES:])), "\n".join((*lines, "")))
+
+    def _in_checkout(self, text: str) -> str:
+        return in_checkout(text, self.settings.interpreter, self.settings.checkout)
 
     def _no_end(self, answer: Mapping[str, Any]) -> str:
         processor, wall, idle = (in_seconds(answer[name]) for name in ("core_seconds", "seconds", "idle"))
@@ -677,7 +678,7 @@ class Sweep:
             # Who kills it before it is ready did not mean what it exports. What it raises, another raises as well.
             if status >= 0 or template.variation in self.killed:
                 words = last_lines(template.log) if self.standby is None else raised(template.log)
-                raise SweepError(not_started(self.settings.interpreter, status, words))
+                raise SweepError(self._in_checkout(not_started(self.settings.interpreter, status, words)))
             self.killed.add(template.variation)
         self._lose_or_repeat(template, status, "ended")
 

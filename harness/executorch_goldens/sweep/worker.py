@@ -47,7 +47,7 @@ from typing import Any, NoReturn
 
 from executorch_goldens import extensions
 from executorch_goldens.artifact import Artifact, Omission, decoded, encoded
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import HarnessError, placed
 from executorch_goldens.exporting import system_calls
 from executorch_goldens.exporting.alone import load_all, load_alone
 from executorch_goldens.exporting.blame import OwnError
@@ -352,7 +352,7 @@ def tell(error: BaseException) -> None:
         import traceback
 
         traceback.print_exception(error)
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(placed(error), file=sys.stderr)
 
 
 def say_where() -> None:

@@ -19,6 +19,7 @@ from executorch_goldens.settings.exports import (
     EXPORT_TIMEOUT,
     Settings,
     default_interpreter,
+    in_checkout,
     worker_environment,
 )
 from executorch_goldens.settings.releases import Release
@@ -64,6 +65,8 @@ class Toolchain:
         The checkout that its ExecuTorch comes from, with the commit; empty for a wheel's.
     is_declared
         Whether it is sure to be what the matrix pairs: patches and shortcuts fit it.
+    checkout
+        The folder with the sources that are laid over it; None for none, or a revision.
     """
 
     name: str
@@ -72,12 +75,14 @@ class Toolchain:
     release: Release
     source: str = ""
     is_declared: bool = True
+    checkout: Path | None = None
 
     def settings(
         self, models: Sequence[str], jobs: int, limit: float = EXPORT_TIMEOUT, **others: Any
     ) -> Settings:
         """Return how cells are exported with it: with the patches of ``[tool.goldens]``, unless `others` name some."""
         others.setdefault("patches", patches.select(config.load().patches, self.release.patches))
+        others.setdefault("checkout", self.checkout)
         return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
 
     @classmethod
@@ -101,12 +106,14 @@ class Toolchain:
             return cls._installed(name.word, name.python, _checkout_of(name.python), is_plain=False)
         environments = of_person(says)
         environment = environments.made(name, Layer(repository.requirements, repository.root))
-        source = ""
+        source, checkout = "", None
         if name.sources is not None:
+            checkout = name.sources.checkout if name.sources.revision is None else None
             environment = sources.laid_over(environments, environment, name.sources)
             source = sources.described(name.sources)
         is_plain = not (source or name.requirements)
-        return cls._installed(name.word, python_of(environment), source, is_plain)
+        made = cls._installed(name.word, python_of(environment), source, is_plain)
+        return replace(made, checkout=checkout)
 
     @classmethod
     def _installed(cls, name: str, python: Path, source: str, is_plain: bool) -> Toolchain:
@@ -226,9 +233,8 @@ class Fit:
             ).stdout
         except subprocess.CalledProcessError as error:
             last = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
-            raise ToolchainError(
-                f"{toolchain.name!r} does not report the patches that fit it: {last}"
-            ) from error
+            where = in_checkout(last, toolchain.python, toolchain.checkout)
+            raise ToolchainError(f"{toolchain.name!r} cannot be imported: {where}") from error
         return _FITS.setdefault(key, cls(*json.loads(printed.splitlines()[-1])))
 
 

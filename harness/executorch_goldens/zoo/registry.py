@@ -10,13 +10,13 @@ import importlib
 import inspect
 import math
 import re
-import traceback
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from executorch_goldens.errors import UsageError, nearest
+from executorch_goldens.errors import UsageError, nearest, placed
 from executorch_goldens.zoo import targets
 
 #: Makes an `Example` from a `Data`, or a whole program from a `Build`.
@@ -312,33 +312,31 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
 
     Examples
     --------
-    >>> load(["json"])
+    >>> load(["json"])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    executorch_goldens.zoo.registry.ZooError: --models json: no case is registered there (see executorch_goldens.case)
+    executorch_goldens.zoo.registry.ZooError: --models json: no case is registered there, in ...json/__init__.py ...
     """
     for zoo in zoos:
         try:
             importlib.import_module(zoo)
         except ZooError as error:
             raise ZooError(f"--models {zoo}: {error}") from error
-        except ImportError as error:
+        except ModuleNotFoundError as error:
+            if not f"{zoo}.".startswith(f"{error.name}."):
+                raise ZooError(f"--models {zoo} cannot be imported: {placed(error)}") from error
             raise ZooError(
                 f"--models {zoo} cannot be imported from {Path.cwd()}: {error}; name a module that registers cases"
             ) from error
-        except SyntaxError as error:
-            # The frame that raises it is of the import system.
-            where = f"{error.filename}, line {error.lineno}"
-            raise ZooError(f"--models {zoo} cannot be imported: {where}: SyntaxError: {error.msg}") from error
-        except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            raise ZooError(
-                f"--models {zoo} cannot be imported: {frame.filename}, line {frame.lineno}: "
-                f"{type(error).__name__}: {error}"
-            ) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise ZooError(f"--models {zoo} cannot be imported: {placed(error)}") from error
     cases = CASES.within(zoos)
     if not cases:
+        # A module of Python's own or an installed package may hide that of the repository.
+        files = ", ".join(str(getattr(sys.modules[zoo], "__file__", zoo)) for zoo in zoos)
         raise ZooError(
-            f"--models {' '.join(zoos)}: no case is registered there (see executorch_goldens.case)"
+            f"--models {' '.join(zoos)}: no case is registered there, in {files} (see executorch_goldens.case)"
         )
     return cases
 

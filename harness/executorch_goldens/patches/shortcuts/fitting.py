@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
+from executorch_goldens.errors import placed
 from executorch_goldens.patches import Patch, available, guard
 from executorch_goldens.patches.guard import GuardError
 from executorch_goldens.patches.shortcuts import SHORTCUTS, Shortcut
@@ -25,9 +26,13 @@ def unfit(kind: str, each: Patch | Shortcut, release: str) -> str:
 def main() -> None:
     """Print a line of JSON: names of patches, and of shortcuts, each to why it does not fit, or an empty text.
 
-    The first argument is JSON: the release, names of patches, names of shortcuts.
+    The first argument is JSON: the release, names of patches, names of shortcuts. Sources that cannot be imported end
+    it with an error that names their file and line.
     """
     release, patches, shortcuts = json.loads(sys.argv[1])
-    of_patches = {name: unfit(guard.PATCH, available()[name], release) for name in patches}
-    of_shortcuts = {name: unfit(guard.SHORTCUT, SHORTCUTS[name], release) for name in shortcuts}
+    try:
+        of_patches = {name: unfit(guard.PATCH, available()[name], release) for name in patches}
+        of_shortcuts = {name: unfit(guard.SHORTCUT, SHORTCUTS[name], release) for name in shortcuts}
+    except BaseException as error:
+        sys.exit(placed(error))
     print(json.dumps([of_patches, of_shortcuts]))
