@@ -420,6 +420,17 @@ def uses(workflow: Path) -> list[str]:
         ({}, ("/etc/passwd",), "is no file under"),
         ({"net.pt2": ""}, ("net.pt2:Net",), "net.pt2:Net names nothing in a Python file"),
         ({}, (*GIVEN, "--target", "xnpack"), "xnpack"),
+        # They hide the file, or it would hide them from torch.
+        ({"keyword.py": MODEL}, ("keyword.py:WakeWord",), "keyword.py cannot be imported: keyword is /"),
+        ({"types.py": MODEL}, ("types.py:WakeWord",), "types.py cannot be imported: types is /"),
+        ({"numpy.py": MODEL}, ("numpy.py:WakeWord",), "numpy/__init__.py; rename the file"),
+        ({"other.py": "\n\nfrom nets.no import x"}, ("other.py:Net",), "/other.py, line 3: ModuleNotFoundError: "),
+        ({"other.py": "x = 1\nexit(3)"}, ("other.py:Net",), "/other.py, line 2: SystemExit: 3; "),
+        (
+            {"other.py": "class E(BaseException): ...\ndef net():\n    raise E('no')"},
+            ("other.py:net",),
+            "/other.py, line 3: E: no; ",
+        ),
         ({}, (*GIVEN, "--harness", "not a requirement!"), "--harness 'not a requirement!' installs nothing"),
     ],
 )

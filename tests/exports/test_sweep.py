@@ -321,6 +321,22 @@ def test_a_zoo_that_cannot_be_imported_is_an_error_and_no_casualty() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("isolation", ["fork", "fresh"])
+def test_files_beside_the_zoo_with_names_of_pythons_own_modules_are_not_taken_for_them(
+    tmp_path: Path, isolation: str
+) -> None:
+    for name in ("keyword", "token", "types", "queue", "random", "asyncio", "timeit"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('imported in place of a module of Python')")
+    machine = Machine(paths=(tmp_path, REPOSITORY))
+    settings = Settings(
+        default_interpreter(), ("tests.support.zoo",), (), 1, 60.0, isolation=isolation, machine=machine
+    )
+    with Sweep([STEADY], variations((0,)), settings) as sweep:
+        (outcome,) = sweep.outcomes(STEADY)
+    lowered_by(outcome)
+
+
+@pytest.mark.slow
 def test_fresh_interpreters_make_the_same_artifact_as_forks(
     sweeper: Sweeper, exports: Mapping[str, tuple[Outcome, ...]]
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from executorch_goldens.errors import placed
 from executorch_goldens.exporting.data import in_mode
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.starting.model import Input, ModelName
@@ -53,10 +54,12 @@ def named(module: torch.nn.Module, inputs: Sequence[Input]) -> tuple[Input, ...]
 def _imported(folder: Path, model: ModelName) -> Callable[[], Any]:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    try:
-        imported = importlib.import_module(model.module)
-    except Exception as error:
-        raise _uncallable(model, folder, error) from error
+    imported = _tried(lambda: importlib.import_module(model.module), model, folder)
+    # One that was imported before, or that a module of Python's own or an installed package hides.
+    if (where := getattr(imported, "__file__", None)) is None or not (folder / model.file).samefile(where):
+        raise ZooError(
+            f"{model.file} cannot be imported: {model.module} is {where or 'a module of Python'}; rename the file"
+        )
     found: Callable[[], Any] | None = getattr(imported, model.name, None)
     if found is None:
         own = [
@@ -69,20 +72,22 @@ def _imported(folder: Path, model: ModelName) -> Callable[[], Any]:
 
 def _made(make: Callable[[], Any], model: ModelName, folder: Path, seed: int) -> torch.nn.Module:
     torch.manual_seed(seed)
-    try:
-        made = make()
-    except Exception as error:
-        raise _uncallable(model, folder, error) from error
+    made = _tried(make, model, folder)
     if not isinstance(made, torch.nn.Module):
         raise ZooError(f"{model} returns {type_of(made)}, and no torch.nn.Module")
     return made
 
 
-def _uncallable(model: ModelName, folder: Path, error: Exception) -> ZooError:
-    way_out = "name a class or a function that needs no arguments, as FILE:NAME"
-    if isinstance(error, ModuleNotFoundError):
-        way_out = (
-            f'if the model needs it beside ExecuTorch, write requirements = ["{error.name}"] under '
-            "[tool.goldens.environment] in pyproject.toml, and begin again"
-        )
-    return ZooError(f"{model} cannot be called from {folder}: {type(error).__name__}: {error}; {way_out}")
+def _tried(make: Callable[[], Any], model: ModelName, folder: Path) -> Any:
+    try:
+        return make()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        way_out = "name a class or a function that needs no arguments, as FILE:NAME"
+        if isinstance(error, ModuleNotFoundError):
+            way_out = (
+                f'if the model needs it beside ExecuTorch, write requirements = ["{error.name}"] under '
+                "[tool.goldens.environment] in pyproject.toml, and begin again"
+            )
+        raise ZooError(f"{model} cannot be called from {folder}: {placed(error)}; {way_out}") from error

@@ -141,7 +141,9 @@ def in_checkout(text: str, interpreter: Path, checkout: Path | None) -> str:
 
     def own(found: re.Match[str]) -> str:
         assert checkout is not None
-        return next((str(file) for file in (checkout / found[2], checkout / found[1]) if file.is_file()), found[0])
+        return next(
+            (str(file) for file in (checkout / found[2], checkout / found[1]) if file.is_file()), found[0]
+        )
 
     folder = re.escape(str(absolute(interpreter).parent.parent))
     installed = rf"{folder}/lib/python[\d.]+/site-packages/(executorch/([\w./-]+))"

@@ -677,8 +677,8 @@ class Sweep:
         if not template.ready:
             # Who kills it before it is ready did not mean what it exports. What it raises, another raises as well.
             if status >= 0 or template.variation in self.killed:
-                words = last_lines(template.log) if self.standby is None else raised(template.log)
-                raise SweepError(self._in_checkout(not_started(self.settings.interpreter, status, words)))
+                why = not_started(self.settings.interpreter, status, raised(template.log))
+                raise SweepError(self._in_checkout(why))
             self.killed.add(template.variation)
         self._lose_or_repeat(template, status, "ended")
 
@@ -766,7 +766,7 @@ def not_started(interpreter: Path, status: int, lines: str) -> str:
     python lacks something (ModuleNotFoundError: No module named 'torch'): make its environment again, and run again
     """
     last = lines.rpartition("\n")[2]
-    if any(name in last.partition(": ")[0] for name in LACKING):
+    if any(f"{name}: " in last for name in LACKING):
         return f"{interpreter} lacks something ({last}): make its environment again, and run again"
     return f"{interpreter} could not start exporting ({exit_reason(status)}):\n{lines}"
 
@@ -777,10 +777,10 @@ def last_lines(log: Path) -> str:
 
 
 def raised(log: Path) -> str:
-    """Return the exception that a log ends with in one line, with the place that raised it."""
+    """Return the exception that a log ends with in one line, with the place that raised it; else its last lines."""
     lines = _lines(log)
     places = [found for line in lines if (found := RAISED_IN.match(line))]
-    return f"{places[-1][1]}, line {places[-1][2]}: {lines[-1]}" if places else "".join(lines[-1:])
+    return f"{places[-1][1]}, line {places[-1][2]}: {lines[-1]}" if places else last_lines(log)
 
 
 def words_and_place(log: Path) -> str:

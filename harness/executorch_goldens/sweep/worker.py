@@ -123,11 +123,15 @@ def set_kernels(threads: int, onednn: bool) -> None:
     torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
-def load_kernels() -> None:
-    """Load the runtime's kernels once for all exports."""
+def load_kernels(paths: Sequence[str]) -> None:
+    """Load the runtime's kernels once for all exports; from now on, modules come from `paths` before anywhere else.
+
+    Not before: a file there may have the name of a module that torch and ExecuTorch import.
+    """
     from executorch_goldens.exporting import kernels
 
     kernels.load()
+    sys.path[:0] = paths
 
 
 def install_shortcuts(names: Sequence[str], target: Target | None = None) -> None:
@@ -401,7 +405,7 @@ def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any], int], int]:
 def prepare(options: argparse.Namespace, target: str) -> None:
     """Make a fresh interpreter ready, as a template is for its forks."""
     set_kernels(options.threads, options.onednn)
-    load_kernels()
+    load_kernels(options.paths)
     install_shortcuts(options.shortcuts, target_or_none(target))
     perturb(options.heap_seed)
 
@@ -458,7 +462,7 @@ def serve(options: argparse.Namespace, answers: socket.socket, variation: Variat
     """Serve by forking: a process for each group of targets, and this one, which watches them."""
     # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
     set_kernels(1, options.onednn)
-    load_kernels()
+    load_kernels(options.paths)
     groups: dict[str, list[str]] = {}
     for target in options.targets:
         groups.setdefault(group_of(target), []).append(target)
@@ -508,7 +512,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         RECORDER.install([options.records])
     # The hash seed is the interpreter's, the directory that of each request.
     variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
-    sys.path[:0] = options.paths
     if options.reach:
         reaching.install(Path(sysconfig.get_path("purelib")), options.reach)
     take_on(options.surroundings)

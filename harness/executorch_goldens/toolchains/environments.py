@@ -287,7 +287,9 @@ class _Maker:
         """Return the distributions that the installed executorch itself requires."""
         code = "from importlib import metadata; print('\\n'.join(metadata.requires('executorch') or ()))"
         python = python_of(self.aside)
-        printed = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+        printed = subprocess.run(
+            [python, "-P", "-c", code], capture_output=True, text=True, check=True
+        ).stdout
         found = (Requirement(line) for line in printed.splitlines() if line)
         return {each.name for each in found if each.marker is None or each.marker.evaluate({"extra": ""})}
 

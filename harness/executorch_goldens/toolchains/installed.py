@@ -47,12 +47,16 @@ class Installed:
             f"print(json.dumps([{{n: v(n) for n in {STACK!r}}}, sysconfig.get_path('purelib'), points]))"
         )
         try:
-            printed = subprocess.run(
-                [interpreter, "-c", code], capture_output=True, text=True, check=True, timeout=PROBE_LIMIT
-            ).stdout
+            # In this folder a model may have the name of a module of Python's own.
+            probed = subprocess.run(
+                [interpreter, "-P", "-c", code], capture_output=True, text=True, timeout=PROBE_LIMIT
+            )
         except (OSError, subprocess.SubprocessError) as error:
             raise UsageError(f"the toolchain {interpreter} cannot be run: {error}") from error
-        found, site_packages, points = json.loads(printed)
+        if probed.returncode:
+            why = probed.stderr.strip() or f"it ended with {probed.returncode}"
+            raise UsageError(f"the toolchain {interpreter} cannot be run:\n{why}")
+        found, site_packages, points = json.loads(probed.stdout)
         versions = {name: version.partition("+")[0] for name, version in found.items() if version}
         return cls(versions, Path(site_packages), points)
 

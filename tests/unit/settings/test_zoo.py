@@ -79,7 +79,10 @@ def test_patches_that_a_zoo_registers_are_listed(tmp_path: Path) -> None:
         ("import no_such_module", ["--models some_zoo cannot be imported", "no_such_module"]),
         ("x = 1", ["--models some_zoo: no case is registered there"]),
         (CASES.replace("second(build: Build)", "first_one(data)"), ["'first-one' is registered twice"]),
-        ("x = 1\nraise SystemExit(7)", ["--models some_zoo cannot be imported: ", "some_zoo.py, line 2: SystemExit: 7"]),
+        (
+            "x = 1\nraise SystemExit(7)",
+            ["--models some_zoo cannot be imported: ", "some_zoo.py, line 2: SystemExit: 7"],
+        ),
         ("import os; os._exit(7)", ["--models some_zoo: the process that imports it ended with status 7"]),
         ("import os; os.kill(os.getpid(), 9)", ["the process that imports it ended with signal 9"]),
     ],

@@ -119,7 +119,9 @@ def test_sources_that_the_guard_cannot_import_are_named_with_their_line(tmp_path
         Fit.verify(toolchain, (), (name,))
     file = tmp_path / "checkout" / Path(*module.split(".")).with_suffix(".py")
     lines = len(file.read_text().splitlines())
-    assert str(error.value) == f"'edited' cannot be imported: {file}, line {lines}: SyntaxError: invalid syntax"
+    assert (
+        str(error.value) == f"'edited' cannot be imported: {file}, line {lines}: SyntaxError: invalid syntax"
+    )
 
 
 @pytest.mark.slow
