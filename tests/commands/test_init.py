@@ -424,7 +424,11 @@ def uses(workflow: Path) -> list[str]:
         ({"keyword.py": MODEL}, ("keyword.py:WakeWord",), "keyword.py cannot be imported: keyword is /"),
         ({"types.py": MODEL}, ("types.py:WakeWord",), "types.py cannot be imported: types is /"),
         ({"numpy.py": MODEL}, ("numpy.py:WakeWord",), "numpy/__init__.py; rename the file"),
-        ({"other.py": "\n\nfrom nets.no import x"}, ("other.py:Net",), "/other.py, line 3: ModuleNotFoundError: "),
+        (
+            {"other.py": "\n\nfrom nets.no import x"},
+            ("other.py:Net",),
+            "/other.py, line 3: ModuleNotFoundError: ",
+        ),
         ({"other.py": "x = 1\nexit(3)"}, ("other.py:Net",), "/other.py, line 2: SystemExit: 3; "),
         (
             {"other.py": "class E(BaseException): ...\ndef net():\n    raise E('no')"},

@@ -41,6 +41,18 @@ def test_a_model_that_raises_is_a_failure_of_its_stage() -> None:
     assert "Traceback" in artifact.result.traceback
 
 
+def test_what_a_case_raises_is_its_failure_whatever_its_class() -> None:
+    class NoError(BaseException):
+        """As of a library that wants to be caught by nobody."""
+
+    def build(data: Data) -> Example:
+        raise NoError("no model")
+
+    result = export(Case("raising", "tests", "raises", build), "xnnpack-fp32").result
+    assert isinstance(result, Failure)
+    assert (result.stage, result.type.rpartition(".")[2], result.message) == ("model", "NoError", "no model")
+
+
 @pytest.mark.slow
 def test_a_real_failure_names_stage_pass_and_function(artifacts: Mapping[str, tuple[Artifact, ...]]) -> None:
     for artifact in artifacts["does-not-lower"]:

@@ -78,7 +78,9 @@ def export(
                 reached = stage
         assert reached.result is not None
         result = reached.result
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         require_memory(reached, error)
         result = failed(reached, error)
     try:

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import Cell, Failure, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality
+from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import decisions, golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import ConflictError
@@ -80,6 +81,7 @@ class Judge:
             if comparison.verdict.name != "stable" and under_all is not None:
                 outcomes = under_all()
                 comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
+            comparison = dataclasses.replace(comparison, verdict=self._placed(comparison.verdict, outcomes))
             if comparison.record is not None and (own := self._own_failure(cell, outcomes)):
                 return JudgedCell(as_known(self.decided, own), reviewed=reviewed)
             if conflict is not None and comparison.record is not None:
@@ -99,7 +101,16 @@ class Judge:
         if not isinstance(failure, Failure):
             return None
         place = self.own.place(failure.traceback, cell.target)
-        return verdict.own_failure(cell, failure, place) if place is not None else None
+        return verdict.own_failure(cell, failure, self.own.relative(place)) if place is not None else None
+
+    def _placed(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Verdict:
+        """Name the line of a case that raised before anything was lowered, as a verdict's first detail."""
+        failure = case_failure(outcomes)
+        place = self.own.nearest(failure.traceback, judged.cell.target) if failure is not None else None
+        if place is None:
+            return judged
+        where = f"raised in {self.own.relative(place)}, under {count(len(outcomes), 'variation')}"
+        return dataclasses.replace(judged, detail=(where, *judged.detail))
 
     def _reviewed(self, path: Path) -> tuple[Record | None, ConflictError | None]:
         """Return the golden in `path`; where a merge left none and one may be written, why there is none."""
@@ -161,3 +172,10 @@ class Judge:
             return False
         golden.write(path, confirmed)
         return True
+
+
+def case_failure(outcomes: Sequence[Outcome]) -> Failure | None:
+    """Return the failure of a case that raised before anything was lowered; None where an export came further."""
+    made = [each.result.result for each in outcomes if isinstance(each.result, Artifact)]
+    failures = [each for each in made if isinstance(each, Failure) and each.stage == "model"]
+    return failures[0] if len(failures) == len(outcomes) else None

@@ -10,7 +10,7 @@ import importlib.util
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens import extensions
@@ -21,7 +21,7 @@ RAISED_FROM = "\nThe above exception was the direct cause of the following excep
 CAUGHT = "\nDuring handling of the above exception, another exception occurred:\n\n"
 _CHAIN = re.compile(f"({RAISED_FROM}|{CAUGHT})")
 _HEAD = "Traceback (most recent call last):"
-_FRAME = re.compile(r'  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>.+)')
+_FRAME = re.compile(r'  File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 #: Folders of installed distributions.
 INSTALLED = ("site-packages", "dist-packages")
 #: Parts of paths that are no repository's own: of interpreters, and of checkouts of what exports.
@@ -30,14 +30,14 @@ _OTHERS = re.compile(r"python\d+\.\d+|torch|torchao|executorch")
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame of a traceback."""
+    """A frame of a traceback; a line that cannot be read is in no function."""
 
     file: str
     line: int
     function: str
 
     def __str__(self) -> str:
-        return f"{self.file}, line {self.line}, in {self.function}"
+        return f"{self.file}, line {self.line}" + (f", in {self.function}" if self.function else "")
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,24 @@ class OwnFiles:
         target
             The functions of its distribution are own as well.
         """
-        found = innermost(traceback)
-        # Code that was made on the way has a name in place of a path.
-        if found is None or not Path(found.file).is_absolute():
-            return None
-        return found if self._holds(Path(found.file).resolve(), target) else None
+        return next((each for each in frames(traceback)[-1:] if self._holds(each, target)), None)
 
-    def _holds(self, file: Path, target: str) -> bool:
+    def nearest(self, traceback: str, target: str) -> Frame | None:
+        """Return the innermost frame of an own file in the first cause, whoever raised it; None where there is none."""
+        return next((each for each in reversed(frames(traceback)) if self._holds(each, target)), None)
+
+    def relative(self, frame: Frame) -> Frame:
+        """Return a frame whose file is named from the repository's folder where it is in that."""
+        file = Path(frame.file).resolve()
+        return (
+            replace(frame, file=str(file.relative_to(self.root))) if file.is_relative_to(self.root) else frame
+        )
+
+    def _holds(self, frame: Frame, target: str) -> bool:
+        # Code that was made on the way has a name in place of a path.
+        if not Path(frame.file).is_absolute():
+            return False
+        file = Path(frame.file).resolve()
         if any(map(file.is_relative_to, filter(None, map(_folder, extensions.packages())))):
             return False
         packages = _packages(target)
@@ -86,24 +97,24 @@ class OwnFiles:
         return not any(map(_OTHERS.fullmatch, file.relative_to(self.root).parts))
 
 
-def innermost(traceback: str) -> Frame | None:
-    r"""Return the innermost frame of the first cause of a traceback; None where it has no frame.
+def frames(traceback: str) -> list[Frame]:
+    r"""Return the frames of the first cause of a traceback, the innermost last.
 
-    >>> innermost('Traceback (most recent call last):\n  File "/a.py", line 3, in f\n    x()\nValueError: no\n')
-    Frame(file='/a.py', line=3, function='f')
+    >>> frames('Traceback (most recent call last):\n  File "/a.py", line 3, in f\n    x()\nValueError: no\n')
+    [Frame(file='/a.py', line=3, function='f')]
     """
     # Written first cause first: back from the last one while each was raised from the one before.
     parts = _CHAIN.split(traceback)
     at = len(parts) - 1
     while at and parts[at - 1] == RAISED_FROM:
         at -= 2
-    frames: list[Frame] = []
+    found: list[Frame] = []
     for line in parts[at].partition(_HEAD)[2].lstrip("\n").splitlines():
         if line and not line.startswith(" "):
             break
-        if found := _FRAME.fullmatch(line):
-            frames.append(Frame(found["file"], int(found["line"]), found["function"]))
-    return frames[-1] if frames else None
+        if frame := _FRAME.fullmatch(line):
+            found.append(Frame(frame["file"], int(frame["line"]), frame["function"] or ""))
+    return found
 
 
 def _whole(file: Path) -> Path:

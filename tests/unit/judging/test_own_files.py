@@ -14,7 +14,7 @@ import executorch_goldens
 from executorch_goldens import extensions
 from executorch_goldens.artifact import Failure
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.own_files import Frame, OwnFiles, innermost
+from executorch_goldens.judging.own_files import Frame, OwnFiles, frames
 from executorch_goldens.zoo import targets
 from tests.support.making import CELL
 
@@ -67,14 +67,13 @@ def with_a_traceback_in_it() -> None:
     ],
 )
 def test_the_innermost_frame_is_that_of_the_first_cause(function: Callable[[], None], name: str) -> None:
-    found = innermost(raised(function))
-    assert found is not None
+    found = frames(raised(function))[-1]
     assert (Path(found.file), found.function) == (Path(__file__), name)
 
 
 def test_a_cause_that_was_never_raised_has_no_frame() -> None:
-    assert innermost(raised(while_own)) is None
-    assert innermost("killed") is None
+    assert frames(raised(while_own)) == []
+    assert frames("killed") == []
 
 
 def test_a_file_of_the_repository_is_its_own_and_an_installed_or_a_checked_out_one_is_not() -> None:
@@ -92,6 +91,28 @@ def test_a_file_of_the_repository_is_its_own_and_an_installed_or_a_checked_out_o
     ):
         assert files.place(text(file), "tosa-fp") is None, file
     assert OwnFiles(Path.cwd()).place(text("<eval_with_key>.1"), "tosa-fp") is None
+
+
+def test_the_nearest_line_is_the_innermost_of_an_own_file_whoever_raised_it() -> None:
+    files = OwnFiles(ROOT, (Path("/elsewhere/zoo"),))
+    called = f'  File "{SITE}/torch/nn/linear.py", line 9, in forward\n    f()\n'
+    traceback = text("/firm/firmware/nets/gate.py", 41).replace("ValueError", f"{called}ValueError")
+    assert files.place(traceback, "tosa-fp") is None
+    found = files.nearest(traceback, "tosa-fp")
+    assert found == Frame("/firm/firmware/nets/gate.py", 41, "build")
+    assert str(files.relative(found)) == "nets/gate.py, line 41, in build"
+    assert files.relative(Frame("/elsewhere/zoo/a.py", 1, "b")).file == "/elsewhere/zoo/a.py"
+    assert files.nearest(text(f"{SITE}/torch/fx/graph.py"), "tosa-fp") is None
+
+
+def test_a_line_that_cannot_be_read_is_the_place_and_not_the_line_that_imports_it() -> None:
+    imports = text("/firm/firmware/zoo.py").replace("ValueError: no", "").rstrip()
+    traceback = (
+        f'{imports}\n  File "/firm/firmware/net.py", line 7\n    def f(:\n          ^\nSyntaxError: no\n'
+    )
+    found = OwnFiles(ROOT).place(traceback, "tosa-fp")
+    assert found == Frame("/firm/firmware/net.py", 7, "")
+    assert str(found) == "/firm/firmware/net.py, line 7"
 
 
 def test_a_repository_that_is_reached_by_a_link_is_itself(tmp_path: Path) -> None:
