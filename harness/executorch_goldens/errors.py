@@ -79,7 +79,7 @@ def _place(frames: Sequence[traceback.FrameSummary]) -> traceback.FrameSummary |
     frames = frames[imported[-1] :] if imported else frames
     own = [frame for frame in frames if not _is_installed(Path(frame.filename))]
     of_module = [frame for frame in frames if not imported or frame.filename == frames[0].filename]
-    return (own or of_module or [None])[-1]
+    return (own or of_module)[-1] if frames else None
 
 
 def _is_installed(file: Path) -> bool:
