@@ -661,6 +661,12 @@ class Artifact:
     twins: tuple[Artifact, ...] = ()
     reach: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
+    @property
+    def case_failure(self) -> Failure | None:
+        """The failure of a case that raised before anything was lowered; None for any other result."""
+        failed = self.result if isinstance(self.result, Failure) else None
+        return failed if failed is not None and failed.stage == "model" else None
+
 
 #: An artifact as it is encoded: a program or a failure, then the other fields; twins are encoded each.
 Encoded = tuple[
@@ -750,3 +756,8 @@ class Outcome:
     peak_mb: float
     core_seconds: float = 0.0
     reused: bool = False
+
+    @property
+    def case_failure(self) -> Failure | None:
+        """See `Artifact.case_failure`."""
+        return self.result.case_failure if isinstance(self.result, Artifact) else None

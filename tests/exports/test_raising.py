@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.runner import Finished, Runner
@@ -66,3 +64,9 @@ def test_the_line_of_the_case_that_raises_is_named_whoever_raises(finished: Fini
         assert place in shown.partition("again:")[0]
         # Where a line stands is no part of the cause.
         assert ", line " not in finished.rows[cell]["reason"]
+
+
+def test_a_case_that_raised_under_one_variation_is_exported_under_no_other(finished: Finished) -> None:
+    assert finished.output.count(", under 1 variation") == 2
+    counts = {cell: len(row["variations"]) for cell, row in finished.rows.items()}
+    assert counts == {"tosa-fp/builds": 1, "tosa-fp/computes": 1, "tosa-fp/steady": 3}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
+from executorch_goldens.artifact import Cell, Failure, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality
 from executorch_goldens.files.wording import count
@@ -78,7 +78,8 @@ class Judge:
         try:
             reviewed, conflict = self._reviewed(path)
             comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
-            if comparison.verdict.name != "stable" and under_all is not None:
+            raised = all(each.case_failure for each in outcomes)
+            if comparison.verdict.name != "stable" and not raised and under_all is not None:
                 outcomes = under_all()
                 comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
             comparison = dataclasses.replace(comparison, verdict=self._placed(comparison.verdict, outcomes))
@@ -105,7 +106,7 @@ class Judge:
 
     def _placed(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Verdict:
         """Name the line of a case that raised before anything was lowered, as a verdict's first detail."""
-        failure = case_failure(outcomes)
+        failure = outcomes[0].case_failure
         place = self.own.nearest(failure.traceback, judged.cell.target) if failure is not None else None
         if place is None:
             return judged
@@ -172,10 +173,3 @@ class Judge:
             return False
         golden.write(path, confirmed)
         return True
-
-
-def case_failure(outcomes: Sequence[Outcome]) -> Failure | None:
-    """Return the failure of a case that raised before anything was lowered; None where an export came further."""
-    made = [each.result.result for each in outcomes if isinstance(each.result, Artifact)]
-    failures = [each for each in made if isinstance(each, Failure) and each.stage == "model"]
-    return failures[0] if len(failures) == len(outcomes) else None

@@ -179,6 +179,7 @@ class Run:
             self.sweep = asked.elsewhere.sweep(
                 plan.release.version, cells, plan.variations, self.settings, self.reuse
             )
+        self.sweep.spares_raising = True
         self.sweep.start()
 
     def _provenance(self) -> Provenance:
@@ -241,7 +242,7 @@ class Run:
         self._count(found, outcomes[0])
         judged, made = self._explained(found, outcomes)
         self.verdicts[cell] = judged
-        if len(outcomes) < len(self.plan.variations):
+        if cell in self.plan.beside and len(outcomes) < len(self.plan.variations):
             self.alone.add(cell)
         is_held = judged.acceptance is Acceptance.HELD
         # Held-back cells are recorded after every cell is judged.

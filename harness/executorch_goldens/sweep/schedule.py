@@ -53,6 +53,15 @@ class Schedule:
             if job.again or job.awaited:
                 self._queues[job.variation].rotate(1)
 
+    def drop(self, cell: Cell) -> set[Variation]:
+        """Let no job of `cell` wait that nobody awaits alone; return the variations of those that did."""
+        found = {
+            job for queue in self._queues.values() for job in queue if job.cell == cell and not job.awaited
+        }
+        for job in found:
+            self._queues[job.variation].remove(job)
+        return {job.variation for job in found}
+
     def empty(self) -> list[Job]:
         """Return every job that waits, in the order of their numbers; none waits any longer."""
         jobs = [job for queue in self._queues.values() for job in queue]

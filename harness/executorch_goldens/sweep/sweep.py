@@ -42,6 +42,7 @@ from executorch_goldens.sweep.schedule import Job, Schedule
 from executorch_goldens.sweep.spool import Range, Spool
 from executorch_goldens.sweep.template import Standby, TemplateProcess
 from executorch_goldens.sweep.worker import (
+    CASE_RAISED,
     HARNESS_ERROR,
     MAIN,
     OUT_OF_MEMORY,
@@ -159,6 +160,8 @@ class Sweep:
         self.further_patches = further_patches
         self.variations = tuple(variations)
         self.wanted = {cell: self.variations[-1:] if cell in beside else self.variations for cell in cells}
+        #: Whether a case that raised under one variation is exported under no further one.
+        self.spares_raising = False
         #: Whether further exports of these cells may be asked for.
         self.growing = bool(beside)
         self.targets = sorted(self._warmed(cells) if targets is None else targets)
@@ -280,14 +283,14 @@ class Sweep:
         SweepError
             When the harness itself failed: a template did not start, a request could not be carried out.
         """
-        wanted = self.wanted[cell] if variations is None else variations
-        while not self._wait(cell, len(wanted), TICK if tick is not None else None):
+        while not self._wait(cell, variations, TICK if tick is not None else None):
             if tick is not None:
                 tick()
         with self.changed:
             if self.error is not None:
                 raise self.error
             ended, self.results[cell] = self.results[cell], []
+            wanted = self.wanted[cell] if variations is None else variations
         by_variation = {each.variation: each for each in ended}
         found = tuple(by_variation[variation].outcome() for variation in wanted)
         self.reused += sum(outcome.reused for outcome in found)
@@ -295,13 +298,15 @@ class Sweep:
 
     def ready(self, cell: Cell, seconds: float) -> bool:
         """Wait at most `seconds` for the exports of `cell`; return whether `outcomes` has an answer at once."""
-        return self._wait(cell, len(self.wanted[cell]), seconds)
+        return self._wait(cell, None, seconds)
 
-    def _wait(self, cell: Cell, count: int, seconds: float | None) -> bool:
+    def _wait(self, cell: Cell, variations: Sequence[Variation] | None, seconds: float | None) -> bool:
+        def is_there() -> bool:
+            wanted = self.wanted[cell] if variations is None else variations
+            return self.error is not None or len(self.results[cell]) == len(wanted)
+
         with self.changed:
-            return self.changed.wait_for(
-                lambda: self.error is not None or len(self.results[cell]) == count, seconds
-            )
+            return self.changed.wait_for(is_there, seconds)
 
     def running(self) -> list[Job]:
         """Return the exports that are being made."""
@@ -370,6 +375,11 @@ class Sweep:
         if self.standby is None:
             self.targets = sorted(self._warmed({job.cell for job in left}))
         self.schedule.add(left)
+        with self.changed:
+            for cell in {job.cell for job in left} if self.spares_raising else ():
+                if any(each.outcome().case_failure for each in self.results[cell]):
+                    self._spare(cell)
+            self.changed.notify_all()
 
     def _warmed(self, cells: Collection[Cell]) -> set[str]:
         """Return the targets that templates export before they serve `cells`."""
@@ -566,7 +576,7 @@ class Sweep:
         )
 
     def _deliver(self, job: Job, answer: Mapping[str, Any], result: io.FileIO | None = None) -> None:
-        left = answer["status"] == 0 and not answer["timed_out"] and result is not None
+        left = answer["status"] in (0, CASE_RAISED) and not answer["timed_out"] and result is not None
         if left and result is not None and os.fstat(result.fileno()).st_size > 0:
             end: Casualty | Range = self.spool.add(result)
         else:
@@ -576,10 +586,17 @@ class Sweep:
             shutil.rmtree(job.variation.directory, ignore_errors=True)
         ended = EndedExport(job.variation, functools.partial(self._outcome, job, answer, end))
         with self.changed:
+            if self.spares_raising and isinstance(end, Range) and answer["status"] == CASE_RAISED:
+                self._spare(job.cell)
             self.ended += 1
             self.core_seconds += answer.get("core_seconds", 0.0)
             self.results[job.cell].append(ended)
             self.changed.notify_all()
+
+    def _spare(self, cell: Cell) -> None:
+        """Export a cell under no variation that still waits."""
+        spared = self.schedule.drop(cell)
+        self.wanted[cell] = tuple(each for each in self.wanted[cell] if each not in spared)
 
     def _outcome(self, job: Job, answer: Mapping[str, Any], ended: Casualty | Range) -> Outcome:
         """Return the outcome of an export, and delete its files."""

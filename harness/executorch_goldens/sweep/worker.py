@@ -75,6 +75,9 @@ HARNESS_ERROR = 70
 #: Exit status of a child in which the harness itself failed: the cell is lost and not the run.
 OWN_ERROR = 72
 
+#: Exit status of a child that leaves the failure of a case that raised before anything was lowered.
+CASE_RAISED = 73
+
 #: Exit status of a child whose allocation failed: at its limit, or because the machine had no more memory.
 OUT_OF_MEMORY = 71
 
@@ -123,7 +126,7 @@ def set_kernels(threads: int, onednn: bool) -> None:
     torch.backends.mkldnn.enabled = onednn  # type: ignore[assignment]
 
 
-def load_kernels(paths: Sequence[str]) -> None:
+def load_kernels(paths: Sequence[str] = ()) -> None:
     """Load the runtime's kernels once for all exports; from now on, modules come from `paths` before anywhere else.
 
     Not before: a file there may have the name of a module that torch and ExecuTorch import.
@@ -222,14 +225,15 @@ def end_as(process: int) -> None:
         os._exit(code)
 
 
-def run_request(request: dict[str, Any], result: int) -> None:
-    """Carry out one request in this process; writes the artifact to the descriptor `result`, or raises."""
+def run_request(request: dict[str, Any], result: int) -> int:
+    """Carry out one request in this process; writes the artifact to `result`, returns an exit status, or raises."""
     from executorch_goldens import patches
     from executorch_goldens.exporting import compat
     from executorch_goldens.exporting.entry import export
 
     if request["twins"]:
-        return run_twins(request, result)
+        run_twins(request, result)
+        return 0
     reaching.begin()
     recorder = RECORDER
     if recorder is not None and request["record"] is not None:
@@ -257,6 +261,7 @@ def run_request(request: dict[str, Any], result: int) -> None:
     write_artifact(result, replace(artifact, reach=reaching.taken()))
     if recorder is not None and request["record"] is not None:
         recorder.end()
+    return CASE_RAISED if artifact.case_failure is not None else 0
 
 
 def write_artifact(result: int, artifact: Artifact) -> None:
@@ -332,8 +337,7 @@ def finish_in_child(
         say_where()
         limit_memory(request["memory"])
         prepare()
-        run_request(request, result)
-        status = 0
+        status = run_request(request, result)
     except BaseException as error:
         if isinstance(error, OwnError):
             status = OWN_ERROR

@@ -99,3 +99,16 @@ def test_a_table_that_is_none_is_one_error(tmp_path: Path) -> None:
     (tmp_path / TABLE).write_bytes(b"\xff")
     with pytest.raises(SecondsError, match=f"{TABLE} cannot be read"):
         committed(tmp_path)
+
+
+def test_what_is_dropped_waits_no_longer_unless_somebody_awaits_it_alone() -> None:
+    waiting = schedule(A, B)
+    waiting.take([FIRST])
+    waiting.add([Job(9, A, FIRST, awaited=True)])
+    assert waiting.drop(A) == {SECOND}
+    assert waiting.drop(C) == set()
+    assert [str(job) for job in waiting.empty()] == [
+        "tosa-fp/a [seed0-heap0]",
+        "tosa-fp/b [seed0-heap0]",
+        "tosa-fp/b [seed4-heap1]",
+    ]
