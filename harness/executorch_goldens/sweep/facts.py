@@ -128,7 +128,8 @@ class View:
     def facts(self, record: Path) -> tuple[tuple[Fact, ...], Path | None]:
         """Return the facts of a record, and where its template left its own; raise `UnknownDependencyError`."""
         try:
-            (began, before), *found, end = map(json.loads, record.read_bytes().splitlines())
+            (began, before), *listed, end = map(json.loads, record.read_bytes().splitlines())
+            found = [(kind, place, was) for kind, place, was in listed]
         except (OSError, ValueError, TypeError):
             end = None
         if end != []:

@@ -137,6 +137,10 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def _of_revision(sources: Sources) -> Iterator[tuple[str, bytes]]:
     archive = git.output(sources.checkout, "archive", "--format=tar", str(sources.revision))
+    if archive is None and shutil.which("git") is None:
+        raise ToolchainError(
+            f"{sources.checkout}@{sources.revision}: git, which reads a revision, is not on the PATH"
+        )
     if archive is None:
         raise ToolchainError(
             f"{sources.checkout} has no revision {sources.revision}: name a commit, a branch or a tag; a shallow clone "

@@ -261,7 +261,7 @@ def test_what_was_changed_while_an_export_read_it_is_not_kept(used: Reuse, tmp_p
     assert exports(used.store)
 
 
-@pytest.mark.parametrize("end", ["", "[", '["file", "/a", ""]', "null", "\n[]\n[]"])
+@pytest.mark.parametrize("end", ["", "[", '["file", "/a", ""]', "null", "\n[]\n[]", "[]\n[]"])
 def test_what_has_no_whole_record_is_not_kept(end: str, used: Reuse, tmp_path: Path) -> None:
     missing, whole = tmp_path / "missing", record(tmp_path)
     for each in (missing, record(tmp_path, end=end), record(tmp_path, before=missing)):

@@ -274,6 +274,17 @@ def test_a_revision_is_taken_as_it_was_committed(
         laid_over(environments, below, Sources(folder, "nowhere"))
 
 
+def test_a_revision_needs_git_and_says_so(
+    environments: Environments, below: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = checkout(tmp_path / "checkout", exir__a_py="a = 4\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        ToolchainError, match=r"checkout@main: git, which reads a revision, is not on the PATH"
+    ):
+        laid_over(environments, below, Sources(folder, "main"))
+
+
 def test_a_folder_without_executorch_is_one_clear_error(
     environments: Environments, below: Path, tmp_path: Path
 ) -> None:
