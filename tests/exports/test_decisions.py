@@ -59,7 +59,8 @@ def test_an_error_of_an_own_file_is_no_golden_whatever_is_expected(
     found = judged(tmp_path, release, made, snapshot, expected).verdict
     assert (found.name, found.recorded, found.recordable) == ("failed", False, False)
     line = inspect.getsourcelines(partitioners.raising)[1] + 2
-    assert f"a file of your own, {partitioners.__file__}, line {line}, in raising: KeyError: " in found.reason
+    file = Path(partitioners.__file__).relative_to(REPOSITORY)
+    assert f"a file of your own, {file}, line {line}, in raising: KeyError: " in found.reason
     assert not list(tmp_path.rglob("*.txt"))
 
 
