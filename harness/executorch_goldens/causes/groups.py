@@ -24,7 +24,7 @@ from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS, Labels
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import MODEL, Record
-from executorch_goldens.judging.verdict import DISAGREEING, OF_CASE, OF_OWN_FILE, UNEXPECTED
+from executorch_goldens.judging.verdict import DISAGREEING, OF_CASE, OF_OWN_FILE, UNEXPECTED, UNSTEADY
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import BASE
 from executorch_goldens.zoo import targets
@@ -224,7 +224,7 @@ class Group:
         """True if it is a mistake in the repository's own files, which is corrected and not rejected."""
         first = self.members[0].proposal
         differ = first.blamed == MODEL and first.verdict in DISAGREEING
-        return differ or first.reason.startswith((OF_CASE, OF_OWN_FILE))
+        return differ or first.reason.startswith((OF_CASE, OF_OWN_FILE, UNSTEADY))
 
     @property
     def proof(self) -> str:

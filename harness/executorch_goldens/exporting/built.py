@@ -38,6 +38,7 @@ from executorch_goldens.exporting.program import (
     Request,
     expecting,
     held_to,
+    require_function,
     sampled,
     spread,
 )
@@ -282,6 +283,7 @@ def references_of(request: Request, own: Own, off: Approximations) -> Iterator[R
         if (example := method.example) is not None:
             reference, _ = sampled(request, example, name, prefix)
             reference = expecting(request, reference, example.module)
+            require_function(request, reference, example.module)
             if method.quantized is not None:
                 reference = held_to(request, reference, method.quantized, method.quantized)
             module = example.module if method.quantized is None else method.quantized

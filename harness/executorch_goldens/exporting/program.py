@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch.exir.lowered_backend_module import LoweredBackendModule
@@ -29,13 +30,17 @@ from executorch_goldens.exporting.numerics.programs import Steps
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.exporting.observing import NOBODY, Observer
 from executorch_goldens.exporting.targets import Lowering
-from executorch_goldens.exporting.trace import Watch
+from executorch_goldens.exporting.trace import Watch, is_plain
 from executorch_goldens.files import shortage
-from executorch_goldens.zoo.registry import Case
+from executorch_goldens.goldens.deviation import Deviation
+from executorch_goldens.zoo.registry import Case, UnsteadyError
 from executorch_goldens.zoo.targets import Target
 
 #: The stage in which a case is built and its model is run.
 MODEL = "model"
+#: Difference of an output, as a part of its largest value, that is none when a model is called again: memory may be
+#: aligned otherwise, and sums then be in another order.
+AGAIN = 2.0**-16
 #: Seconds of processor time after which a model does not end on a sample, beside a hundred times what it takes on its
 #: example.
 ENDLESS = 10.0
@@ -176,6 +181,44 @@ def expecting(request: Request, reference: Reference, module: torch.nn.Module) -
         limit = limit or ENDLESS + 100 * (time.process_time() - started)
     left_out |= dict.fromkeys(numerics.without_meaning(expected), "eager is not finite")
     return dataclasses.replace(reference, expected=expected).without(left_out)
+
+
+def require_function(request: Request, reference: Reference, module: torch.nn.Module) -> None:
+    """Raise `UnsteadyError` for a model whose outputs follow from more than its inputs and its buffers.
+
+    A copy that has run another sample runs the example from the same buffers: it gives what a new copy has given.
+    """
+    own = copy.deepcopy(module)
+    flat = reference.flat(own)
+    named = [(inner._buffers, name) for inner in own.modules() for name in inner._buffers]
+    held = [
+        (of, name, state, state.clone())
+        for of, name in named
+        if (state := of[name]) is not None and is_plain(state)
+    ]
+    # The last one of a single step: zeros, which come first, leave no trace in what is added up.
+    names = [name for name, steps in reference.samples.items() if len(steps) == 1]
+    for name in (*names[-1:], *names[:1]):
+        try:
+            with torch.no_grad(), request.lowering.eager():
+                for of, key, state, before in held:
+                    numerics.overwrite(state, before)
+                    of[key] = state
+                given = numerics.flatten(numerics.given_by(flat, copy.deepcopy(reference.samples[name])))
+        except Exception as error:
+            if shortage.of_memory(error):
+                raise
+            what = f"raises {type(error).__name__} when called again: {error}"
+            raise UnsteadyError(f"its model {what}") from error
+        if len(given) != (count := len(reference.expected[name])):
+            raise UnsteadyError(f"its model gives {len(given)} outputs when called again, and {count} before")
+        for index, (first, again) in enumerate(zip(reference.expected[name], given, strict=True)):
+            most = np.abs(np.nan_to_num(first.wide(), posinf=0.0, neginf=0.0)).max(initial=0.0)
+            allowed = AGAIN * most if first.dtype.startswith(("float", "complex")) else 0.0
+            difference = Deviation(f"output {index} ({name})", first, again, float(allowed))
+            if first != again and difference.exceeds_tolerance():
+                line = next(difference.lines())
+                raise UnsteadyError(f"its model gives other outputs when called again: {line}")
 
 
 def held_to(

@@ -40,6 +40,7 @@ from executorch_goldens.exporting.program import (
     expecting,
     graphs,
     held_to,
+    require_function,
     sampled,
     spread,
 )
@@ -126,7 +127,9 @@ def modelled(request: Request, example: Example) -> Reference:
         return Reference((FORWARD,), (example.call,))
     reference, states = sampled(request, example, FORWARD)
     request.watch.given = Given(example.module, states)
-    return expecting(request, reference, example.module)
+    reference = expecting(request, reference, example.module)
+    require_function(request, reference, example.module)
+    return reference
 
 
 def narrow_copy(module: torch.nn.Module) -> torch.nn.Module | None:

@@ -43,13 +43,19 @@ from executorch_goldens.judging.rightness import (
 )
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.zoo import targets
-from executorch_goldens.zoo.registry import FAILS, UNDELEGATED, ZooError
+from executorch_goldens.zoo.registry import FAILS, UNDELEGATED, UnsteadyError, ZooError
 from executorch_goldens.zoo.targets import better_conditioned
 
 #: Words before the reason why a program was not run.
 NOT_RUN = "not run:"
 #: How a cell is counted whose program was not run: it may be wrong.
 NOT_JUDGED = "not judged"
+
+#: The way out for a model that is no function of its inputs.
+KEPT = (
+    "what a model keeps from call to call is a buffer (register_buffer); what it draws, counts or reads beside that is "
+    "no part of a program"
+)
 
 #: The setting with which a repository lets names differ.
 ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in pyproject.toml'
@@ -59,6 +65,7 @@ SHOWN_OUTSIDE = 3
 
 #: Beginnings of reasons that are mistakes of the repository's own.
 OF_CASE = "the case itself does not run"
+UNSTEADY = "the case is the cause"
 OF_OWN_FILE = "the error is raised by a file of your own"
 
 #: The verdict of a golden that is one only where it is expected, and that nothing expects (`goldens.decisions`).
@@ -270,6 +277,8 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     if shortage.explains(failure):
         reason = f"the machine had too little for this export: {message}"
         return Verdict(cell, "failed", reason, _tail(failure.traceback))
+    if failure.stage == "model" and failure.type.endswith(UnsteadyError.__name__):
+        return Verdict(cell, "failed", f"{UNSTEADY}: {failure.message}", (KEPT,))
     if failure.stage == "model":
         # What a declaration got wrong is in no file of the harness.
         tail = () if failure.type.endswith(ZooError.__name__) else _tail(failure.traceback)

@@ -59,6 +59,10 @@ class ZooError(UsageError):
     """A zoo that cannot be loaded, or a case that it cannot have; the message names it and the way out."""
 
 
+class UnsteadyError(ZooError):
+    """A case whose model gives other outputs when it is called again: they do not follow from its inputs."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One model of a zoo.
