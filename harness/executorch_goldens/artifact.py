@@ -445,6 +445,9 @@ class Lowered:
         A line for each parameter and buffer of the modules that such a case names, with a digest.
     unchecked
         The methods of such a program that the case gives no reference for.
+    training
+        Its methods whose modules were given in training mode, compared in eval mode and differ in these; and what of
+        each was in that mode.
     metric
         None where the case has none, or the program was not run.
     """
@@ -474,6 +477,7 @@ class Lowered:
     recipe: str = ""
     model: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    training: tuple[tuple[str, str], ...] = ()
 
     def by_method(self) -> tuple[Lowered, ...]:
         """Return it once for each of its methods, with that method's facts: outputs are numbered by method."""

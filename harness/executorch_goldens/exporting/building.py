@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from executorch_goldens.exporting.data import Data, Example, in_mode
+from executorch_goldens.exporting.data import Data, Example, in_mode, in_training
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.zoo.registry import ZooError
 
@@ -52,10 +52,13 @@ class Method:
         Inputs and outputs of runs that were recorded elsewhere, by name.
     bound
         The tolerance against these, as a part of the largest value.
+    given
+        A copy of the module of `example`, which is in eval mode, as it was given; None where that is the same.
     """
 
     example: Example | None = None
     quantized: torch.nn.Module | None = None
+    given: torch.nn.Module | None = None
     recorded: dict[str, tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]] = dataclasses.field(
         default_factory=dict
     )
@@ -99,9 +102,9 @@ class Build:
         kwargs: Mapping[str, Any] | None = None,
         dynamic_shapes: Any = None,
     ) -> torch.nn.Module:
-        """Name the eager module of a method; return it, in eval mode.
+        """Name the eager module of a method; return it, as it is.
 
-        It is copied as it is now: what is done to it afterwards does not change what the program should give.
+        A copy of it in eval mode says what the program should give, whatever is done to the module afterwards.
 
         Parameters
         ----------
@@ -124,7 +127,8 @@ class Build:
         method = self.methods.setdefault(name, Method())
         if method.example is not None:
             raise ZooError(f"build.method({name!r}): the method has its module already")
-        copied = copy.deepcopy(in_mode(module), self._memo)
+        method.given = copy.deepcopy(module) if [*in_training(module)] else None
+        copied = in_mode(copy.deepcopy(module, self._memo))
         method.example = Example(
             copied, inputs, fill=False, kwargs=kwargs or {}, dynamic_shapes=dynamic_shapes
         )
@@ -145,7 +149,7 @@ class Build:
             raise ZooError(f"build.quantized({name!r}): {type_of(module)} is no torch.nn.Module")
         if (method := self.methods.get(name)) is None or method.example is None:
             raise ZooError(f"build.quantized({name!r}): name the float module first: build.method(...)")
-        method.quantized = copy.deepcopy(module, self._quantized_memo)
+        method.quantized = in_mode(copy.deepcopy(module, self._quantized_memo))
         return module
 
     def recorded(

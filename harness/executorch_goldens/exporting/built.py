@@ -20,10 +20,11 @@ from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
 from executorch_goldens.artifact import Delegate, Lowered
 from executorch_goldens.decode import Decoded, DecodeError, Schemas, Value, decode
 from executorch_goldens.decode.pte import DTYPES
+from executorch_goldens.errors import some
 from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.building import Build, Built, Method
 from executorch_goldens.exporting.calls import CallSpec
-from executorch_goldens.exporting.data import Example
+from executorch_goldens.exporting.data import Example, in_training
 from executorch_goldens.exporting.inside import tosa
 from executorch_goldens.exporting.numerics import narrow
 from executorch_goldens.exporting.numerics import programs as numerics
@@ -36,6 +37,7 @@ from executorch_goldens.exporting.program import (
     Program,
     Reference,
     Request,
+    departs,
     expecting,
     held_to,
     require_function,
@@ -75,6 +77,7 @@ def stages(request: Request) -> Iterator[ExportProgress]:
     yield ExportProgress(MODEL)
     program = program_of(request, own)
     references = tuple(references_of(request, own, program.off))
+    training = tuple(taken_out(request, build, references))
     for reference in references:
         require_inputs(request.case, own, reference)
     scales = {each.method: each.scales for each in references if len(each.order) == 1}
@@ -82,12 +85,13 @@ def stages(request: Request) -> Iterator[ExportProgress]:
         lowered,
         methods=tuple(scales.items()) if own.has_several else (),
         scales=references[0].scales if references else (),
+        training=training,
     )
     reached = ExportProgress("run", references, made=lowered, log=logged.end())
     yield reached
     program = dataclasses.replace(program, not_run=not_run(own, program))
     references, result = run_program(request, program, references, lowered)
-    result = dataclasses.replace(result, recipe=recipe(own), model=tuple(model(build)))
+    result = dataclasses.replace(result, recipe=recipe(own, dict(training)), model=tuple(model(build)))
     if not result.samples and not result.not_run:
         why = "the case names no module and no recorded run: build.method(...)"
         result = dataclasses.replace(result, not_run=why)
@@ -261,12 +265,16 @@ def model(build: Build) -> Iterator[str]:
             yield f"{name} {path} {dtype_name(tensor)}{list(tensor.shape)} sha256 {digest}"
 
 
-def recipe(own: Own) -> str:
+def recipe(own: Own, training: Mapping[str, str]) -> str:
     """Return how the program was made, the references of its methods, and the facts that stay unknown."""
     unknown = ["which quantization loses what is lost", "whether lowering changes the model"]
     if own.edge is None:
         unknown.insert(0, "the graph, as the program came as bytes")
-    held = "; ".join(f"{name} held to {method.held_to}" for name, method in own.build.methods.items())
+    held = "; ".join(
+        f"{name} held to {method.held_to}"
+        + (f" in eval mode, given {training[name]}" if name in training else "")
+        for name, method in own.build.methods.items()
+    )
     return f"the case's own; {held or 'held to nothing'}; not known: {', '.join(unknown)}"
 
 
@@ -302,6 +310,25 @@ def references_of(request: Request, own: Own, off: Approximations) -> Iterator[R
     for order in own.build.orders:
         for end in range(2, len(order) + 1):
             yield spreading(*of_order(request, own.build, order[:end]))
+
+
+def taken_out(request: Request, build: Build, references: Sequence[Reference]) -> Iterator[tuple[str, str]]:
+    """Yield each method whose module gives something else as it was given, in training mode, and what was in that."""
+    expected = {each.method: each for each in references if len(each.order) == 1}
+    for name, method in build.methods.items():
+        if method.given is None or not (reference := expected[name]).samples:
+            continue
+        sample, steps = next(iter(reference.samples.items()))
+        eager = (reference.floats or reference.expected)[sample]
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
+                made = numerics.given_by(reference.flat(method.given), copy.deepcopy(steps))
+            line = departs(sample, eager, numerics.flatten(made))
+        except Exception as error:  # a batch norm in training mode, for instance, of one value a channel
+            line = str(error)
+        if line:
+            names = [*in_training(method.given)]
+            yield name, "in training mode" if "" in names else f"with {some(names, 3)} in training mode"
 
 
 def of_order(request: Request, build: Build, order: Sequence[str]) -> tuple[Reference, torch.nn.Module]:

@@ -13,7 +13,7 @@ import hashlib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -158,31 +158,33 @@ class Data:
         for name, parameter in module.named_parameters():
             drawn = self.normal(name, *parameter.shape)
             if parameter.dim() > 1:
-                parameter.data = drawn / math.sqrt(parameter[0].numel())
+                drawn = drawn / math.sqrt(parameter[0].numel())
             else:
-                parameter.data = 0.1 * drawn + (1.0 if name.endswith("weight") else 0.0)
+                drawn = 0.1 * drawn + (1.0 if name.endswith("weight") else 0.0)
+            parameter.data = drawn.to(parameter.dtype)
         for name, buffer in module.named_buffers():
             if name.endswith("running_mean"):
-                buffer.data = 0.1 * self.normal(name, *buffer.shape)
+                buffer.data = (0.1 * self.normal(name, *buffer.shape)).to(buffer.dtype)
             if name.endswith("running_var"):
-                buffer.data = 1.0 + (0.2 * self.normal(name, *buffer.shape)).abs()
+                buffer.data = (1.0 + (0.2 * self.normal(name, *buffer.shape)).abs()).to(buffer.dtype)
         return in_mode(module)
 
     @handed_on
     def fill(self, module: torch.nn.Module) -> torch.nn.Module:
         """Overwrite every floating parameter and batch-norm statistic of `module`; return it in eval mode.
 
-        Buffers other than batch-norm statistics are left as the case made them. Scales (batch-norm and
+        Each keeps its dtype. Buffers other than batch-norm statistics are left as the case made them. Scales (batch-norm and
         layer-norm weights, running variances) stay positive and near one. Other one-dimensional parameters
         lie in -0.5..0.5; weights are scaled to their fan-in (`fan_in_bits`).
         """
         for name, parameter in module.named_parameters():
             owner = module.get_submodule(name.rpartition(".")[0])
-            parameter.data = self._value(name, owner, parameter.data)
+            if parameter.is_floating_point() or parameter.is_complex():
+                parameter.data = self._value(name, owner, parameter.data).to(parameter.dtype)
         for name, buffer in module.named_buffers():
             if name.rpartition(".")[2] in ("running_mean", "running_var"):
                 owner = module.get_submodule(name.rpartition(".")[0])
-                buffer.data = self._value(name, owner, buffer.data)
+                buffer.data = self._value(name, owner, buffer.data).to(buffer.dtype)
         return in_mode(module)
 
     def _value(self, name: str, owner: torch.nn.Module, like: torch.Tensor) -> torch.Tensor:
@@ -211,6 +213,16 @@ def in_mode(module: torch.nn.Module, training: bool = False) -> torch.nn.Module:
             for child in module.children():
                 in_mode(child, training)
     return module
+
+
+def in_training(module: torch.nn.Module, name: str = "") -> Iterator[str]:
+    """Yield the name of each module in training mode that `in_mode` puts into eval mode; the outermost's is empty."""
+    if {"eval", "train"} & vars(module).keys():
+        return
+    if module.training:
+        yield name
+    for inner, child in module.named_children():
+        yield from in_training(child, f"{name}.{inner}".lstrip("."))
 
 
 def _integers(

@@ -119,6 +119,8 @@ def of_a_build(lowered: Lowered) -> Iterator[str]:
     """Yield possible reasons for wrong outputs of a program that its case made by itself."""
     if not lowered.recipe:
         return
+    for name, mode in lowered.training:
+        yield f"  {name} was given {mode}, and is compared in eval mode: call eval() before the export"
     wrong = [sample.name for sample in lowered.samples if any(_wrong_in(lowered, sample))]
     if all("," in name.partition(":")[0] for name in wrong):
         yield (
