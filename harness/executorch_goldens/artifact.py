@@ -127,6 +127,9 @@ class Lost:
         Whether `lines` name them.
     by
         The kind of what loses most, which models have in common; empty where that is not known.
+    changed
+        The first operator whose numbers differ from the float model's without the quantizations already; empty where
+        quantization alone makes the difference, or that is not known.
     """
 
     output: int
@@ -135,6 +138,7 @@ class Lost:
     lines: tuple[str, ...]
     named: bool = True
     by: str = ""
+    changed: str = ""
 
 
 @dataclass(frozen=True)

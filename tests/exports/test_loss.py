@@ -6,19 +6,33 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+    XNNPACKQuantizer,
+    get_symmetric_quantization_config,
+)
 from torch import nn
+from torchao.quantization.pt2e import move_exported_model_to_eval
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.exporting import compat
+from executorch_goldens.exporting.building import Build
+from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.exporting.entry import export
+from executorch_goldens.exporting.numerics.bare import change
+from executorch_goldens.exporting.numerics.programs import flatten
+from executorch_goldens.exporting.numerics.quantizing import convert, export_program
 from executorch_goldens.exporting.observers import GridObserver
+from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.judging.verdict import Verdict, objection
 from executorch_goldens.zoo.registry import Case, Registry, ZooError, load
 from executorch_goldens.zoo.targets import TARGETS, TargetError
+from tests.support import zoo_builds
 from tests.support.making import outcome
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
@@ -121,6 +135,62 @@ def test_a_case_that_accepts_so_little_is_not_refused() -> None:
 def test_a_mask_of_a_sensible_size_is_no_useless_quantization() -> None:
     found = judged(attending(added(-8.0)), "xnnpack-int8")
     assert found is None or "useless" not in found.reason
+
+
+class Normed(nn.Module):
+    """A convolution whose batch norm is quantized with it, and a batch norm of its own, with variances near nothing."""
+
+    def __init__(self, eps: float) -> None:
+        super().__init__()
+        # Statistics stay as they are in training.
+        self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, eps=eps, momentum=0.0)
+        self.alone = nn.BatchNorm2d(4, eps=eps, momentum=0.0)
+        for norm in (self.norm, self.alone):
+            norm.running_var.fill_(1e-3)  # type: ignore[union-attr]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.alone(torch.relu(self.norm(self.conv(x))))
+
+
+def normed(eps: float, data: Data, **settings: Any) -> Example:
+    model = Normed(eps)
+    model.conv.weight.data = data.tensor("weight", 4, 3, 3, 3, bits=6)
+    return Example(model, (data.tensor("x", 1, 3, 8, 8),), fill=False, **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["xnnpack-int8", "tosa-int"])
+def test_a_model_that_trains_keeps_the_eps_and_the_momentum_of_its_batch_norms(target: str) -> None:
+    build = partial(normed, 0.05, train=lambda prepared: None)
+    case, lowering = Case("normed", "tests", "something", build), Lowering.named(target)
+    example = example_of(case)
+    program = export_program(example.module, example)
+    converted = convert(lowering, case, example, program, fold=False)
+    plain, call = compat.graph_module(program), example.call
+    with torch.no_grad():
+        floats = flatten(plain(*example.inputs))
+        assert change(plain, converted, call, [example.tensors], floats, 0) is None
+
+
+@pytest.mark.slow
+def test_a_build_whose_training_changes_its_batch_norms_is_told_the_operator_and_no_sqnr() -> None:
+    def build(build: Build) -> object:
+        example = normed(0.05, build.data)
+        build.method(example.module, example.inputs)
+        quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_qat=True))
+        program = torch.export.export(example.module.train(), example.inputs, strict=True)
+        prepared = prepare_qat_pt2e(program.module(check_guards=False), quantizer)
+        prepared(*example.inputs)
+        move_exported_model_to_eval(prepared)
+        return zoo_builds.to_xnnpack(build.quantized(convert_pt2e(prepared)), example.inputs)
+
+    case, cell = Case("normed", "tests", "something", build, is_build=True), Cell("built", "normed")
+    found = objection(cell, [outcome(export(case, "built"), cell)])
+    assert found is not None
+    first = "not quantization: without it the model already differs, first in aten.conv2d.default conv2d"
+    assert found.reason.startswith(first), found.reason
+    assert "batch_norm.default batch_norm of norm (False, 0.0, 0.05, " in found.detail[0], found.detail
+    assert not any("named values" in line or "sqnr=" in line for line in found.detail)
 
 
 @pytest.mark.parametrize("least", [math.inf, math.nan, "3", True], ids=str)

@@ -294,8 +294,11 @@ def references_of(request: Request, own: Own, off: Approximations) -> Iterator[R
             require_function(request, reference, example.module)
             if method.quantized is not None:
                 reference = held_to(request, reference, method.quantized, method.quantized)
-            module = example.module if method.quantized is None else method.quantized
-            reference = spreading(reference, exported(module, example))
+            graph = exported(example.module if method.quantized is None else method.quantized, example)
+            reference = spreading(reference, graph)
+            if method.quantized is not None:
+                graphs = partial(graphs_of, example, graph)
+                reference = dataclasses.replace(reference, graphs=graphs, folded=True)
         else:
             inputs, _ = next(iter(runs.values()))
             reference = Reference((name,), (CallSpec.from_arguments(inputs, {}),))
@@ -417,6 +420,11 @@ def _type(value: Value, declared: torch.Tensor) -> str:
     is_dynamic = "shape_dynamism" in value.attributes and len(value.shape) == declared.dim()
     shape = declared.shape if is_dynamic else value.shape
     return f"{KINDS[found[1]]}{found[2]}{list(shape)}"
+
+
+def graphs_of(example: Example, quantized: torch.nn.Module) -> tuple[torch.nn.Module, torch.nn.Module]:
+    """Return the graph of a float model, where it can be exported, beside that of the quantized one."""
+    return exported(example.module, example), quantized
 
 
 def exported(module: torch.nn.Module, example: Example) -> torch.nn.Module:

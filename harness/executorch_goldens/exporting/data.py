@@ -173,9 +173,9 @@ class Data:
     def fill(self, module: torch.nn.Module) -> torch.nn.Module:
         """Overwrite every floating parameter and batch-norm statistic of `module`; return it in eval mode.
 
-        Each keeps its dtype. Buffers other than batch-norm statistics are left as the case made them. Scales (batch-norm and
-        layer-norm weights, running variances) stay positive and near one. Other one-dimensional parameters
-        lie in -0.5..0.5; weights are scaled to their fan-in (`fan_in_bits`).
+        Each keeps its dtype. Buffers other than batch-norm statistics are left as the case made them. Scales
+        (batch-norm and layer-norm weights, running variances) stay positive and near one. Other one-dimensional
+        parameters lie in -0.5..0.5; weights are scaled to their fan-in (`fan_in_bits`).
         """
         for name, parameter in module.named_parameters():
             owner = module.get_submodule(name.rpartition(".")[0])

@@ -99,8 +99,11 @@ class Reference:
         Outputs for each of them of the model before it is quantized; none where it is not.
     scales, codes, unjudged
         See `Lowered`.
-    unfolded
-        Quantizes the model again, its weights in the graph; None where the harness has quantized nothing.
+    graphs
+        Returns the graph of the float model, None where it is trained, and of the quantized one; None where nothing is
+        quantized.
+    folded
+        Whether the weights of the second are codes already; the harness quantizes again without that.
     """
 
     order: tuple[str, ...]
@@ -112,7 +115,8 @@ class Reference:
     scales: tuple[float, ...] = ()
     codes: tuple[Tensor, ...] = ()
     unjudged: tuple[tuple[str, str], ...] = ()
-    unfolded: Callable[[], torch.fx.GraphModule] | None = None
+    graphs: Callable[[], tuple[torch.nn.Module | None, torch.nn.Module]] | None = None
+    folded: bool = False
 
     @property
     def method(self) -> str:

@@ -71,7 +71,9 @@ def stages(request: Request) -> Iterator[ExportProgress]:
         converting = partial(convert, lowering, request.case, example, exported)
         eager = converting()
         reference = held_to(request, reference, eager, eager)
-        reference = dataclasses.replace(reference, unfolded=partial(converting, fold=False))
+        # Training changes the model, as it should.
+        plain = compat.graph_module(exported) if example.train is None else None
+        reference = dataclasses.replace(reference, graphs=lambda: (plain, converting(fold=False)))
     narrowed = narrow_copy(eager)
     reference = spread(request, reference, eager, off)
     if lowering.quantizer is not None:

@@ -28,6 +28,7 @@ from executorch_goldens.exporting.inside import beginning
 from executorch_goldens.exporting.inside.beginning import EdgeMethod
 from executorch_goldens.exporting.numerics import loading
 from executorch_goldens.exporting.numerics import programs as numerics
+from executorch_goldens.exporting.numerics.bare import change
 from executorch_goldens.exporting.numerics.loss import losses
 from executorch_goldens.exporting.numerics.samples import alone
 from executorch_goldens.exporting.numerics.walking import Walker, nothing_runs
@@ -356,29 +357,36 @@ def lost(request: Request, references: Iterable[Reference], made: Lowered | None
     outputs = {sample.name: sample.outputs for sample in made.samples} if made is not None else {}
     for reference in references:
         name = next(iter(reference.samples), "")
-        if floor is None or name not in reference.floats or (not reference.unfolded and name not in outputs):
+        # Without a program to look at, what the harness has quantized itself.
+        is_own = reference.graphs is not None and not reference.folded
+        if floor is None or name not in reference.floats or (not is_own and name not in outputs):
             continue
         found = worst(reference.floats[name], outputs.get(name, reference.expected[name]))
         if found is None or found[1] >= floor:
             continue
-        if reference.unfolded is None:
-            of_method = f" of {reference.method}" if made is not None and made.methods else ""
-            why = f"which quantization{of_method} loses it is not looked for"
-            return Lost(*found, floor, (why,), named=False)
-        look = partial(losing, reference, name, found[0], floor)
-        lines, named, by = apart(request, look, unknown_loss)
-        return Lost(*found, floor, lines, named, by)
+        method = reference.method if made is not None and made.methods else ""
+        look = partial(losing, reference, name, found[0], floor, method)
+        return Lost(*found, floor, *apart(request, look, unknown_loss))
     return None
 
 
-def losing(reference: Reference, name: str, output: int, floor: float) -> tuple[tuple[str, ...], bool, str]:
-    """Return the quantizations that lose an output on a sample, that these are named, and the kind of the worst."""
-    assert reference.unfolded is not None
+def losing(
+    reference: Reference, name: str, output: int, floor: float, method: str
+) -> tuple[tuple[str, ...], bool, str, str]:
+    """Return why an output is lost on a sample, and the further fields of `Lost`."""
     steps, floats = reference.samples[name], reference.floats[name]
+    unnamed = f"which quantization{f' of {method}' if method else ''} loses it is not looked for"
+    if reference.graphs is None:
+        return (unnamed,), False, "", ""
     with torch.no_grad():
-        lines, by = losses(reference.unfolded(), reference.calls[0], steps, floats, output, floor)
-        return lines, True, by
+        plain, converted = reference.graphs()
+        call = reference.calls[0]
+        if plain is not None and (found := change(plain, converted, call, steps, floats, output)) is not None:
+            return (found.line,), False, found.where, found.where
+        if reference.folded or not isinstance(converted, torch.fx.GraphModule):
+            return (unnamed,), False, "", ""
+        return *losses(converted, call, steps, floats, output, floor), ""
 
 
-def unknown_loss(why: str) -> tuple[tuple[str, ...], bool, str]:
-    return (f"which quantization loses it is not known: {why}",), False, ""
+def unknown_loss(why: str) -> tuple[tuple[str, ...], bool, str, str]:
+    return (f"which quantization loses it is not known: {why}",), False, "", ""

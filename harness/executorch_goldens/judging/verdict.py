@@ -51,6 +51,11 @@ NOT_RUN = "not run:"
 #: How a cell is counted whose program was not run: it may be wrong.
 NOT_JUDGED = "not judged"
 
+#: The way out for a model that its quantization changes in something else.
+CHANGED = (
+    "correct what changes the model itself: the quantizer, or torchao's training and its switch to eval mode, which "
+    "give batch norms an eps of 1e-05; no setting of a case accepts another model"
+)
 #: The way out for a model that is no function of its inputs.
 KEPT = (
     "what a model keeps from call to call is a buffer (register_buffer); what it draws, counts or reads beside that is "
@@ -201,16 +206,21 @@ def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
     lost = result.lost
     if lost is None:
         return None
+    noise = "its difference from the float model" if lost.changed else "the noise of quantization"
     left = (
-        f"{lost.sqnr:.1f} dB above the noise of quantization"
+        f"{lost.sqnr:.1f} dB above {noise}"
         if math.isfinite(lost.sqnr)
         else "NaN or infinite where the float model gives numbers"
     )
     output = f"output {lost.output} is {left}"
     reason = f"useless quantization: {output}, and the floor of {cell.target} is {lost.floor:g} dB"
+    if lost.changed:
+        reason = f"not quantization: without it the model already differs, first in {lost.changed}; {output}"
     ways = ["keep the named values in float, or give them a different range"] if lost.named else []
     # Less than the noise is no signal.
-    if math.isfinite(lost.sqnr) and (accepted := math.floor(lost.sqnr) - 1) > 0:
+    if lost.changed:
+        ways = [CHANGED]
+    elif math.isfinite(lost.sqnr) and (accepted := math.floor(lost.sqnr) - 1) > 0:
         ways.append(f'if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}')
     failure = (f"and it does not lower: {_message(result)}",) if isinstance(result, Failure) else ()
     detail = (*lost.lines, *failure, *(["; ".join(ways)] if ways else ()))

@@ -145,6 +145,21 @@ def test_less_sqnr_is_offered_to_no_wrong_program_and_none_below_the_noise() -> 
     assert judged(replace(right, lost=Lost(0, -106.0, 20.0, unnamed, named=False))).detail == unnamed
 
 
+def test_a_model_that_is_another_without_its_quantizations_is_no_quantization_to_change_or_to_accept() -> (
+    None
+):
+    lines = ("without its quantizations output 0 has 1.5 dB against the float model; conv2d",)
+    lost = Lost(0, 1.4, 20.0, lines, named=False, changed="aten.conv2d.default conv2d of conv")
+    found = judged(replace(of_values(1.0, 1.0), lost=lost))
+    assert found.name == "imprecise"
+    assert found.reason == (
+        "not quantization: without it the model already differs, first in aten.conv2d.default conv2d of conv; "
+        "output 0 is 1.4 dB above its difference from the float model"
+    )
+    assert found.detail[: len(lines)] == lines
+    assert not any("named values" in line or "sqnr=" in line for line in found.detail)
+
+
 def test_failures_that_differ_are_unstable_and_both_are_shown() -> None:
     found = judged(failure("with a"), failure("with b"))
     assert found.name == "unstable"

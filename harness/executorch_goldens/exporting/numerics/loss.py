@@ -65,8 +65,10 @@ class Loss:
 
 def losses(
     converted: GraphModule, call: CallSpec, steps: Steps, floats: Sequence[Tensor], index: int, floor: float
-) -> tuple[tuple[str, ...], str]:
-    """Return the quantizations that leave an output below the floor, line by line, the worst first, and its kind.
+) -> tuple[tuple[str, ...], bool, str]:
+    """Return the quantizations that leave an output below the floor, line by line, the worst first.
+
+    Beside it whether these lines name any, and the kind of the worst.
 
     The model runs once for each of them.
 
@@ -95,17 +97,15 @@ def losses(
 
     without = left(())
     if without < floor:
-        return (
-            f"without the quantizations that are seen it has {without:.1f} dB: it is lost in a branch or a loop, or "
-            "the quantizer changed the model itself",
-        ), ""
+        where = "it is lost in a branch or a loop, or training or the quantizer changed the model itself"
+        return (f"without the quantizations that are seen it has {without:.1f} dB: {where}",), False, ""
     found = [
         Loss(nodes, left(nodes), *partly.seen.get(nodes[0].name, (0, 0, "")))
         for nodes in together(converted.graph)
     ]
     found.sort(key=lambda loss: loss.left)
     worst = {kind(loss.nodes[0]) for loss in found if loss.left <= found[0].left + STEP}
-    return tuple(_lines(found, floor)), " and ".join(sorted(worst))
+    return tuple(_lines(found, floor)), True, " and ".join(sorted(worst))
 
 
 def together(graph: Graph) -> list[tuple[Node, ...]]:
@@ -113,7 +113,7 @@ def together(graph: Graph) -> list[tuple[Node, ...]]:
 
     One alone would make 2.997 of 3, and no 3 would be equal to it. With the other one quantized alike, they are equal.
     """
-    of: dict[Node, tuple[Node, ...]] = {node: (node,) for node in graph.nodes if _is_quantize(node)}
+    of: dict[Node, tuple[Node, ...]] = {node: (node,) for node in graph.nodes if quantizes(node)}
     for node in filter(_compares, graph.nodes):
         joined = {each for before in _handed_on(node) for each in of[before]}
         ordered = tuple(each for each in of if each in joined)
@@ -133,9 +133,9 @@ def _handed_on(node: Node) -> Iterator[Node]:
         if each in seen or not isinstance(each.target, OpOverload):
             continue
         seen.add(each)
-        if _is_quantize(each):
+        if quantizes(each):
             yield each
-        if _is_quantize(each) or kind_of(each.target) == "exact":
+        if quantizes(each) or kind_of(each.target) == "exact":
             waiting += each.all_input_nodes
 
 
@@ -170,30 +170,32 @@ class _Partly(Interpreter):
         return self.run(*self.call.with_tensors(inputs))
 
     def run_node(self, n: Node) -> Any:
-        if _is_quantize(n):
+        if quantizes(n):
             args, kwargs = self.fetch_args_kwargs_from_env(n)
             if n.name not in self.active:
                 return args[0]
             codes = self.call_function(cast("Callable[..., Any]", n.target), args, kwargs)
             self.seen[n.name] = (_distinct(args[0]), _distinct(codes), _parameters(n, args))
             return codes
-        if _is_dequantize(n):
+        if dequantizes(n):
             args, _ = self.fetch_args_kwargs_from_env(n)
             if args[0].is_floating_point():
                 return args[0]
         return super().run_node(n)
 
 
-def _is_quantize(node: Node) -> bool:
-    return _named(node).startswith("quantize_")
+def quantizes(node: Node) -> bool:
+    """Return whether a node makes codes of numbers."""
+    return of_quantization(node).startswith("quantize_")
 
 
-def _is_dequantize(node: Node) -> bool:
-    return _named(node).startswith("dequantize_")
+def dequantizes(node: Node) -> bool:
+    """Return whether a node makes numbers of codes."""
+    return of_quantization(node).startswith("dequantize_")
 
 
-def _named(node: Node) -> str:
-    """Return the name of the operator of a node that quantizes, or dequantizes; empty for others."""
+def of_quantization(node: Node) -> str:
+    """Return the name of an operator of `NAMESPACES`; empty for others."""
     if not isinstance(node.target, OpOverload) or node.target.namespace not in NAMESPACES:
         return ""
     return node.target._opname
@@ -209,7 +211,7 @@ def _parameters(node: Node, args: Sequence[Any]) -> str:
     scale, zero, *_ = args[1:]
     scales = torch.as_tensor(scale).detach().double().flatten()
     zeros = torch.as_tensor(zero).detach().double().flatten()
-    per_channel = "per_channel" in _named(node)
+    per_channel = "per_channel" in of_quantization(node)
     low, high = args[4:6] if per_channel else args[3:5]
     least, most = ((scales * (code - zeros)) for code in (low, high))
     axis = f" along axis {args[3]}" if per_channel else ""
@@ -244,7 +246,11 @@ def produced(node: Node) -> str:
         return f"input {source.name}"
     if source.op == "get_attr":
         return f"parameter {source.target}"
-    operator = str(source.target)
-    stack = list((source.meta.get("nn_module_stack") or {}).values())
+    return described(source)
+
+
+def described(node: Node) -> str:
+    """Return an operator with its node and module."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
     module = str(stack[-1][0]).removeprefix("L['self']").lstrip(".") if stack else ""
-    return f"{operator} {source.name}" + (f" of {module}" if module else "")
+    return f"{node.target} {node.name}" + (f" of {module}" if module else "")
