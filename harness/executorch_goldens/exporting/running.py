@@ -366,7 +366,8 @@ def lost(request: Request, references: Iterable[Reference], made: Lowered | None
             continue
         method = reference.method if made is not None and made.methods else ""
         look = partial(losing, reference, name, found[0], floor, method)
-        return Lost(*found, floor, *apart(request, look, unknown_loss))
+        lines, named, by, changed = apart(request, look, unknown_loss)
+        return Lost(*found, floor, lines, named, by, changed)
     return None
 
 

@@ -138,10 +138,10 @@ class View:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             # Hashing lets go of the interpreter's lock.
             digests = dict(zip(files, pool.map(self.digests.digest, files), strict=True))
-        for kind, place, was, *since in found:
+        for kind, place, was, *dated in found:
             if kind == FILE and (
                 was != state_when_read(place)
-                or changed_since(place, *(since or (began,)))
+                or changed_since(place, dated[0] if dated else began)
                 or place in self.digests.rewritten
             ):
                 raise UnknownDependencyError(f"{place} changed while exports were made", place)
