@@ -129,25 +129,25 @@ class View:
         """Return the facts of a record, and where its template left its own; raise `UnknownDependencyError`."""
         try:
             (began, before), *listed, end = map(json.loads, record.read_bytes().splitlines())
-            found = [(kind, place, was) for kind, place, was in listed]
+            found = [(kind, place, was, since[0] if since else began) for kind, place, was, *since in listed]
         except (OSError, ValueError, TypeError):
             end = None
         if end != []:
             raise UnknownDependencyError(end if isinstance(end, str) else f"{record} has no end")
-        files = [place for kind, place, *_ in found if kind == FILE]
+        files = [place for kind, place, _, _ in found if kind == FILE]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             # Hashing lets go of the interpreter's lock.
             digests = dict(zip(files, pool.map(self.digests.digest, files), strict=True))
-        for kind, place, was, *dated in found:
+        for kind, place, was, since in found:
             if kind == FILE and (
                 was != state_when_read(place)
-                or changed_since(place, dated[0] if dated else began)
+                or changed_since(place, since)
                 or place in self.digests.rewritten
             ):
                 raise UnknownDependencyError(f"{place} changed while exports were made", place)
         facts = {
             Fact(kind, named, digests[place] if kind == FILE else self._linked(value))
-            for kind, place, value, *_ in found
+            for kind, place, value, _ in found
             # Other machines have different neighbours of a root.
             if (named := self.named(place)) is not None
         }
