@@ -83,7 +83,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--export-timeout": {
         "type": positive_float,
         "metavar": "SECONDS",
-        "help": "limit per export, of processor time",
+        "help": "limit per export, of processor time and of idling",
     },
     "--toolchain": {
         "metavar": "NAME",
