@@ -38,11 +38,6 @@ def limit_processor(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
 
 
-def processor_seconds(process: int) -> float:
-    """Return the processor time of a process and of all that it has started, in seconds; 0 where it is no more."""
-    return sum(ticks for ticks, _ in _tree(process)) / os.sysconf("SC_CLK_TCK")
-
-
 class Idleness:
     """Looks from time to time whether a process gets on, with all that it has started.
 

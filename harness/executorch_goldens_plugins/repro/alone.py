@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens.exporting.limits import WALL, processor_seconds
+from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.files.wording import in_seconds
 
 #: Environment variables besides PATH: nothing of the harness, and no hash seed.
@@ -54,7 +54,7 @@ def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> E
     Parameters
     ----------
     limit
-        Seconds of processor time that it may take; of wall time, `WALL` times as many.
+        Seconds of processor time that it may take, and that it may be idle.
     path
         Where the script finds commands: PATH.
 
@@ -87,13 +87,14 @@ def run(text: str, interpreter: Path, limit: float, path: str = os.defpath) -> E
 
 def _output(process: subprocess.Popen[str], limit: float) -> tuple[str, str]:
     """Wait for the end of `process`; return its output and its errors."""
-    started = time.monotonic()
+    started, idleness = time.monotonic(), Idleness(process.pid)
     while True:
         try:
             return process.communicate(timeout=LOOKS)
         except subprocess.TimeoutExpired:
-            used, taken = processor_seconds(process.pid), time.monotonic() - started
-            if used > limit or taken > WALL * limit:
+            idleness.look(2 * LOOKS)
+            if max(idleness.used, idleness.idle) > limit:
+                used, taken = in_seconds(idleness.used), in_seconds(time.monotonic() - started)
                 raise ScriptTimeoutError(
-                    f"still running after {in_seconds(used)} of processor time and {in_seconds(taken)} of wall time"
+                    f"still running after {used} of processor time and {taken} of wall time"
                 ) from None
