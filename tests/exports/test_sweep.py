@@ -354,6 +354,20 @@ def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
             assert outcome.peak_mb > 50.0
 
 
+@pytest.mark.slow
+def test_a_case_that_writes_into_others_files_or_closes_its_own_costs_no_other() -> None:
+    ends = {"overwrite": "wrote to the file for its result", "close": "closed a file that it did not open"}
+    settings = Settings(default_interpreter(), ("tests.support.zoo_files",), (), jobs=2, limit=120.0)
+    for case, words in ends.items():
+        cells = [Cell("xnnpack-fp32", name) for name in (case, "beside")]
+        with Sweep(cells, variations((0,)), settings) as sweep:
+            (lost,), beside = map(sweep.outcomes, cells)
+            lowered_by(*beside)
+            assert isinstance(lost.result, Casualty)
+            assert lost.result.verdict == "crashed"
+            assert words in lost.result.reason
+
+
 # Templates that nothing is wanted of, results that nobody has asked for
 
 
