@@ -2,7 +2,7 @@
 
 An environment is in a folder whose name has a digest of all that it was made of. It is made aside, and renamed when
 it is whole; a lock makes two that ask for it at once wait for one. uv's own cache holds the packages: files of
-environments on the same disk are links to them.
+environments on the same disk are links to them, but for those that people edit (`records`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from packaging.version import Version
 
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.releases import Matrix, Release
-from executorch_goldens.toolchains import interpreters, locking
+from executorch_goldens.toolchains import interpreters, locking, records
 from executorch_goldens.toolchains.interpreters import Interpreter
 from executorch_goldens.toolchains.locking import InstallStep
 from executorch_goldens.toolchains.naming import Name, ToolchainError, named
+from executorch_goldens.toolchains.records import EditedError, Published
 
 #: Folder of the environments, in the cache directory.
 FOLDER = "environments"
@@ -103,6 +104,8 @@ class Environments:
 
         Raises
         ------
+        EditedError
+            Where its files are not as they were published.
         ToolchainError
             Where it cannot be made; nothing is left of it then.
         """
@@ -126,7 +129,20 @@ class Environments:
             _Maker(name.word, aside, matrix, python, pythons).make(name, layer, elsewhere)
             self.sign(aside, name.word)
 
-        return self.once(place, make)
+        self.once(place, make)
+        self.require(place, records.listed(place), is_of_uv=True)
+        return place
+
+    def require(self, place: Path, expected: Mapping[str, Published], *, is_of_uv: bool) -> None:
+        """Raise `EditedError` unless an environment has these files; of uv's, its cache may have an edit too."""
+        if found := records.edited(place, expected, self._memory(place)):
+            remedy = f"goldens env remove {place.name}"
+            if is_of_uv:
+                remedy += f" && {interpreters.find_uv()} cache clean {' '.join(sorted({*found.values()}))}"
+            raise EditedError(name_of(place), found, remedy)
+
+    def _memory(self, place: Path) -> Path:
+        return self.folder / f"{place.name}.digests"
 
     def once(self, place: Path, make: Callable[[Path], None]) -> Path:
         """Return `place`; where it is missing, `make` makes it aside, while others that ask for it wait."""
@@ -169,6 +185,7 @@ class Environments:
             shutil.rmtree(gone, ignore_errors=True)
             place.rename(gone)
             shutil.rmtree(gone)
+            self._memory(place).unlink(missing_ok=True)
 
     def there(self) -> dict[str, Path]:
         """Return the environments that there are: the name of each, and its folder."""
@@ -257,6 +274,7 @@ class _Maker:
         if layer.requirements:
             words = (word for each in layer.requirements for word in _words(each))
             self._install(self._over(tuple(words), elsewhere), layer.folder)
+        records.separate(self.aside)
 
     def _venv(self) -> None:
         try:

@@ -19,9 +19,8 @@ from executorch_goldens.files import git
 from executorch_goldens.files.wording import count
 from executorch_goldens.toolchains.environments import DIGITS, MADE, Environments, name_of
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
+from executorch_goldens.toolchains.records import RECORD, Published, listed
 
-#: The file of a package's metadata that lists its files (Python Packaging, "Recording installed projects").
-RECORD = "RECORD"
 #: Folders of the package; a checkout has at least one.
 PARTS = ("exir", "backends")
 #: Environments over one other that are kept.
@@ -42,6 +41,8 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
 
     Raises
     ------
+    EditedError
+        Where a file is neither the checkout's nor as it was published.
     ToolchainError
         Where the checkout has no such sources, or not the revision.
     """
@@ -64,6 +65,11 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
             _put(aside / package.relative_to(below) / name, content)
 
     made = environments.once(place, make)
+    expected = listed(made)
+    for name, content in changed.items():
+        file = (package.relative_to(below) / name).as_posix()
+        expected[file] = Published(PACKAGE, hashlib.sha256(content).hexdigest())
+    environments.require(made, expected, is_of_uv=False)
     os.utime(made)
     _forget(environments, below)
     return made
