@@ -181,7 +181,7 @@ def of_plugins(session: nox.Session) -> dict[str, str]:
 
 
 #: What instruments of the lab need beside a release, by lock.
-TOOLS = dict.fromkeys(("cluster-soak", "faults", "fuzz-bytes", "soak"), ("tests",))
+TOOLS = dict.fromkeys(("faults", "fuzz-bytes"), ("tests",))
 
 
 #: ``nox -s lab`` is for the default release: the sessions of the others would only be skipped.
@@ -196,16 +196,13 @@ def lab(session: nox.Session, release: str) -> None:
     if release != MATRIX.default and not any(f"lab({release})" in word for word in sys.argv):
         session.skip(f'nox -s "lab({release})" runs it')
     instrument, *words = session.posargs or ("",)
-    environment = {}
     if instrument == "audit":
         install_locked(session, "audit")
         install_this_project(session)
     else:
         install(session, release, *TOOLS.get(instrument, ()))
         session.install("--no-deps", "--editable", str(ROOT / "harness" / "lab"), env=locking.building())
-    if instrument == "bench" and "cluster" in words:
-        environment["EXECUTORCH_GOLDENS_CLUSTER_PYTHON"] = beside(session, "worker")
-    session.run("python", "-m", "lab", *filter(None, (instrument,)), *words, env=environment)
+    session.run("python", "-m", "lab", *filter(None, (instrument,)), *words)
 
 
 @nox.session(python=python_of("docs"))

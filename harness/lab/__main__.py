@@ -17,7 +17,6 @@ from executorch_goldens import cli
 INSTRUMENTS = {
     "audit": "lab.supply.audit",
     "bench": "lab.bench.__main__",
-    "cluster-soak": "lab.faults.cluster_soak",
     "commits": "lab.mutants.commits",
     "core": "lab.core.command",
     "failures": "lab.failures.command",
@@ -40,7 +39,6 @@ INSTRUMENTS = {
     "recall": "lab.mutants.recall",
     "seconds": "lab.seconds.command",
     "shortcuts": "lab.shortcuts.command",
-    "soak": "lab.faults.soak",
     "stock": "lab.stock.command",
     "tolerances": "lab.tolerances.command",
 }

@@ -25,7 +25,6 @@ from lab import REPOSITORY
 MAKERS = {
     "bench": "lab.bench.measurement",
     "commands": "lab.commands",
-    "cluster-soak": "lab.faults.cluster_soak",
     "core": "lab.core.page",
     "evidence": "lab.evidence",
     "failures": "lab.failures.command",
@@ -40,7 +39,6 @@ MAKERS = {
     "narrow": "lab.narrow",
     "options": "lab.options.page",
     "reach": "lab.reach.page",
-    "soak": "lab.faults.soak",
 }
 
 

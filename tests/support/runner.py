@@ -21,9 +21,9 @@ import pytest
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import Decision
 from executorch_goldens.running import options
-from lab import clusters
+from lab.variables import DROPPED as OUTER
 from tests import REPOSITORY
-from tests.support import forks, replay
+from tests.support import clusters, forks, replay
 
 #: Seconds after which a run is taken to hang. The longest takes 40 s on two idle cores.
 RUN_LIMIT = 400.0
@@ -32,7 +32,7 @@ RUN_LIMIT = 400.0
 OPAQUE = "emit, ToOutVarPass: RuntimeError: Missing out variants: {'zoo::opaque'}"
 
 #: Variables of the person's, or of the outer pytest's, that would change what a run does.
-DROPPED = (*clusters.DROPPED, replay.VARIABLE)
+DROPPED = (*OUTER, replay.VARIABLE)
 
 
 def options_of(*words: str) -> options.Options:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import REPOSITORY, pages
-from lab.bench import baseline, cluster, decode, exports, large, scaling, spread
+from lab.bench import baseline, decode, exports
 from lab.bench.measurement import HEADING, Goal, Measurement, keep, repeated, state, write_json
 
 MEASUREMENTS = {
@@ -25,23 +25,7 @@ MEASUREMENTS = {
             exports.isolation,
         ),
         Measurement("tracing", (Goal(exports.TRACING, 1.15, at_most=True),), exports.tracing),
-        Measurement("spread", (Goal(spread.SPREAD, 0.1, at_most=True),), spread.measure),
         Measurement("baseline", baseline.goals(), baseline.measure, default=False),
-        Measurement(
-            "scaling",
-            (Goal(scaling.RESIDUAL, 0.1, at_most=True), Goal(scaling.GROWTH, 1.1, at_most=True)),
-            scaling.measure,
-            default=False,
-        ),
-        Measurement("cluster", (Goal(cluster.TWO, 1.8),), cluster.measure, default=False),
-        Measurement(
-            "large",
-            tuple(
-                Goal(name, large.TIMES, at_most=True) for name in (large.SECONDS, large.WORST, large.MEMORY)
-            ),
-            large.measure,
-            default=False,
-        ),
     )
 }
 
@@ -80,7 +64,5 @@ def run(options: argparse.Namespace) -> int:
     write_json(options.json, measured, on)
     if options.update:
         keep(measured, on, datetime.date.today().isoformat())
-        if "large" in names:
-            large.keep()
         pages.update(["bench"])
     return int(any(not one.goal.is_met(one.median) for one in measured))

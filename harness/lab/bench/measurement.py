@@ -15,7 +15,6 @@ from pathlib import Path
 
 from executorch_goldens.results import provenance
 from lab import REPOSITORY, markdown, tables
-from lab.bench import large
 from lab.pages import Part
 
 #: Measurements, the newest of each ratio on each release first.
@@ -164,7 +163,6 @@ def _measured_on(row: Mapping[str, str]) -> tuple[str, str]:
 
 def parts() -> Iterator[Part]:
     """Yield the history of harness/lab/docs/benchmarks.md."""
-    yield Part("harness/lab/docs/benchmarks.md", "large", large.figures)
     yield Part("harness/lab/docs/benchmarks.md", "history", _committed)
 
 

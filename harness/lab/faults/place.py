@@ -20,8 +20,8 @@ from typing import Any
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from lab import REPOSITORY
-from lab.clusters import DROPPED
 from lab.faults.zoo import FOLDER, GO, WAITING
+from lab.variables import DROPPED
 
 #: Seconds that anything may take: several times what it takes on a busy machine.
 PATIENCE = 900.0

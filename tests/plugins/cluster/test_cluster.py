@@ -31,8 +31,8 @@ from executorch_goldens.zoo.variations import variations
 from executorch_goldens_plugins.cluster import PYTHON
 from executorch_goldens_plugins.cluster.client import LOSSES, Answers, Relay
 from executorch_goldens_plugins.cluster.sweep import LARGEST, TURNS, ClusterSweep, batches
-from lab.clusters import PATIENCE, compared, scheduler, until, worker
 from tests import REPOSITORY
+from tests.support.clusters import PATIENCE, compared, scheduler, until, worker
 from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
 from tests.support.runner import Finished, Runner
 

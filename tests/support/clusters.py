@@ -12,15 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from executorch_goldens.commands import merge
-from executorch_goldens.running import options
-from lab import REPOSITORY
-
-#: Variables of the person's, or of an outer pytest's, that would change what a run does.
-DROPPED = (
-    *("CI", "PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "EXECUTORCH_GOLDENS_SCHEMAS"),
-    *(options.CALLED_AS, merge.STEP_SUMMARY),
-)
+from lab.variables import DROPPED
+from tests import REPOSITORY
 
 #: Seconds that a process may take to say that it is there.
 PATIENCE = 120.0
