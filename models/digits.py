@@ -1,4 +1,9 @@
-"""Networks with weights from training on real images: ``lab.digits`` wrote ``digits.npz`` and names their source."""
+"""Networks with weights from training on real images (``digits.npz``), as scikit-learn's ``load_digits`` has them.
+
+The images are of "Optical Recognition of Handwritten Digits" (E. Alpaydin, C. Kaynak, UCI Machine Learning Repository,
+1998, CC BY 4.0, https://doi.org/10.24432/C50P49), 8 by 8 pixels, 0 to 16. AdamW took 600 steps, each of 64 of the first
+1,500.
+"""
 
 from __future__ import annotations
 

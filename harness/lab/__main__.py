@@ -38,9 +38,7 @@ INSTRUMENTS = {
     "reach": "lab.reach.command",
     "recall": "lab.mutants.recall",
     "seconds": "lab.seconds.command",
-    "shortcuts": "lab.shortcuts.command",
     "stock": "lab.stock.command",
-    "tolerances": "lab.tolerances.command",
 }
 
 

@@ -19,8 +19,8 @@ from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, default_interpreter
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import variations
-from lab.shortcuts.command import Pair
 from tests import GOLDENS
+from tests.support.shortened import Pair
 
 #: A small cell of each family of targets; the last fails in each release.
 CELLS = (

@@ -22,9 +22,9 @@ from executorch_goldens.settings.exports import (
     default_interpreter,
     worker_environment,
 )
-from lab.shortcuts.command import Pair, pairs
 from tests import REPOSITORY
 from tests.support.runner import Runner
+from tests.support.shortened import Pair, pairs
 
 #: A cell of each family of targets, small ones; the last fails in each release, and grows as no other does.
 CELLS = (
@@ -94,9 +94,11 @@ def pair(one: Artifact, other: Artifact) -> Pair:
 def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(release: str) -> None:
     program = """
         from executorch_goldens.artifact import Lowered
-        from lab.shortcuts.command import facts
-        from executorch_goldens.exporting import compat, shortcuts, worker
+        from tests.support.shortened import facts
+        from executorch_goldens.exporting import compat
         from executorch_goldens.exporting.entry import export
+        from executorch_goldens.patches import shortcuts
+        from executorch_goldens.sweep import worker
         from executorch_goldens.zoo.registry import load
 
         worker.set_kernels(1, False)

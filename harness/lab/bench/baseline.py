@@ -21,8 +21,8 @@ from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, default_interpreter
 from executorch_goldens.zoo.targets import TARGETS
 from lab import REPOSITORY
+from lab.bench.exports import draw
 from lab.bench.measurement import Goal
-from lab.shortcuts.command import draw
 
 #: Before anything was made cheaper.
 REVISION = "20268a8"

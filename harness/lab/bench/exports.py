@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import time
 from collections import deque
@@ -29,7 +30,6 @@ from executorch_goldens.zoo.targets import find
 from executorch_goldens.zoo.variations import HASH_SEEDS, variations
 from lab import REPOSITORY
 from lab.bench.measurement import apart
-from lab.shortcuts.command import draw
 from lab.stock.issues import ISSUES
 
 FRESH = "a fresh interpreter per export, without shortcuts: its time / a sweep's"
@@ -43,6 +43,16 @@ PER_TARGET = 16
 
 #: Traced and untraced exports of a cell, in turn, after one that fills the caches.
 ROUNDS = 3
+
+
+def draw(cells: Sequence[Cell], per_target: int, seed: int) -> list[Cell]:
+    """Return up to `per_target` cells of each target, drawn at random, in the order of `cells`."""
+    generator = random.Random(seed)
+    drawn: set[Cell] = set()
+    for target in dict.fromkeys(cell.target for cell in cells):
+        of_target = [cell for cell in cells if cell.target == target]
+        drawn |= set(generator.sample(of_target, min(per_target, len(of_target))))
+    return [cell for cell in cells if cell in drawn]
 
 
 def drawn() -> list[Cell]:

@@ -3,8 +3,8 @@
 A shortcut is installed in the template before it warms up, so that forked children find what is computed once; a fresh
 interpreter installs them as well. Each is one module, listed in `SHORTCUTS`: what it replaces and why that is safe is
 its docstring, and `patches.guard` verifies the functions that it names. To delete one, delete its module, its two lines
-here and its tests. Unlike a patch it must not change a byte of any artifact: ``nox -s lab -- shortcuts`` exports the
-zoo with and without and compares. Runs that record goldens, and the weekly CI, have none.
+here and its tests. Unlike a patch it must not change a byte of any artifact: runs that record goldens, and the weekly
+CI, have none, and every other run compares with these goldens.
 
 Importing this package imports neither torch nor executorch.
 """

@@ -15,7 +15,7 @@ class Shortcut:
     Attributes
     ----------
     name
-        Its name in results and in ``nox -s lab -- shortcuts``.
+        Its name in results.
     summary
         One line: what is computed once or not at all.
     fits
