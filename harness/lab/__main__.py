@@ -23,7 +23,6 @@ INSTRUMENTS = {
     "faults": "lab.faults.__main__",
     "fielded": "lab.fielded.command",
     "findings": "lab.findings",
-    "fuzz": "lab.fuzz.command",
     "fuzz-bytes": "lab.fuzz_bytes.__main__",
     "guest": "lab.guests.one",
     "guests": "lab.guests.command",

@@ -31,7 +31,6 @@ MAKERS = {
     "faults": "lab.faults.__main__",
     "fielded": "lab.fielded.page",
     "findings": "lab.findings",
-    "fuzz": "lab.fuzz.page",
     "fuzz-bytes": "lab.fuzz_bytes.__main__",
     "guests": "lab.guests.triage",
     "history": "lab.mutants.history.__main__",

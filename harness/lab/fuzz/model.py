@@ -119,11 +119,6 @@ class Model:
     def operators(self) -> tuple[str, ...]:
         return tuple(step.operator for step in self.steps)
 
-    def size(self) -> tuple[int, ...]:
-        """Return the size that models are compared by."""
-        laid_out = sum(bool(source.layout) for source in self.sources)
-        return (len(self.steps), len(self.outputs), len(self.sources), self.symbolic, laid_out)
-
     def alive(self) -> Model:
         """Return the model without steps that no output and no written buffer needs; one input stays."""
         needed = set(self.outputs)

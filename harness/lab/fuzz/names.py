@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 from executorch_goldens.errors import HarnessError
@@ -18,10 +17,6 @@ from lab.fuzz.sketch import draw
 TABLES = (elementwise, shapes, reductions, layers, flow)
 
 PATTERN = re.compile(r"drawn-\d+-\d{6}")
-#: Numbers that a seed has.
-END = 10**6
-#: Models of seed 0 that `digest` looks at.
-LOOKED_AT = 50
 
 
 class DrawnNameError(HarnessError, ValueError):
@@ -42,9 +37,3 @@ def drawn(named: str) -> Model:
     if PATTERN.fullmatch(named) is None:
         raise DrawnNameError(f"{named!r} is no name of a drawn model: these are like {name(7, 123)}")
     return draw(named)
-
-
-def digest() -> str:
-    """Return a digest of the first models of seed 0: another one means that names mean other models."""
-    texts = "".join(drawn(name(0, number)).source() for number in range(LOOKED_AT))
-    return hashlib.sha256(texts.encode()).hexdigest()[:12]

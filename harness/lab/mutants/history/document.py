@@ -116,10 +116,10 @@ SOURCES = {
 #: About cells that are not right without any edit.
 RED = """\
 Cells without goldens that are not right on 1.5.1 without any edit. They detect nothing, so they do not count above. A
-model that does not lower is not among them: its failure is compared with that of the edited release. The cause is that
-of [drawn models](generator.md#causes); results keep it. "Causes left" have no explanation in
-[explained.toml](../mutants/history/explained.toml). A session exports a red cell without a kept cause
-again."""
+model that does not lower is not among them: its failure is compared with that of the edited release. The cause is the
+stage, the pass and the function that raised, or the operator where outputs begin to be wrong; results keep it. "Causes
+left" have no explanation in [explained.toml](../mutants/history/explained.toml). A session exports a red cell without a
+kept cause again."""
 REPOSITORY = "https://github.com/pytorch/executorch/pull/"
 #: Of many verdicts and passes, so many are listed.
 LISTED = 3

@@ -29,7 +29,7 @@ from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import find
 from lab.compact import form, goldens, judging
 from lab.compact.runs import Compact
-from lab.fuzz.cause import of_verdict
+from lab.mutants.history.cause import of_verdict
 from lab.mutants.history.fix import Fix
 from lab.mutants.mutant import Mutated
 from lab.mutants.table import named
@@ -412,8 +412,7 @@ class Search:
         self.recorded[cell] = made
         if made.record is not None:
             return "", ""
-        cause, _ = of_verdict(made.verdict, outcomes)
-        return made.verdict.name, f"{cause.where}: {cause.what}".removeprefix(": ")
+        return made.verdict.name, ": ".join(of_verdict(made.verdict, outcomes)).removeprefix(": ")
 
     def _judge(self, cell: Cell, fixes: Sequence[Fix]) -> Seen:
         """Export `cell` with `fixes` reverted; return the verdict."""
