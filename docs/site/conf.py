@@ -6,10 +6,10 @@ import itertools
 import shutil
 from pathlib import Path
 
-from executorch_goldens.review.drift import Drift
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from executorch_goldens.diff.drift import Drift
 from executorch_goldens.settings import releases
 
 project = "executorch-goldens"
