@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -149,8 +150,8 @@ def place_of(where: Departure | Beginning) -> str:
 
 def test_a_place_is_named_by_types_alone_and_what_may_be_anywhere_is_none() -> None:
     assert place_of(DEPARTURE) == "CONV2D (aten.linear) in TOSABackend"
-    assert place_of(replace(DEPARTURE, operator="")) == "aten.linear in TOSABackend"
-    assert place_of(replace(DEPARTURE, alone=False)) == (
+    assert place_of(msgspec.structs.replace(DEPARTURE, operator="")) == "aten.linear in TOSABackend"
+    assert place_of(msgspec.structs.replace(DEPARTURE, alone=False)) == (
         "CONV2D (aten.linear) in TOSABackend, by differences that add up"
     )
     assert place_of(BEFORE) == "before the delegates"
@@ -161,12 +162,16 @@ def test_a_place_is_named_by_types_alone_and_what_may_be_anywhere_is_none() -> N
 
 
 def test_what_is_not_seen_and_what_adds_up_is_said() -> None:
-    lines = said(replace(DEPARTURE, operator="", module="", unseen=("aten.permute_copy",), agrees=False))
+    lines = said(
+        msgspec.structs.replace(
+            DEPARTURE, operator="", module="", unseen=("aten.permute_copy",), agrees=False
+        )
+    )
     assert lines[0] == "begins at aten.linear aten_linear_default_2 in lowered_module_0, sample extremes"
     assert lines[1].endswith("which departs already, and does not explain this value")
     assert lines[2] == "  or at one of these just before it, whose values are not seen: aten.permute_copy"
-    assert said(replace(DEPARTURE, before=()))[1] == "  made from constants only"
-    lines = said(replace(DEPARTURE, alone=False))
+    assert said(msgspec.structs.replace(DEPARTURE, before=()))[1] == "  made from constants only"
+    lines = said(msgspec.structs.replace(DEPARTURE, alone=False))
     assert lines[0].startswith("accumulates from CONV2D")
     assert lines[1].startswith("  no operator departs by itself")
 

@@ -7,16 +7,18 @@ import pickle
 import select
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
 import torch
 
-from executorch_goldens.exporting.limits import WALL, limit_processor
+from executorch_goldens.exporting.limits import WALL, Idleness, limit_processor
 
 T = TypeVar("T")
+
+#: Seconds between two looks at whether a function gets on.
+LOOK = 0.5
 
 
 class ApartError(RuntimeError):
@@ -31,7 +33,7 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
     Parameters
     ----------
     limit
-        Seconds of processor time after which it is stopped; of wall time, `WALL` times as many.
+        Seconds of processor time after which it is stopped; `WALL` times as many where it is idle.
 
     Raises
     ------
@@ -56,17 +58,20 @@ def run_apart(function: Callable[[], T], limit: float) -> T:
             sys.stderr.flush()
             os._exit(status)
     os.close(writer)
-    deadline = time.monotonic() + WALL * limit
+    idleness = Idleness(process)
     answer = b""
     with os.fdopen(reader, "rb", buffering=0) as source:
-        while select.select([source], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        while True:
+            if not select.select([source], [], [], LOOK)[0]:
+                idleness.look(2 * LOOK)
+                if idleness.idle <= WALL * limit:
+                    continue
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+                raise ApartError(f"it was idle for more than {WALL * limit:g} s")
             if not (chunk := source.read(1 << 16)):
                 break
             answer += chunk
-        else:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-            raise ApartError(f"it took more than {WALL * limit:g} s of wall time")
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     if code == -signal.SIGXCPU:
         raise ApartError(f"it took more than {limit:g} s of processor time")
