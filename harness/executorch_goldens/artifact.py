@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from executorch_goldens.numerics import tolerances
+from executorch_goldens.numerics import IMPRECISE, tolerances
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -183,10 +183,6 @@ class Failure:
             ("function", self.function or "-"),
             ("message", self.message),
         )
-
-
-#: Rounding that may move an output by more than this part of its largest value makes the check meaningless.
-IMPRECISE = 0.1
 
 
 @dataclass(frozen=True)

@@ -467,12 +467,12 @@ def test_a_process_that_dies_or_hangs_while_it_looks_leaves_the_verdict(
     monkeypatch.setattr(departure, "beginning", lambda *_: time.sleep(60))
     monkeypatch.setattr("executorch_goldens.exporting.running.LOOKING", 0.1)
     assert found(attempt, wrong) == FirstDeparture(
-        "example", departure.unknown("it took more than 2 s of wall time")
+        "example", departure.unknown("it was idle for more than 2 s")
     )
     monkeypatch.setattr(departure, "looked_into", lambda *_: time.sleep(60))
     inside = attempt.with_beginning(imprecise(made)).inside
     assert inside is not None
-    assert inside.unseen == (("the program", "it took more than 2 s of wall time"),)
+    assert inside.unseen == (("the program", "it was idle for more than 2 s"),)
 
 
 def test_what_is_run_apart_is_limited_in_processor_time() -> None:

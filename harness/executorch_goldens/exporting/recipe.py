@@ -15,7 +15,6 @@ from executorch_goldens.artifact import (
     DELEGATE,
     EDGE,
     EXPORTED,
-    IMPRECISE,
     LOWERED,
     QUANTIZED,
     Delegate,
@@ -47,6 +46,7 @@ from executorch_goldens.exporting.program import (
 from executorch_goldens.exporting.running import run_program
 from executorch_goldens.exporting.trace import Given
 from executorch_goldens.files import logged
+from executorch_goldens.numerics import IMPRECISE
 from executorch_goldens.zoo.targets import REFERENCE_MODEL, RUNTIME
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from executorch_goldens.artifact import IMPRECISE, Altered, Beginning, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Altered, Beginning, Lowered, Sample, Tensor
 from executorch_goldens.decode import Constant, Graph
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.rendering import decode_delegates
+from executorch_goldens.numerics import IMPRECISE
 from executorch_goldens.numerics.tolerances import MARGIN
 
 #: A mean difference of less than this part of a code says nothing.

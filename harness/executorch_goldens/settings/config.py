@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from executorch_goldens.artifact import IMPRECISE
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
+from executorch_goldens.numerics import IMPRECISE
 from executorch_goldens.settings import tables
 from executorch_goldens.settings.arguments import amount
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from executorch_goldens import extensions
-from executorch_goldens.artifact import IMPRECISE
 from executorch_goldens.errors import HarnessError
+from executorch_goldens.numerics import IMPRECISE
 
 #: Names of targets are names of folders and parts of test ids: ``tosa-fp+int``.
 NAME_PATTERN = re.compile(r"(?=.{1,64}$)[a-z0-9]+([-+][a-z0-9]+)*")

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from executorch.exir.dialects._ops import ops as exir_ops
@@ -197,7 +198,7 @@ class DelegateComparison:
             if self.departs(point.node.name, point.actual, own):
                 given = uncoded(point.node, own)
                 found = self.described(point, own, alone=True)
-                return dataclasses.replace(found, uncut=self.comes_of(point, given))
+                return msgspec.structs.replace(found, uncut=self.comes_of(point, given))
         return None
 
     def comes_of(self, point: _Point, given: Mapping[str, torch.Tensor]) -> bool:
