@@ -137,7 +137,7 @@ def test_a_table_that_does_not_hold_together_is_one_line_of_nox(tmp_path: Path) 
     command = [nox, "-s", "lab", "--", "locks", "--update"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    unknown = "torchoa: object contains unknown field `torchoa`"
+    unknown = r"torchoa: object contains unknown field `torchoa` \(did you mean 'torchao'\?\)"
     assert re.fullmatch(rf'nox: .*releases\.toml: \[releases\."[0-9.]+"\] {unknown}\n', done.stderr)
 
 
