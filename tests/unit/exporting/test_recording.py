@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from executorch_goldens.settings.exports import ROOT
+from executorch_goldens.sweep import worker
 from executorch_goldens.sweep.facts import Digests, Fact, UnknownDependencyError, View, changed_since
 
 #: Runs a module with everything recorded, in a process that another one watches, as an exporting child does, or in a
@@ -744,3 +747,27 @@ def test_a_record_holds_in_another_place(house: House, tmp_path: Path) -> None:
     assert moved.differing() is None
     moved.write("a.txt", "2")
     assert str(moved.differing()) == "<here>/a.txt"
+
+
+def test_where_the_system_refuses_it_nothing_is_kept_and_why_is_said(house: House) -> None:
+    """As in a process that somebody watches already."""
+    hearing, telling = socket.socketpair()
+    with hearing, telling:
+        process = os.fork()
+        if process == 0:
+            said = [worker.watched(telling), worker.watched(telling)]
+            os.write(telling.fileno(), json.dumps(said).encode())
+            os._exit(0)
+        _, listeners, _, _ = socket.recv_fds(hearing, 6, 1)
+        first, again = json.loads(hearing.recv(4096))
+        os.waitpid(process, 0)
+        os.close(listeners[0])
+    assert first is True
+    assert again.startswith("this system does not show which files it opens (seccomp: ")
+    house.write("start.py", "result = 1\n")
+    settle(house.folder)
+    house.run()
+    lines = house.record.read_text().splitlines()
+    house.record.write_text("\n".join([*lines[:-1], json.dumps(again)]))
+    with pytest.raises(UnknownDependencyError, match="seccomp"):
+        house.recorded()
