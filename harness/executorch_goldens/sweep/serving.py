@@ -341,6 +341,9 @@ class Groups:
         # They end their exports, which may still ask for files.
         while not all(map(_has_ended, self.processes)):
             self._ready(POLL_SECONDS)
+        # So that their processor time counts as this process's.
+        for process in self.processes:
+            os.waitpid(process, 0)
 
     def end_as(self, ended: int) -> NoReturn:
         """End every group, and this process as `ended` has."""
