@@ -173,6 +173,10 @@ class Recorder:
             self._record_queries(name)
         self._record_variables()
 
+    def pause(self, paused: bool) -> None:
+        """Record nothing: what a process looks at that watches others is no dependency; or go on."""
+        self._busy = paused
+
     def begin(self, file: Path, own: Iterable[str] = (), before: str | None = None) -> None:
         """Write to `file` what no record has yet, and each fact from now on; `before` is the template's record."""
         for each in (*own, *(os.environ[name] for name in OUTPUTS if name in os.environ), file):

@@ -430,6 +430,7 @@ def serve_group(
     """Serve exports for targets of one group in this process."""
     global BEFORE
     if RECORDER is not None:
+        RECORDER.pause(False)
         RECORDER.watched = watched(telling)
     try:
         install_shortcuts(options.shortcuts, target_or_none(targets[0]) if targets else None)
@@ -473,6 +474,8 @@ def serve(options: argparse.Namespace, answers: socket.socket, variation: Variat
     # Imports that all of them need.
     from executorch_goldens.exporting import compat  # noqa: F401
 
+    if RECORDER is not None:
+        RECORDER.pause(True)
     router = Groups(0, lambda request: group_of(request["target"]), options.records)
     for group, targets in (groups or {"": []}).items():
         router.start(group, functools.partial(serve_group, options, answers, variation, targets))
