@@ -24,7 +24,7 @@ def strings(table: object) -> Iterator[str]:
 
 
 def alternatives(pattern: str) -> list[str]:
-    """Return what ``{a,b}``, or ``(a|b)`` of a regular expression, stands for."""
+    """Return what ``{a,b}``, or ``(a|b)`` of a regular expression, may be."""
     if not (found := re.search(r"[{(](.*?)[})]", pattern)):
         return [pattern]
     parts = re.split(r"[,|]", found[1])

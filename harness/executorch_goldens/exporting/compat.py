@@ -76,11 +76,11 @@ def without_reuse() -> Iterator[dict[str, str]]:
         passes = {name: each.get(name, default) for name in manager.methods}
         replaced.update({name: type(planner).__name__ for name, planner in passes.items()})
         # Methods of one pass may share buffers.
-        anew = {planner: _without_reuse(planner) for planner in passes.values()}
+        unshared = {planner: _without_reuse(planner) for planner in passes.values()}
         own = (
-            {name: anew[planner] for name, planner in passes.items()}
+            {name: unshared[planner] for name, planner in passes.items()}
             if isinstance(given, dict)
-            else anew[given]
+            else unshared[given]
         )
         return emitting(manager, dataclasses.replace(config, memory_planning_pass=own))
 

@@ -75,9 +75,9 @@ def zoo(root: Path) -> tuple[str, ...] | None:
     fields = dict(line.partition(": ")[::2] for line in text.splitlines())
     if (found := fields.get("format", "")) != str(FORMAT):
         older = found in map(str, range(FORMAT))
-        anew = "Delete it and the goldens beside it, and record them again with --snapshot-update."
+        way_out = "Delete it and the goldens beside it, and record them again with --snapshot-update."
         what = f"format {found!r} is {'older than' if older else 'not'} {FORMAT}"
-        raise GoldenError(path, what, anew if older else _again(path))
+        raise GoldenError(path, what, way_out if older else _again(path))
     if not (models := fields.get("models", "").split()):
         raise GoldenError(path, "names no modules", _again(path))
     return tuple(sorted(models))
