@@ -348,13 +348,13 @@ class Validation:
     by
         The tool and its version.
     invalid
-        A line for each thing that the specification does not allow.
+        Each thing that is not allowed: the specification, the delegate, and what the tool says.
     unread
         Delegate of each payload that the tool could not check, and why.
     """
 
     by: str
-    invalid: tuple[str, ...] = ()
+    invalid: tuple[tuple[str, str, str], ...] = ()
     unread: tuple[str, ...] = ()
 
     def summary(self) -> str:
@@ -733,6 +733,13 @@ class Casualty:
     verdict: str
     reason: str
     log: str = ""
+
+    @property
+    def of_harness(self) -> bool:
+        return self.reason.startswith(OF_HARNESS)
+
+    def key(self) -> Mapping[str, Any]:
+        return {"kind": "ended", "how": self.reason.partition("\n")[0]}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.words.verdicts import detail, reason
 
 #: What replaces text that differs each time: seconds, digests and their beginnings.
 VARIES = (
@@ -31,4 +32,4 @@ def screen(printed: str | Iterable[str], names: Mapping[object, str] | None = No
 
 def of_verdict(found: Verdict) -> str:
     """Return the lines of a verdict: its name and reason, and the lines under them."""
-    return screen([f"{found.name}: {found.reason}", *found.detail])
+    return screen([f"{found.name}: {reason(found)}", *detail(found)])

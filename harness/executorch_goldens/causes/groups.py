@@ -16,17 +16,19 @@ from executorch_goldens.causes import benign
 from executorch_goldens.causes.standing import Standing
 from executorch_goldens.diff.edits import TEXT, Edit, Quantities, edits, quantities
 from executorch_goldens.diff.likeness import RENAMED, names_alone
-from executorch_goldens.errors import some
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import accuracy, golden
-from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens.decisions import Missing
+from executorch_goldens.goldens.findings import Key, LostSignal, begins
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS, Labels
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import MODEL, Record
-from executorch_goldens.judging.verdict import DISAGREEING, OF_CASE, OF_OWN_FILE, UNEXPECTED, UNSTEADY
+from executorch_goldens.judging.updating import Fewer
+from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED, Doubt
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import BASE
+from executorch_goldens.words import findings as words
 from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.targets import TARGETS
 
@@ -46,8 +48,8 @@ STAGES = {
     # The title names its weights.
     MODEL: "",
 }
-#: Edits that a title names, and cells that a doubt names.
-SHOWN_EDITS, SHOWN_CELLS = 3, 3
+#: Edits that a title names.
+SHOWN_EDITS = 3
 #: Kinds of edits that one cause may show together, those first that bring the others about.
 CLASSES = (
     ("new",),
@@ -93,7 +95,7 @@ class Member:
     recorded
         Whether that is among the goldens already.
     undecided
-        The decision that recording it needs; empty where it needs none.
+        Why recording it needs a person's decision; None where it needs none.
     size
         The amount of text to read, in characters.
     damage
@@ -108,7 +110,7 @@ class Member:
     objection: str = ""
     proposed: Record | None = None
     recorded: bool = False
-    undecided: str = ""
+    undecided: Missing | Fewer | None = None
     size: int = 0
     damage: str = ""
 
@@ -222,9 +224,7 @@ class Group:
     @property
     def blames_case(self) -> bool:
         """True if it is a mistake in the repository's own files, which is corrected and not rejected."""
-        first = self.members[0].proposal
-        differ = first.blamed == MODEL and first.verdict in DISAGREEING
-        return differ or first.reason.startswith((OF_CASE, OF_OWN_FILE, UNSTEADY))
+        return self.members[0].proposal.blames_case
 
     @property
     def proof(self) -> str:
@@ -233,15 +233,14 @@ class Group:
         return next((f"{proposal.proof} ({proposal.cell})" for proposal in found), "")
 
     @property
-    def doubt(self) -> str:
-        """The cells that it makes wrong, beside those that could be recorded; empty where it makes none.
+    def doubt(self) -> Doubt | None:
+        """The cells that it makes wrong, beside those that could be recorded; None where it makes none.
 
         A change that is harmless on the samples of one cell may be the one that is wrong in the next.
         """
         if not self.wrong or self.state not in (PENDING, UNDECIDED):
-            return ""
-        names = [f"{member.proposal.cell} ({member.proposal.verdict})" for member in self.wrong]
-        return f"the same cause makes {count(len(names), 'cell')} wrong: {some(names, SHOWN_CELLS)}"
+            return None
+        return Doubt(tuple((member.proposal.cell, member.proposal.verdict) for member in self.wrong))
 
     @property
     def specimen(self) -> Member:
@@ -277,11 +276,7 @@ class Group:
             cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
             return f"{NAMES_ALONE}: {cells}{self.specimen.edits[NAMES_ALONE]}"
         proposal = first.proposal
-        reason = _reason(first)
-        if proposal.loses is not None or ("…" in reason and reason == general(proposal.reason)):
-            # A person reads numbers; only the key of the cause has none.
-            reason = "; ".join(filter(None, (self.specimen.proposal.reason, proposal.loses)))
-        what = "; ".join(self._named()) or reason
+        what = "; ".join(self._named()) or _reason(self.specimen)
         if not first.edits or proposal.verdict in DISAGREEING:
             what = f"{proposal.verdict}: {what}"
         if not _is_pass(proposal.blamed):
@@ -399,29 +394,37 @@ def _key(member: Member) -> tuple[str, ...]:
     proposal = member.proposal
     place = proposal.blamed if _is_pass(proposal.blamed) else _place(proposal.blamed)
     if not member.edits:
-        return place or "", proposal.verdict, _reason(member)
+        return place or "", proposal.verdict, json.dumps(_cause(member), sort_keys=True)
     kind = _class(member)
     disagreeing = proposal.verdict if proposal.verdict in DISAGREEING else ""
     if _is_pass(proposal.blamed) and not disagreeing:
         return place or "", *kind
     edited = sorted({_of_any_operator(edit) for edit in member.edits if edit.kind in kind})
-    lost = () if proposal.loses is None else (_reason(member),)
+    lost = (proposal.found.by,) if isinstance(proposal.found, LostSignal) else ()
     return place or "", disagreeing, *kind, *edited, *lost
 
 
-def _reason(member: Member) -> str:
+def _cause(member: Member) -> Key:
     """Return why a cell is as it is, without parts that are its own: of wrong values, where they begin."""
     proposal = member.proposal
-    if proposal.blamed == MODEL:
-        # In brackets are the weights.
-        return proposal.reason.partition(" (")[0]
-    if proposal.loses is not None:
-        return f"useless quantization: {proposal.loses or proposal.cell}"
+    if isinstance(proposal.found, LostSignal):
+        # What loses the signal is not always known.
+        return {"by": proposal.found.by or str(proposal.cell)}
     if not member.has_wrong_values:
-        return general(proposal.reason)
-    if not proposal.begins:
+        return proposal.found.key()
+    return begins(proposal.findings) or {"in": str(proposal.cell)}
+
+
+def _reason(member: Member) -> str:
+    """Return the same in words, with the numbers of a cell."""
+    proposal = member.proposal
+    if member.has_wrong_values:
+        if where := begins(proposal.findings):
+            return f"wrong values begin {words.begins(where)}"
         return f"wrong values in {proposal.cell}; where they begin is not known"
-    return f"wrong values begin {'at ' if ' in ' in proposal.begins else ''}{proposal.begins}"
+    reason = words.title(proposal.found, proposal.target, member.labels)
+    loses = proposal.found.by if isinstance(proposal.found, LostSignal) else ""
+    return "; ".join(filter(None, (reason, loses)))
 
 
 def _is_pass(blamed: str | None) -> bool:

@@ -12,10 +12,11 @@ from executorch_goldens import patches
 from executorch_goldens.errors import some
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.goldens.decisions import Decisions, kind
+from executorch_goldens.goldens.decisions import Decisions, Missing, kind
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import updating
+from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.results import provenance
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.settings import releases
@@ -55,8 +56,8 @@ class Standing:
             or self._golden(proposal)
         )
 
-    def undecided(self, proposal: Proposal, proposed: Record) -> str:
-        """Return the decision that the proposal needs and nobody has taken; empty if there is none."""
+    def undecided(self, proposal: Proposal, proposed: Record) -> Missing | Fewer | None:
+        """Return the decision that the proposal needs and nobody has taken; None if there is none."""
         if self.expecting or not kind(proposed):
             return self._fewer(proposal, proposed)
         here = self._once(
@@ -64,14 +65,15 @@ class Standing:
             proposal,
             lambda _: Decisions.of_root(self.goldens, proposal.release),
         )
-        return here.missing(proposal.cell, proposed) or self._fewer(proposal, proposed)
+        missing: Missing | None = here.missing(proposal.cell, proposed)
+        return missing or self._fewer(proposal, proposed)
 
-    def _fewer(self, proposal: Proposal, proposed: Record) -> str:
-        """Return that fewer variations agree on a proposal than on its golden; empty where as many do, or may."""
+    def _fewer(self, proposal: Proposal, proposed: Record) -> Fewer | None:
+        """Return that fewer variations agree on a proposal than on its golden; None where as many do, or may."""
         if self.fewer or proposal.replaces is None:
-            return ""
+            return None
         standing = golden.read(golden.file_of(self.goldens / proposal.release, proposal.cell))
-        return updating.fewer(standing, proposed) if standing is not None else ""
+        return updating.fewer(standing, proposed) if standing is not None else None
 
     def refreshed(self) -> Standing:
         """Return the current state."""

@@ -32,6 +32,7 @@ from executorch_goldens.review.decisions import (
 from executorch_goldens.review.listing import ALTHOUGH, EXPECT
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
+from executorch_goldens.words.refusals import doubt
 
 #: The forms of the command, and the options of each.
 LIST, SHOW, ACCEPT, REJECT = "the list", "--show", "--accept", "--reject"
@@ -186,9 +187,9 @@ def _reason(arguments: argparse.Namespace, kept: str | None) -> str:
 def require_no_doubt(groups: Sequence[Group]) -> None:
     """Raise CommandError for a cause that makes other cells wrong than those that would be recorded."""
     for group in groups:
-        if against := group.doubt:
+        if group.doubt is not None:
             raise CommandError(
-                f"nothing was recorded: {group.name}: {against}. Reject the cause, or accept its other "
+                f"nothing was recorded: {group.name}: {doubt(group.doubt)}. Reject the cause, or accept its other "
                 f"{count(len(group.recordable), 'cell')} with {ALTHOUGH}"
             )
 

@@ -16,12 +16,15 @@ from executorch_goldens.diff import equality, likeness
 from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, accuracies, quantities
 from executorch_goldens.goldens import accuracy, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.findings import Fails, Finding, without_details
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import comparison
-from executorch_goldens.judging.verdict import DISAGREEING, NOT_RUN, Verdict, place_and_message
+from executorch_goldens.judging.verdict import DISAGREEING, Verdict, failure_of
 from executorch_goldens.settings.releases import Release
+from executorch_goldens.words.findings import NOT_RUN, artifact, failing
+from executorch_goldens.words.verdicts import reason
 
 #: The kinds of difference, the worst first, in words.
 KINDS: Mapping[str, str] = {
@@ -82,7 +85,7 @@ class Made:
     not_run
         Why the program was not run, so that nothing says that it is right; empty where it was, and where there is none.
     failure
-        Where lowering fails, and why, if it does so in every variation; empty otherwise.
+        How lowering fails, if it does so in every variation; None otherwise.
     variations
         Number of variations.
     """
@@ -92,7 +95,7 @@ class Made:
     every: tuple[tuple[object, ...], ...]
     accuracy: Accuracy | None
     not_run: str = ""
-    failure: str = ""
+    failure: Fails | None = None
     variations: int = 1
 
     @classmethod
@@ -117,7 +120,7 @@ class Made:
             every,
             Accuracy.measure(made) if isinstance(made, Lowered) else None,
             made.not_run if isinstance(made, Lowered) else "",
-            place_and_message(made) if found.record is not None and isinstance(made, Failure) else "",
+            failure_of(made) if found.record is not None and isinstance(made, Failure) else None,
             len(outcomes),
         )
 
@@ -143,9 +146,15 @@ class Made:
     @property
     def result(self) -> str:
         """The verdict, with its reason; a failure that repeats has no verdict without a golden."""
-        if self.failure:
-            return f"fails: {self.failure}"
+        if self.failure is not None:
+            return f"fails: {failing(self.failure)}"
         return _reason(self) if self.verdict.name == "new" else f"{self.verdict.name}: {_reason(self)}"
+
+    @property
+    def wrongness(self) -> tuple[str, Finding | None]:
+        """What is wrong with it, and how much."""
+        found = self.verdict.findings
+        return self.verdict.name, without_details(found[0]) if found else None
 
     @property
     def repeats(self) -> bool:
@@ -175,7 +184,7 @@ def may_be_luck(base: Made, head: Made) -> bool:
 def _comparable(outcome: Outcome, release: Release) -> tuple[object, ...]:
     """Return an unsuccessful export in a form that can be compared with another: its failure, and its program."""
     if not isinstance(outcome.result, Artifact):
-        return outcome.result.verdict, outcome.result.reason.partition("\n")[0]
+        return outcome.result.verdict, outcome.result.key()
     result = outcome.result.result
     program = result.made if isinstance(result, Failure) else result
     try:
@@ -206,7 +215,7 @@ def kind_of(base: Made, head: Made) -> str:
         # Both are wrong, or do not repeat: there is what each variation made.
         if base.every == head.every or (head.state == UNSTABLE and base.agreed == head.agreed):
             return SAME
-        return "as-wrong" if base.result == head.result and head.state != FAILING else "differently"
+        return "as-wrong" if base.wrongness == head.wrongness and head.state != FAILING else "differently"
     alike = likeness.likeness(base.record, head.record)
     if head.state == FAILING:
         return SAME if alike == likeness.SAME else "differently"
@@ -272,7 +281,7 @@ def extent(base: Made, head: Made) -> float:
 def shown(base: Made, head: Made) -> str:
     """Return the message for a cell: what it is on both sides, or the figures of its programs."""
     if base.state == head.state != RIGHT and _word(base) == _word(head):
-        was, now = (each.failure or _reason(each) for each in (base, head))
+        was, now = (failing(each.failure) if each.failure else _reason(each) for each in (base, head))
         return (
             f"{_word(head)} on both sides{f': {now}' if was == now else f', in another way: {was} -> {now}'}"
         )
@@ -280,7 +289,7 @@ def shown(base: Made, head: Made) -> str:
         before = f"{base.result} -> " if base.state != RIGHT else ""
         return f"{before}{head.result}{_repeating('the base ', base, head)}"
     if base.state != RIGHT:
-        was = f"did not lower: {base.failure}" if base.failure else f"was {base.result}"
+        was = f"did not lower: {failing(base.failure)}" if base.failure else f"was {base.result}"
         return f"{was}{_repeating('', head, base)}"
     if head.not_run and not base.not_run:
         return f"{NOT_RUN} {head.not_run}"
@@ -305,4 +314,5 @@ def _repeating(who: str, steady: Made, other: Made) -> str:
 
 
 def _reason(made: Made) -> str:
-    return (made.verdict.reason.splitlines() or [""])[0].removesuffix(f"; has no {OF_TOOLCHAINS.old}")
+    judged = made.verdict
+    return artifact(judged.findings[0]) if judged.name == "new" else reason(judged)

@@ -18,9 +18,9 @@ from executorch_goldens.comparing.searching import SEED
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import QUANTITIES, measured
-from executorch_goldens.judging.verdict import NOT_JUDGED
 from executorch_goldens.reach.answer import Answer
 from executorch_goldens.running.counting import not_judged
+from executorch_goldens.words.findings import NOT_JUDGED
 
 #: Cells that are named of a cause, and causes of a kind.
 SHOWN_CELLS, SHOWN_CAUSES = 4, 12

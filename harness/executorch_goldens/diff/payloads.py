@@ -18,6 +18,7 @@ from executorch_goldens.diff.graphs import graph_changes
 from executorch_goldens.diff.values import ABSENT, EXAMPLES, attribute_changes, content_changes
 from executorch_goldens.goldens import program
 from executorch_goldens.goldens.outline import Outline, OutlineDelegate, OutlineGraph, OutlineValue
+from executorch_goldens.goldens.record import Record
 
 #: Facts of positions and sizes in the payload, by the beginning of their names. They follow from the lengths of names
 #: and from everything else.
@@ -103,6 +104,13 @@ def _by_digest(before: Outline, after: Outline) -> Iterator[Change]:
     ours, theirs = (each.facts.get(program.TEXT, "") for each in (before, after))
     if ours != theirs and not program.same_but_sizes(ours, theirs):
         yield PartChanged("", IN_DIGEST, ours.partition(",")[0], theirs.partition(",")[0])
+
+
+def in_digest(before: Record, after: Record) -> bool:
+    """Return whether programs differ in what goldens have as a digest only."""
+    one, other = (each.program for each in (before.beside(after), after.beside(before)))
+    changes = compare(one, other).changes if one is not None and other is not None else ()
+    return any(isinstance(each, PartChanged) and each.what == IN_DIGEST for each in changes)
 
 
 def _unexplained(before: str, after: str) -> Iterator[Change]:

@@ -33,6 +33,7 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch, is_plain
 from executorch_goldens.files import shortage
 from executorch_goldens.goldens.deviation import Deviation
+from executorch_goldens.words.findings import deviated
 from executorch_goldens.zoo.registry import Case, UnsteadyError
 from executorch_goldens.zoo.targets import Target
 
@@ -225,9 +226,9 @@ def departs(sample: str, before: Sequence[Tensor], after: Sequence[Tensor]) -> s
     for index, (first, again) in enumerate(zip(before, after, strict=True)):
         most = np.abs(np.nan_to_num(first.wide(), posinf=0.0, neginf=0.0)).max(initial=0.0)
         allowed = AGAIN * float(most) if first.dtype.startswith(("float", "complex")) else 0.0
-        difference = Deviation(f"output {index} ({sample})", first, again, allowed)
+        difference = Deviation(first, again, allowed)
         if first != again and difference.exceeds_tolerance():
-            return next(difference.lines())
+            return next(deviated(f"output {index} ({sample})", difference.measured()))
     return ""
 
 

@@ -63,12 +63,12 @@ def validation(program: torch.nn.Module, otherwise: str) -> Validation | None:
     ]
     if not delegates:
         return None
-    invalid: list[str] = []
+    invalid: list[tuple[str, str, str]] = []
     unread: list[str] = []
     for name, module in delegates:
         specification = specification_of(module) or otherwise
         refused, why = checked(bytes(module.processed_bytes), specification)
-        invalid += [f"invalid {specification} in {name}: {words}" for words in refused]
+        invalid += [(specification, name, words) for words in refused]
         unread += [f"{name}: {why}"] if why else []
     return Validation(
         f"tosa-opt of tosa-tools {metadata.version('tosa-tools')}", tuple(invalid), tuple(unread)
@@ -150,5 +150,5 @@ def verdict(code: int, said: str) -> tuple[tuple[str, ...], str]:
 
 def tell(found: Validation | None) -> None:
     """Write violations to the log: the runtime may die of them."""
-    for line in found.invalid if found is not None else ():
-        print(line, file=sys.stderr, flush=True)
+    for specification, name, words in found.invalid if found is not None else ():
+        print(f"invalid {specification} in {name}: {words}", file=sys.stderr, flush=True)

@@ -78,7 +78,7 @@ class Accuracy:
                 if expected.shape != actual.shape:
                     continue
                 allowed = lowered.tolerance(sample, index)
-                deviation = Deviation("", expected, actual, allowed)
+                deviation = Deviation(expected, actual, allowed)
                 difference, used = deviation.differences(), max(used, deviation.used())
                 tolerance = max(tolerance, lowered.imprecision(sample, index))
                 sizes = lowered.sizes(sample, index)

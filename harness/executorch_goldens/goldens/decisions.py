@@ -17,7 +17,6 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +24,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, nearest
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden, merging
+from executorch_goldens.goldens import findings, golden, merging
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.golden import UnwritableError
 from executorch_goldens.goldens.quantities import BudgetLimits
@@ -46,8 +46,8 @@ IMPRECISE, REJECTED, BUDGET = "imprecise", "rejected", "budget"
 #: The fields that each kind must have, and those that it may have.
 FIELDS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     FAILURE: (("cause", "releases", "cells"), ("why",)),
-    NO_DELEGATE: (("releases", "cells"), ("cause", "why")),
-    KNOWN: (("verdict", "releases", "cells"), ("cause", "why")),
+    NO_DELEGATE: (("releases", "cells"), ("outside", "why")),
+    KNOWN: (("verdict", "releases", "cells"), ("finding", "why")),
     IMPRECISE: (("unchecked", "why", "cells"), ("releases",)),
     REJECTED: (("cause", "why"), ()),
     BUDGET: (("limits", "cells"), ("releases", "why")),
@@ -73,8 +73,12 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     what
         A key of `FIELDS`.
     cause
-        `cause_of` of an expected golden. Of a known defect, `executorch_goldens.judging.verdict.cause`; empty for
-        whatever has its `verdict`. Either may end at a semicolon. Of a rejection, the cause of its group.
+        `cause_of` of a golden that fails, or its beginning up to a semicolon. Of a rejection, the cause of its group.
+    outside
+        Operators outside of delegates of a golden without delegates; unset for any.
+    finding
+        Of a known defect, what a finding of its cell has (`executorch_goldens.goldens.findings.cause`): its kind, and
+        as many of its other fields as tell it from others; none for whatever has its `verdict`.
     unchecked
         An accepted output although nothing checks it: `executorch_goldens.goldens.unchecked.objection`.
     releases
@@ -88,6 +92,8 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     cause: str = ""
     limits: BudgetLimits | None = None
     unchecked: tuple[str, ...] = ()
+    outside: tuple[str, ...] | UnsetType = UNSET
+    finding: Mapping[str, Any] | None = None
     why: str = ""
     releases: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
@@ -97,12 +103,15 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             raise ValueError(f"what: {self.what!r} is none of {', '.join(FIELDS)}")
         needed, may = FIELDS[self.what]
         for name in self.__struct_fields__[1:]:
-            if not getattr(self, name) and name in needed:
+            lacks = getattr(self, name) in ("", (), None, UNSET)
+            if lacks and name in needed:
                 raise ValueError(f"{name}: every decision {self.what!r} has one")
-            if getattr(self, name) and name not in (*needed, *may):
+            if not lacks and name not in (*needed, *may):
                 raise ValueError(f"{name}: no decision {self.what!r} has one")
         if self.what == KNOWN and not self.reason:
-            raise ValueError("why: a known defect has a cause, or says why it is one")
+            raise ValueError("why: a known defect has a finding, or says why it is one")
+        if self.finding is not None:
+            _require_finding(self.finding)
         if self.what == KNOWN and self.verdict not in DEFECTS:
             raise ValueError(f"verdict: {self.verdict!r} is no defect's ({nearest(self.verdict, DEFECTS)})")
         patterns = [name for name in self.cells if is_pattern(name)]
@@ -112,21 +121,26 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             raise ValueError(
                 f"cells: {patterns[0]!r} is a pattern, and why says what is right in each cell: name them"
             )
-        if self.what in (FAILURE, KNOWN) and patterns and not self.cause:
-            raise ValueError(f"cause: {patterns[0]!r} takes every cause: name one")
+        named = {FAILURE: ("cause", self.cause), KNOWN: ("finding", self.finding)}.get(self.what)
+        if patterns and named is not None and not named[1]:
+            raise ValueError(f"{named[0]}: {patterns[0]!r} takes every {named[0]}: name one")
 
-    def names(self, cause: str) -> bool:
-        """Return whether it is about a cause, which it may name to its end or up to a semicolon."""
-        return not self.cause or f"{cause}; ".startswith(f"{self.cause}; ")
+    def is_about(self, cause: findings.Key) -> bool:
+        """Return whether a known defect is what was found of a cell."""
+        return self.finding is None or findings.matches(self.finding, cause)
 
     def expects(self, record: Record) -> bool:
         """Return whether it expects a golden of a cell that it is about."""
-        return EXPECTED.get(kind(record)) == self.what and (not self.cause or self.names(cause_of(record)))
+        if EXPECTED.get(kind(record)) != self.what:
+            return False
+        if self.what == NO_DELEGATE:
+            return self.outside is UNSET or self.outside == outside_of(record)
+        return f"{cause_of(record)}; ".startswith(f"{self.cause}; ")
 
     @property
     def reason(self) -> str:
-        """A person's comment, or else the cause."""
-        return self.why or self.cause
+        """A person's comment, or else the cause, or the finding."""
+        return self.why or self.cause or (inline(self.finding) if self.finding is not None else "")
 
     def __str__(self) -> str:
         return ": ".join(filter(None, (self.verdict or self.what, self.reason)))
@@ -138,6 +152,30 @@ class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         return msgspec.json.encode(
             {name: value for name, value in fields if name not in ("releases", "cells")}
         )
+
+
+def _require_finding(pattern: Mapping[str, Any]) -> None:
+    """Raise ValueError for what is no part of a finding's key."""
+    known = findings.KINDS.get(kind := pattern.get("kind", ""))
+    if known is None:
+        raise ValueError(f"finding: kind {kind!r} is unknown ({nearest(str(kind), findings.KINDS)})")
+    for name in pattern:
+        if name not in ("kind", *known):
+            raise ValueError(f"finding: {kind!r} has no {name!r} ({nearest(name, ('kind', *known))})")
+
+
+def inline(key: findings.Key) -> str:
+    """Return a finding as it stands in the file.
+
+    >>> inline({"kind": "wrong-values", "output": [0], "begins": "CONV2D (aten.convolution)"})
+    '{kind = "wrong-values", output = 0, begins = "CONV2D (aten.convolution)"}'
+    """
+    # Only here: what reads decisions does without.
+    import tomlkit
+
+    table = tomlkit.inline_table()
+    table.update(findings.short(key))
+    return table.as_string()
 
 
 def is_pattern(name: str) -> bool:
@@ -203,20 +241,33 @@ class Decisions:
         """Return what is accepted of a cell although nothing checks it."""
         return tuple(name for each in self.about(IMPRECISE, cell) for name in each.unchecked)
 
-    def missing(self, cell: Cell, record: Record, recorded: bool = False) -> str:
-        """Return the decision to write before `record` may be the golden of a cell; empty if none is missing."""
+    def missing(self, cell: Cell, record: Record, recorded: bool = False) -> Missing | None:
+        """Return the decision to write before `record` may be the golden of a cell; None if none is missing."""
         what = kind(record)
         expectable = what == FAILS or (what and targets.delegates(cell.target))
         if not expectable or any(each.expects(record) for each in self.about(EXPECTED[what], cell)):
-            return ""
-        cause = msgspec.json.encode(cause_of(record)).decode()
-        by = " (goldens review --accept GROUP --expect writes it)" if self.of_zoo else ""
-        if recorded:
-            by = f" ({shlex.join(['goldens', 'review', '--expect', f'--goldens={self.root}'])} writes it)"
-        return (
-            f"a {what} is recorded only if it is expected: in {self.root / FILE}, a table [[decision]] with what = "
-            f'"{EXPECTED[what]}", releases = ["{self.release}"], cells = ["{cell}"], cause = {cause}{by}'
-        )
+            return None
+        return Missing(self.root, expected(cell, self.release, record), what, recorded, self.of_zoo)
+
+
+class Missing(NamedTuple):
+    """A decision that a person has to take before a golden is recorded, or stays.
+
+    Attributes
+    ----------
+    what
+        `FAILS` or `UNDELEGATED`.
+    recorded
+        Whether that is a golden already.
+    of_zoo
+        See `Decisions`.
+    """
+
+    root: Path
+    decision: Decision
+    what: str
+    recorded: bool = False
+    of_zoo: bool = True
 
 
 #: No decisions.
@@ -231,16 +282,21 @@ def kind(record: Record) -> str:
 
 
 def cause_of(record: Record) -> str:
-    """Return why a golden fails, without parts of a single cell; of any other the operators outside of delegates."""
-    if record.fails:
-        return general(record.inventory.failure or "")
-    outside = sorted(record.inventory.outside)
-    return f"outside: {', '.join(outside)}" if outside else "no operator is left"
+    """Return why a golden fails, without parts of a single cell."""
+    return general(record.inventory.failure or "")
+
+
+def outside_of(record: Record) -> tuple[str, ...]:
+    """Return the operators outside of the delegates of a golden."""
+    return tuple(sorted(record.inventory.outside))
 
 
 def expected(cell: Cell, release: str, record: Record, why: str = "") -> Decision:
     """Return the decision that expects a golden of a `kind`."""
-    return Decision(EXPECTED[kind(record)], "", cause_of(record), None, (), why, (release,), (str(cell),))
+    decided = functools.partial(
+        Decision, EXPECTED[kind(record)], why=why, releases=(release,), cells=(str(cell),)
+    )
+    return decided(cause=cause_of(record)) if record.fails else decided(outside=outside_of(record))
 
 
 # The file
@@ -297,7 +353,7 @@ _HEAD = re.compile(r"\s*\[\[\s*decision\s*\]\]")
 def joined(stated: Iterable[Decision]) -> list[Decision]:
     """Return decisions merged where they agree: the releases of a cell, and the cells of what is decided.
 
-    >>> one, other = (Decision("known", "corrupt", "", None, (), "it", (on,), ("a/b",)) for on in ("1.5.1", "1.10.0"))
+    >>> one, other = (Decision("budget", releases=(on,), cells=("a/b",)) for on in ("1.5.1", "1.10.0"))
     >>> [each.releases for each in joined([other, one])]
     [('1.5.1', '1.10.0')]
     """
@@ -400,9 +456,10 @@ def _table(decision: Decision) -> str:
     import tomlkit
 
     table = msgspec.to_builtins(decision)
-    if limits := table.get("limits"):
-        table["limits"] = tomlkit.inline_table()
-        table["limits"].update(limits)
+    for name in ("limits", "finding"):
+        if fields := table.get(name):
+            table[name] = tomlkit.inline_table()
+            table[name].update(fields)
     if cells := table.get("cells"):
         table["cells"] = tomlkit.array().multiline(True)
         table["cells"].extend(cells)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.difference import distances
+from executorch_goldens.goldens.findings import Deviated, Element, TensorType
 
 #: Differing elements of a tensor that are shown.
 SHOWN_ELEMENTS = 4
@@ -27,7 +28,6 @@ class Deviation:
         Largest absolute difference that is no difference, of each element or of all; 0 demands equality.
     """
 
-    what: str
     expected: Tensor
     actual: Tensor
     tolerance: npt.NDArray[np.float64] | float = 0.0
@@ -56,29 +56,31 @@ class Deviation:
             return True
         return bool((self.differences() > self.tolerance).any())
 
-    def lines(self, expected_is: str = "was expected") -> Iterator[str]:
-        """Yield the tensor, how many elements differ, by how much, and the first of them.
-
-        Parameters
-        ----------
-        expected_is
-            Says where the expected value comes from, after it.
-        """
-        expected, actual = self.expected.type, self.actual.type
-        if expected != actual:
-            yield f"{self.what}: is {actual}, expected {expected}"
-            return
+    def measured(self) -> Deviated:
+        """Return how many elements differ, by how much, and the first of them."""
+        types = TensorType.of(self.actual), TensorType.of(self.expected)
+        if self.expected.type != self.actual.type:
+            return Deviated(*types)
         difference = self.differences()
         tolerance = np.broadcast_to(self.tolerance, difference.shape)
-        differing = np.argwhere(difference > tolerance)
-        least, most = tolerance.min(initial=np.inf), tolerance.max(initial=0.0)
-        stated = f" (tolerance {least:g})" if least == most else f" (tolerance {least:.2g} to {most:.2g})"
-        yield (
-            f"{self.what} {actual}: {len(differing)} of {difference.size} values differ, "
-            f"max {difference.max():g}, mean {difference.mean():g}" + (stated if most else "")
+        beyond = np.argwhere(difference > tolerance)
+        first = [tuple(map(int, index)) for index in beyond[:SHOWN_ELEMENTS]]
+        given, wanted = self.actual.array(), self.expected.array()
+        return Deviated(
+            *types,
+            differing=len(beyond),
+            size=difference.size,
+            largest=float(difference.max()),
+            mean=float(difference.mean()),
+            least=float(tolerance.min(initial=np.inf)),
+            most=float(tolerance.max(initial=0.0)),
+            elements=tuple(
+                Element(at, _plain(given[at]), _plain(wanted[at]), float(tolerance[at])) for at in first
+            ),
         )
-        for index in differing[:SHOWN_ELEMENTS]:
-            position = tuple(int(i) for i in index)
-            got, want = self.actual.array()[position], self.expected.array()[position]
-            within = f", within {tolerance[position]:.2g}" if least != most else ""
-            yield f"  {list(position)}: {got} where {want} {expected_is}{within}"
+
+
+def _plain(value: np.generic) -> Any:
+    """Return a number of JSON's; a complex one as text."""
+    plain = value.item()
+    return str(plain) if isinstance(plain, complex) else plain

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from executorch_goldens.goldens import accuracy
+from executorch_goldens.goldens.findings import Exceeded
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.record import Record
 
@@ -66,15 +67,15 @@ def sqnr(found: Inventory) -> float | None:
     return min(accuracy.sqnrs(found.accuracies.values()), default=None)
 
 
-def over(record: Record, budgets: Iterable[tuple[str, Mapping[str, float]]]) -> Iterator[str]:
-    """Yield a line for each budget that the program of a cell exceeds; a failed lowering has no quantities."""
+def over(record: Record, budgets: Iterable[tuple[str, Mapping[str, float]]]) -> Iterator[Exceeded]:
+    """Yield each budget that the program of a cell exceeds; a failed lowering has no quantities."""
     asked = list(budgets)
     if not asked:
         return
     found, ratio = measured(record.inventory), sqnr(record.inventory)
-    for pattern, limits in asked:
+    for cells, limits in asked:
         for key, limit in limits.items():
             if key == SQNR and ratio is not None and ratio < limit:
-                yield f"{ratio:.1f} dB of SQNR, and {limit:g} are the least in the budget ({pattern}: {key})"
+                yield Exceeded(key, ratio, limit, cells)
             elif found.get(key, 0) > limit:
-                yield f"{found[key]:,} {QUANTITIES[key]}, and {limit:,} are in the budget ({pattern}: {key})"
+                yield Exceeded(key, found[key], limit, cells)

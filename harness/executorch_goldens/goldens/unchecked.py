@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from executorch_goldens.artifact import Lowered, Tensor
+from executorch_goldens.goldens.findings import Unchecked
 
 #: Field of a manifest that lists it.
 FIELD = "unchecked"
@@ -18,8 +19,8 @@ def listed(lowered: Lowered) -> tuple[str, ...]:
     return (*(f"method {name}" for name in lowered.unchecked), *outputs)
 
 
-def objection(lowered: Lowered, accepted: Collection[str] = ()) -> tuple[str, ...]:
-    """Return why a program is not recorded, and the way out; empty where what is unchecked is accepted.
+def objection(lowered: Lowered, accepted: Collection[str] = ()) -> Unchecked | None:
+    """Return why a program is not recorded; None where what is unchecked is accepted.
 
     Outputs that cannot show an error are an objection where no other output of the program can.
 
@@ -28,21 +29,12 @@ def objection(lowered: Lowered, accepted: Collection[str] = ()) -> tuple[str, ..
     accepted
         Methods, and outputs such as ``output 0``, that a person has accepted.
     """
-    methods = [name for name in lowered.unchecked if name not in accepted]
+    methods = tuple(name for name in lowered.unchecked if name not in accepted)
     outputs = _outputs(lowered)
     # Constants that lowering folds are compared with what the delegates hold.
     nothing = outputs if all(outputs.values()) and not lowered.codes else {}
-    left = [*methods, *(name for name in nothing if name not in accepted)]
-    if not left:
-        return ()
-    what = [f"nothing says what method {name} gives" for name in methods]
-    what += [f"{name} is {why}, which shows no error" for name, why in nothing.items() if name in left]
-    names = ", ".join(f'"{name}"' for name in dict.fromkeys((*accepted, *left)))
-    declare = [f'build.method(module, inputs, "{name}") declares it' for name in methods]
-    accepting = (
-        f'a [[decision]] of the cell in decisions.toml, what = "imprecise", unchecked = [{names}], and why'
-    )
-    return "; ".join(what), *declare, f"if that is meant: {accepting}"
+    left = tuple((name, why) for name, why in nothing.items() if name not in accepted)
+    return Unchecked(methods, left, tuple(accepted)) if methods or left else None
 
 
 def _outputs(lowered: Lowered) -> dict[str, str]:

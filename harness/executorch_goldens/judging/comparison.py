@@ -12,8 +12,7 @@ from executorch_goldens.artifact import EXPORTED, STAGE, Artifact, Cell, Failure
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality
 from executorch_goldens.diff.likeness import RENAMED
-from executorch_goldens.errors import some
-from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens import findings, golden, rendering
 from executorch_goldens.goldens.accuracy import EQUAL
 from executorch_goldens.goldens.decisions import FILE, KNOWN, NONE, Decisions
 from executorch_goldens.goldens.labels import OF_RUN, Labels
@@ -21,6 +20,7 @@ from executorch_goldens.goldens.quantities import over
 from executorch_goldens.goldens.record import MODEL, TRACE, Record
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
+from executorch_goldens.judging.divergence import How
 from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.settings.releases import Release
@@ -87,16 +87,15 @@ def compare(
     for defect in decided.about(KNOWN, cell):
         if isinstance(artifact.result, Lowered) and artifact.result.not_run:
             # Nothing says that it is right.
-            detail = (f"{verdict.NOT_RUN} {artifact.result.not_run}",)
-            return JudgedCell(Verdict(cell, defect.verdict, defect.reason, detail, known=defect.reason))
-        known_as = f"{decided.root / FILE} knows it as {defect.verdict} ({defect.reason})"
-        return JudgedCell(Verdict(cell, "changed", f"is right now, but {known_as}: delete it there"))
+            not_run = findings.NotRun(defect.reason, artifact.result.not_run)
+            return JudgedCell(Verdict(cell, defect.verdict, (not_run,), known=defect.reason))
+        right = findings.RightNow(str(decided.root / FILE), defect.verdict, defect.reason)
+        return JudgedCell(Verdict(cell, "changed", (right,)))
     if reviewed is None:
         return JudgedCell(verdict.new(cell, artifact, made, labels), made)
     if equality.equal(reviewed, made):
-        return JudgedCell(Verdict(cell, "stable", ""), made)
-    refusals = artifact.watched.refusals if artifact.watched else ()
-    judged = verdict.changed(cell, reviewed, made, refusals, labels)
+        return JudgedCell(Verdict(cell, "stable"), made)
+    judged = verdict.changed(cell, artifact, reviewed, made, labels)
     if judged.name == RENAMED and RENAMES in allow:
         # The golden stays, and with it the names that people have reviewed.
         return JudgedCell(dataclasses.replace(judged, acceptance=Acceptance.ALLOWED), reviewed)
@@ -104,23 +103,21 @@ def compare(
 
 
 def _over_budget(cell: Cell, made: Record, decided: Decisions) -> Verdict | None:
-    lines = list(over(made, decided.budgets(cell)))
-    if not lines:
-        return None
-    way_out = f"if the program is worth it: a higher number in {decided.root / FILE}"
-    return Verdict(cell, "over-budget", lines[0], (*lines[1:], way_out))
+    exceeded = tuple(over(made, decided.budgets(cell)))
+    found = findings.OverBudget(exceeded, str(decided.root / FILE))
+    return Verdict(cell, "over-budget", (found,)) if exceeded else None
 
 
 def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
     """Report that the golden of `cell` cannot be used; one that a merge left may be recorded again."""
     merged = isinstance(error, golden.ConflictError)
     acceptance = Acceptance.POSSIBLE if merged else Acceptance.IMPOSSIBLE
-    return Verdict(cell, "damaged-golden", str(error), acceptance=acceptance)
+    return Verdict(cell, "damaged-golden", (findings.Unreadable(str(error)),), acceptance=acceptance)
 
 
 def undecodable(cell: Cell, error: DecodeError, decided: Decisions = NONE) -> Verdict:
     """Report that a payload of `cell` does not match the schema of its release."""
-    return as_known(decided, Verdict(cell, "undecodable", str(error)))
+    return as_known(decided, Verdict(cell, "undecodable", (findings.Unreadable(str(error)),)))
 
 
 def diverging(
@@ -140,52 +137,52 @@ def diverging(
     diagnoses = Diagnoses()
     found = diagnoses.attempt(
         "the pass that made the difference",
-        lambda: _divergence(judged, outcomes, reviewed, labels, recorded),
+        lambda: _divergence(judged, outcomes, reviewed, recorded),
         None,
         (golden.GoldenError,),
     )
-    if found is not None and judged.name in verdict.DISAGREEING and found.name == MODEL:
+    if judged.name in verdict.DISAGREEING and (unsteady := _unsteady(outcomes)) is not None:
         # How the programs of two models differ explains nothing.
-        judged = dataclasses.replace(judged, reason=found.line, detail=(*judged.detail[:1], STEADY))
-    if judged.name == "corrupt" and reviewed is None and found is None:
-        judged = dataclasses.replace(judged, detail=(*judged.detail, UNTRACED))
+        found = divergence.Divergence(MODEL, How.WEIGHTS, weights=unsteady.weights)
+        judged = dataclasses.replace(judged, findings=(unsteady,), sides=None)
     made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
     delegates = tuple(each.backend_id for each in made.delegates) if isinstance(made, Lowered) else None
-    detail = (*diagnoses.failed, *judged.detail)
-    return dataclasses.replace(judged, divergence=found, detail=detail, delegates=delegates)
+    return dataclasses.replace(
+        judged,
+        divergence=found,
+        undiagnosed=(*judged.undiagnosed, *diagnoses.failed),
+        delegates=delegates,
+        labels=judged.labels if judged.sides is not None else labels,
+        is_traced=reviewed is not None,
+    )
 
 
-#: Detail of a wrong program without a golden.
-UNTRACED = "no pass is named: there is no golden whose passes its passes could be compared with"
-#: The way out for a case that is another model each time.
-STEADY = "give it the same each time: draw from `data`, or after torch.manual_seed"
-
-
-def _unsteady(one: Outcome, other: Outcome) -> str:
-    """Return that a case gives two variations different models; empty where it does not, or that is not known.
+def _unsteady(outcomes: Sequence[Outcome]) -> findings.UnsteadyCase | None:
+    """Return that a case gives two variations different models; None where it does not, or that is not known.
 
     The weights of a build's modules are recorded. Any other model is another one where the graph that is exported,
     which has its weights, differs, and eager's outputs do.
     """
+    found = verdict.group_by_content(outcomes)
+    groups, (one, other) = verdict.names(found), (group[0] for group in found[:2])
     made = [each.result.result for each in (one, other) if isinstance(each.result, Artifact)]
     programs = [each for each in made if isinstance(each, Lowered)]
     if len(programs) < 2:
-        return ""
+        return None
     if names := equality.changed_weights(*map(rendering.model_of, programs)):
-        return f"the case is the cause: its weights differ before anything is lowered ({some(names)})"
+        return findings.UnsteadyCase(groups, tuple(names))
     first, second = (next(iter(passes(each)), None) for each in (one, other))
     is_first = first is not None and (first.pipeline, first.name) == (STAGE, EXPORTED)
     expected = [[sample.expected for sample in each.samples] for each in programs]
     if is_first and first != second and expected[0] != expected[1]:
-        return "the case is the cause: its model differs before anything is lowered, and eager gives other outputs"
-    return ""
+        return findings.UnsteadyCase(groups)
+    return None
 
 
 def _divergence(
     judged: Verdict,
     outcomes: Sequence[Outcome],
     reviewed: Record | None,
-    labels: Labels,
     recorded: Sequence[PassRun] | None,
 ) -> divergence.Divergence | None:
     """Return the pass at which an artifact went wrong; None where no pass is known.
@@ -197,29 +194,26 @@ def _divergence(
         recorded = reviewed.trace
     if judged.name in verdict.DISAGREEING:
         one, other = (group[0] for group in verdict.group_by_content(outcomes)[:2])
-        if line := _unsteady(one, other):
-            return divergence.Divergence(line, MODEL)
         return divergence.divergence(passes(one), passes(other), recorded or ())
     artifact = outcomes[0].result
     if not isinstance(artifact, Artifact):
         return None
     result = artifact.result
     if isinstance(result, Lowered) and (altered := rightness.alteration(result)) and altered.writer:
-        line = f"pass that changed the model that it was given: {altered.writer}"
-        return divergence.Divergence(line, altered.writer)
+        return divergence.Divergence(altered.writer, How.WRITER)
     if reviewed is None:
         return None
     if isinstance(result, Lowered) and (
         names := equality.changed_weights(reviewed.sections.get(MODEL, ""), rendering.model_of(result))
     ):
         # No pass made the difference, whichever is the first that shows it.
-        return divergence.Divergence(equality.weights_named(names, labels), MODEL)
+        return divergence.Divergence(MODEL, How.WEIGHTS, weights=tuple(names))
     if recorded is None:
         return None
-    found = _from_golden(result, passes(outcomes[0]), recorded, reviewed, labels)
+    found = _from_golden(result, passes(outcomes[0]), recorded, reviewed)
     made = result.made if isinstance(result, Failure) else result
-    change = verdict.payload_difference(found.name, reviewed, made) if found and made else ""
-    return dataclasses.replace(found, line=f"{found.line}: {change}") if found and change else found
+    change = verdict.payload_difference(found.name, reviewed, made) if found and made else None
+    return dataclasses.replace(found, change=change) if found and change else found
 
 
 def _from_golden(
@@ -227,14 +221,13 @@ def _from_golden(
     runs: Sequence[PassRun],
     recorded: Sequence[PassRun],
     reviewed: Record,
-    labels: Labels,
 ) -> divergence.Divergence | None:
     """Return the first pass whose result is not the one in the golden's trace."""
     end = result.pass_name or result.function if isinstance(result, Failure) else None
     if tuple(equality.digests(reviewed)) != (rendering.here(),):
         # Payloads of equal content have other bytes there.
         recorded, runs = ([run for run in each if not equality.makes_bytes(run)] for each in (recorded, runs))
-    return divergence.divergence_from_golden(recorded, runs, end, labels)
+    return divergence.divergence_from_golden(recorded, runs, end)
 
 
 def passes(outcome: Outcome) -> tuple[PassRun, ...]:
@@ -268,7 +261,7 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
     if not isinstance(lowered, Lowered):
         return "none: lowering fails"
     if lowered.not_run:
-        return f"{verdict.NOT_RUN} {lowered.not_run}"
+        return f"not run: {lowered.not_run}"
     most = max(
         (
             lowered.imprecision(sample, index)

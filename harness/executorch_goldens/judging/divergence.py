@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
-from executorch_goldens.goldens.labels import OF_RUN, Labels
+from executorch_goldens.diff.changes import Change
 
-#: Beginning of the lines about two exports.
-DIVERGES = "first pass that diverges"
+
+class How(enum.Enum):
+    """What is known of a `Divergence`."""
+
+    #: Two exports: the results of a pass differ; they differ in names only; a partitioner tags other nodes; the two do
+    #: not run the same pass, or only one of them runs one.
+    RESULTS = enum.auto()
+    NAMES = enum.auto()
+    NODES = enum.auto()
+    PASSES = enum.auto()
+    #: An export and the trace of its golden: the result of a pass differs; the pass changed nothing in the golden; it
+    #: changes nothing any more; it no longer runs; all results are the same until the export fails.
+    DIFFERS = enum.auto()
+    ADDED = enum.auto()
+    IDLE = enum.auto()
+    GONE = enum.auto()
+    FAILS = enum.auto()
+    #: No two traces: what changed the model that it was given; weights of another model.
+    WRITER = enum.auto()
+    WEIGHTS = enum.auto()
 
 
 @dataclass(frozen=True)
@@ -19,16 +38,36 @@ class Divergence:
 
     Attributes
     ----------
+    runs
+        What each side runs, once where both run the same pass; None for a side that runs nothing.
+    number, total
+        Place among the runs of the first export, from 1, and their number.
     numbers
         Where it is in each export, from 1; None where only one of them has it.
     omission
         The omission that shows whether it is the cause; None where it cannot be left out.
+    tags
+        A partitioner's tags on both sides, where they differ.
+    change
+        The first difference of the payload that it made; None where that is not known.
+    weights
+        Names of the weights that differ.
     """
 
-    line: str
     name: str
+    how: How
+    runs: tuple[PassRun | None, ...] = ()
+    number: int = 0
+    total: int = 0
     numbers: tuple[int, int] | None = None
     omission: Omission | None = None
+    tags: tuple[str, str] | None = None
+    change: Change | None = None
+    weights: tuple[str, ...] = ()
+
+    @property
+    def is_of_partitioner(self) -> bool:
+        return any(run is not None and run.pipeline == PARTITIONING for run in self.runs)
 
 
 def divergence(
@@ -49,7 +88,7 @@ def divergence(
     if number == 0:
         return None
     if left is not None and left == right:
-        renamed = _renamed(left, f"number {number} of {len(one)}")
+        renamed = _renamed(left, number, len(one))
         if left.pipeline == PARTITIONING:
             return renamed
         number, left, right = next((each for each in differing if each[1] != each[2]), (0, None, None))
@@ -57,16 +96,18 @@ def divergence(
             return renamed
     if left is None or right is None or _place(left) != _place(right):
         return _unlike(number, left, right)
-    line = f"{DIVERGES}: {_place(left)}, number {number} of {len(one)}{_tags(left, right)}"
     orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
-    return Divergence(line, left.name, (number, number), next(filter(None, orders), None))
+    return Divergence(
+        *(left.name, How.RESULTS, (left,), number, len(one), (number, number)),
+        omission=next(filter(None, orders), None),
+        tags=_tags(left, right),
+    )
 
 
 def _unlike(number: int, one: PassRun | None, other: PassRun | None) -> Divergence:
     """Return the divergence where two exports do not run the same pass, or only one of them runs one."""
     names = [run.name for run in (one, other) if run is not None]
-    shown = " | ".join("nothing" if run is None else _place(run) for run in (one, other))
-    return Divergence(f"{DIVERGES}: number {number} is {shown}", names[0])
+    return Divergence(names[0], How.PASSES, (one, other), number)
 
 
 def _is_same(one: PassRun | None, other: PassRun | None) -> bool:
@@ -74,21 +115,21 @@ def _is_same(one: PassRun | None, other: PassRun | None) -> bool:
     return one == other and (one is None or other is None or one.beyond == other.beyond)
 
 
-def _renamed(run: PassRun, number: str) -> Divergence:
+def _renamed(run: PassRun, number: int, total: int) -> Divergence:
     """Return the divergence of two runs with equal results but different names or tagged nodes."""
-    line = f"{DIVERGES}: {_place(run)}, {number}, "
-    if run.pipeline == PARTITIONING:
-        return Divergence(f"{line}with the same tags on different nodes", run.name)
-    return Divergence(f"{line}in names only", run.name, omission=_omission(run))
+    is_partitioner = run.pipeline == PARTITIONING
+    omission = None if is_partitioner else _omission(run)
+    how = How.NODES if is_partitioner else How.NAMES
+    return Divergence(run.name, how, (run,), number, total, omission=omission)
 
 
-def _tags(one: PassRun, other: PassRun) -> str:
-    """Return the tags of two partitioners, to be shown after their name; empty for passes."""
-    return f": {one.fingerprint} | {other.fingerprint}" if one.pipeline == PARTITIONING else ""
+def _tags(one: PassRun, other: PassRun) -> tuple[str, str] | None:
+    """Return the tags of two partitioners; None for passes."""
+    return (one.fingerprint, other.fingerprint) if one.pipeline == PARTITIONING else None
 
 
 def divergence_from_golden(
-    recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None, labels: Labels = OF_RUN
+    recorded: Sequence[PassRun], runs: Sequence[PassRun], end: str | None = None
 ) -> Divergence | None:
     """Return the first pass whose result is not the one in a golden's trace; None if all are.
 
@@ -97,29 +138,20 @@ def divergence_from_golden(
     end
         Pass or function in which the export at hand failed; None if it did not.
     """
-    differs = f"first pass whose result differs from the {labels.old}'s"
     effective = [run for run in runs if run.changed]
     pairs = itertools.zip_longest(recorded, effective)
     was, now = next(((was, now) for was, now in pairs if was != now), (None, None))
     if was is None and now is None:
         return None
     if now is None and end is not None:
-        return Divergence(f"all passes give the {labels.old}'s results, until the export fails in {end}", end)
+        return Divergence(end, How.FAILS)
     if was is not None and now is not None and _place(was) == _place(now):
-        line = f"{differs}: {_place(was)}{_tags(was, now)}"
-        return Divergence(line, was.name, omission=_omission(now, was))
+        return Divergence(was.name, How.DIFFERS, (was,), omission=_omission(now, was), tags=_tags(was, now))
     if now is not None and (was is None or _put_in(was, now, recorded, effective, end)):
-        line = f"{differs}: {_place(now)}, which changed nothing in the {labels.old}"
-        return Divergence(line, now.name, omission=_omission(now))
+        return Divergence(now.name, How.ADDED, (now,), omission=_omission(now))
     assert was is not None
-    return _gone(was, runs, differs)
-
-
-def _gone(was: PassRun, runs: Sequence[PassRun], differs: str) -> Divergence:
-    """Return the divergence of a recorded run that none of `runs` is."""
     idle = any(_place(run) == _place(was) and not run.changed for run in runs)
-    why = "which no longer changes the graph" if idle else "which no longer runs"
-    return Divergence(f"{differs}: {_place(was)}, {why}", was.name)
+    return Divergence(was.name, How.IDLE if idle else How.GONE, (was,))
 
 
 def _put_in(
@@ -144,5 +176,5 @@ def _omission(run: PassRun, wanted: PassRun | None = None) -> Omission | None:
     return Omission(run.start, tuple(wanted.fingerprint.split()))
 
 
-def _place(run: PassRun) -> str:
-    return f"{run.name} ({run.pipeline})"
+def _place(run: PassRun) -> tuple[str, str]:
+    return run.name, run.pipeline

@@ -17,8 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell, Failure, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality
-from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import decisions, golden
+from executorch_goldens.goldens import findings, golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import ConflictError
 from executorch_goldens.goldens.record import Record
@@ -27,7 +26,7 @@ from executorch_goldens.judging.comparison import JudgedCell, compare, damaged, 
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.snapshot import GoldenExtension
 from executorch_goldens.judging.updating import Updating, fewer
-from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
+from executorch_goldens.judging.verdict import UNEXPECTED, Acceptance, Verdict, as_known
 from executorch_goldens.settings.releases import Release
 
 
@@ -86,7 +85,9 @@ class Judge:
             if comparison.record is not None and (own := self._own_failure(cell, outcomes)):
                 return JudgedCell(as_known(self.decided, own), reviewed=reviewed)
             if conflict is not None and comparison.record is not None:
-                merged = dataclasses.replace(comparison.verdict, reason=conflict.what)
+                merged = dataclasses.replace(
+                    comparison.verdict, findings=(findings.Unreadable(conflict.what),)
+                )
                 comparison = dataclasses.replace(comparison, verdict=merged)
             return self._decided(path, comparison, reviewed, snapshot)
         except golden.UnwritableError:
@@ -105,13 +106,12 @@ class Judge:
         return verdict.own_failure(cell, failure, self.own.relative(place)) if place is not None else None
 
     def _placed(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Verdict:
-        """Name the line of a case that raised before anything was lowered, as a verdict's first detail."""
+        """Name the line of a case that raised before anything was lowered."""
         failure = outcomes[0].case_failure
         place = self.own.nearest(failure.traceback, judged.cell.target) if failure is not None else None
         if place is None:
             return judged
-        where = f"raised in {self.own.relative(place)}, under {count(len(outcomes), 'variation')}"
-        return dataclasses.replace(judged, detail=(where, *judged.detail))
+        return dataclasses.replace(judged, raised=(self.own.relative(place), len(outcomes)))
 
     def _reviewed(self, path: Path) -> tuple[Record | None, ConflictError | None]:
         """Return the golden in `path`; where a merge left none and one may be written, why there is none."""
@@ -135,8 +135,9 @@ class Judge:
         if missing := self.decided.missing(judged.cell, seen, stable):
             if judged.name != "stable":
                 return JudgedCell(dataclasses.replace(judged, refusal=missing), made, reviewed)
-            kind, cause = decisions.kind(made), decisions.cause_of(made)
-            return JudgedCell(verdict.unexpected(judged.cell, kind, cause, missing), made, reviewed)
+            decision = missing.decision
+            unexpected = (findings.Unexpected(missing.what, decision.cause, decision.outside or ()),)
+            return JudgedCell(Verdict(judged.cell, UNEXPECTED, unexpected, refusal=missing), made, reviewed)
         return self._recorded(path, comparison, reviewed, snapshot)
 
     def _recorded(

@@ -10,10 +10,13 @@ import importlib.util
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from executorch_goldens import extensions
+from executorch_goldens.goldens.findings import Frame
 from executorch_goldens.zoo import targets
 
 #: Text between the traceback of a cause and that of its consequence (`traceback.TracebackException`).
@@ -26,18 +29,6 @@ _FRAME = re.compile(r'  File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<
 INSTALLED = ("site-packages", "dist-packages")
 #: Parts of paths that are no repository's own: of interpreters, and of checkouts of what exports.
 _OTHERS = re.compile(r"python\d+\.\d+|torch|torchao|executorch")
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A frame of a traceback; a line that cannot be read is in no function."""
-
-    file: str
-    line: int
-    function: str
-
-    def __str__(self) -> str:
-        return f"{self.file}, line {self.line}" + (f", in {self.function}" if self.function else "")
 
 
 @dataclass(frozen=True)
@@ -78,7 +69,9 @@ class OwnFiles:
         """Return a frame whose file is named from the repository's folder where it is in that."""
         file = Path(frame.file).resolve()
         return (
-            replace(frame, file=str(file.relative_to(self.root))) if file.is_relative_to(self.root) else frame
+            msgspec.structs.replace(frame, file=str(file.relative_to(self.root)))
+            if file.is_relative_to(self.root)
+            else frame
         )
 
     def _holds(self, frame: Frame, target: str) -> bool:

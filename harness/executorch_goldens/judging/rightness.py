@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,16 +13,18 @@ from numpy.typing import NDArray
 
 from executorch_goldens.artifact import Altered, Beginning, Lowered, Sample, Tensor
 from executorch_goldens.decode import Constant, Graph
-from executorch_goldens.goldens.causes import general
+from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.deviation import Deviation
+from executorch_goldens.goldens.findings import Finding, Miswired, TensorType, Wiring, WrongType, WrongValues
 from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.numerics import IMPRECISE
 from executorch_goldens.numerics.tolerances import MARGIN
 
 #: A mean difference of less than this part of a code says nothing.
 LEAST_SHIFT = 0.5
-#: Begins a line about an output that is wrong, of one method or of several.
-_OUTPUT = re.compile(r"(?:\w+ )?output \d+")
+
+#: A finding about the outputs of a program.
+WrongOutput = WrongValues | WrongType | findings.WrongCount
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Excess:
     is_outside: bool = False
 
 
-def wrongs(lowered: Lowered) -> Iterator[str]:
+def wrongs(lowered: Lowered) -> Iterator[Finding]:
     """Yield the defects of an artifact that all variations agree on; none if it is right."""
     outputs = list(wrong_outputs(lowered))
     yield from outputs
@@ -56,117 +57,87 @@ def wrongs(lowered: Lowered) -> Iterator[str]:
         yield from of_a_build(lowered)
     else:
         if lowered.begins is not None:
-            yield "  no output is beyond its tolerance, which is wide enough to hide it"
+            yield findings.Hidden()
         for method in lowered.by_method():
             yield from unexplained(method)
-    yield from lowered.loads
+    yield from map(findings.LoadedOtherwise, lowered.loads)
     yield from wrong_delegates(lowered)
     yield from altered_states(lowered)
     for method in lowered.by_method():
         yield from forgotten(method)
 
 
-def beginning(lowered: Lowered) -> Iterator[str]:
+def beginning(lowered: Lowered) -> Iterator[findings.Begins | findings.BeginsElsewhere]:
     """Yield where outputs, or values inside, begin to depart from eager's; nothing where none does."""
     if lowered.begins is None:
         return
     where, sample = lowered.begins.where, lowered.begins.sample
     if isinstance(where, Beginning):
-        yield f"where it begins (sample {sample}): {where}"
+        yield findings.BeginsElsewhere(sample, where.name, where.why, where.is_outside)
         return
-    source = f"{where.node} of {where.module}" if where.module else where.node
-    place = f"{where.operator} ({source})" if where.operator else source
-    yield f"{'begins at' if where.alone else 'accumulates from'} {place} in {where.delegate}, sample {sample}"
-    if not where.alone:
-        yield "  no operator departs by itself: differences within the tolerance add up to one beyond it"
-    elif where.before:
-        agrees = "agrees with eager" if where.agrees else "departs already, and does not explain this value"
-        yield f"  made from {', '.join(where.before)}, which {agrees}"
-    else:
-        yield "  made from constants only"
-    if where.uncut:
-        yield "  its inputs exceed their quantization range without being clamped, and that alone explains it"
-    if where.unseen:
-        yield f"  or at one of these just before it, whose values are not seen: {', '.join(where.unseen)}"
-    tolerance = where.tolerance.array().astype(np.float64)
-    value = Deviation("its value", where.expected, where.actual, tolerance)
-    yield from (f"  {line}" for line in value.lines())
-
-
-def place(lowered: Lowered) -> str:
-    """Return where values begin to be wrong, by type of operator; empty where none are, or it is not known."""
-    if lowered.begins is None:
-        return ""
-    where = lowered.begins.where
-    if isinstance(where, Beginning):
-        return general(where.name)
     backends = {each.name: each.backend_id for each in lowered.delegates}
-    source = where.node.partition(" ")[0]
-    named = where.operator.partition(" ")[0]
-    kind = f"{named} ({source})" if named else source
-    adding_up = "" if where.alone else ", by differences that add up"
-    return f"{kind} in {backends.get(where.delegate, where.delegate)}{adding_up}"
+    tolerance = where.tolerance.array().astype(np.float64)
+    yield findings.Begins(
+        sample=sample,
+        delegate=where.delegate,
+        backend=backends.get(where.delegate, where.delegate),
+        operator=where.operator,
+        node=where.node,
+        module=where.module,
+        before=where.before,
+        unseen=where.unseen,
+        agrees=where.agrees,
+        alone=where.alone,
+        uncut=where.uncut,
+        values=Deviation(where.expected, where.actual, tolerance).measured(),
+    )
 
 
-def wrong_at(lowered: Lowered, wrong: Sequence[str]) -> str:
-    """Return which outputs are wrong, by the lines of `wrongs`, and the `place` where values begin to be."""
-    outputs = sorted({found[0] for line in wrong if (found := _OUTPUT.match(line))})
-    if began := place(lowered):
-        outputs.append(f"begins {'at ' if ' in ' in began else ''}{began}")
-    return "; ".join(outputs)
-
-
-def of_a_build(lowered: Lowered) -> Iterator[str]:
+def of_a_build(lowered: Lowered) -> Iterator[findings.OfBuild]:
     """Yield possible reasons for wrong outputs of a program that its case made by itself."""
     if not lowered.recipe:
         return
-    for name, mode in lowered.training:
-        yield f"  {name} was given {mode}, and is compared in eval mode: call eval() before the export"
+    yield from (findings.OfBuild(name, mode) for name, mode in lowered.training)
     wrong = [sample.name for sample in lowered.samples if any(_wrong_in(lowered, sample))]
     if all("," in name.partition(":")[0] for name in wrong):
-        yield (
-            "  each method alone is right: the state that one writes does not reach the next "
-            "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
-        )
+        yield findings.OfBuild()
         return
     for method in lowered.by_method():
         name = method.samples[0].method or "forward" if method.samples else ""
         # Of runs that were recorded elsewhere nothing is measured.
         of_modules = [sample for sample in method.samples if sample.spreads and not sample.floats]
         if any(any(_wrong_in(method, sample)) for sample in of_modules):
-            yield (
-                f"  {name} is compared with its eager module; if it is quantized, declare that: "
-                "build.quantized(module)"
-            )
+            yield findings.OfBuild(name)
 
 
-def wrong_outputs(lowered: Lowered) -> Iterator[str]:
+def wrong_outputs(lowered: Lowered) -> Iterator[WrongOutput]:
     """Yield how the program's outputs deviate from eager's, beyond the tolerance; none if they do not."""
     for sample in lowered.samples:
         yield from _wrong_in(lowered, sample)
 
 
-def _wrong_in(lowered: Lowered, sample: Sample) -> Iterator[str]:
-    where = "" if sample.name == "example" else f" ({sample.name})"
+def _wrong_in(lowered: Lowered, sample: Sample) -> Iterator[WrongOutput]:
     if len(sample.outputs) != len(sample.expected):
-        yield f"the program has {len(sample.outputs)} outputs{where}, eager has {len(sample.expected)}"
+        yield findings.WrongCount(sample.name, len(sample.outputs), len(sample.expected))
     for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
-        difference = Deviation(f"output {index}{where}", expected, actual, lowered.tolerance(sample, index))
+        difference = Deviation(expected, actual, lowered.tolerance(sample, index))
         if difference.exceeds_tolerance():
-            yield from difference.lines()
+            yield of_output(index, sample.name, difference)
 
 
-def below_bound(lowered: Lowered) -> Iterator[str]:
+def of_output(index: int, sample: str, difference: Deviation) -> WrongValues | WrongType:
+    """Return the finding of an output that deviates."""
+    kind = WrongValues if difference.expected.type == difference.actual.type else WrongType
+    return kind(index, sample, difference.measured())
+
+
+def below_bound(lowered: Lowered) -> Iterator[findings.BelowBound]:
     """Yield that the metric of the case's task is below its bound; nothing where it is not, or there is none."""
-    metric = lowered.metric
-    if metric is not None and metric.falls_short():
-        yield (
-            f"{metric.name} is {metric.value:.4g}, and at least {metric.bound:.4g} is asked for; the eager model has "
-            f"{metric.eager:.4g}"
-        )
+    if lowered.metric is not None and lowered.metric.falls_short():
+        yield findings.BelowBound(lowered.metric)
 
 
-def forgotten(lowered: Lowered) -> Iterator[str]:
+def forgotten(lowered: Lowered) -> Iterator[findings.Forgotten]:
     """Yield how a quantized program has lost the state of the model that was quantized; nothing where it has not.
 
     The quantized eager graph, which the outputs are compared with, may have lost it as well: on each sample of several
@@ -184,11 +155,7 @@ def forgotten(lowered: Lowered) -> Iterator[str]:
         if (each := _remembered(lowered, sample, alone, index)).exceeds_tolerance()
     ]
     if differences:
-        names = " and ".join(sample.name for sample, _ in pairs)
-        yield (
-            f"quantization loses the model's state: {names} give what their last inputs give alone; in the float model "
-            f"that makes a difference of up to {max(differences):.3g}"
-        )
+        yield findings.Forgotten(tuple(sample.name for sample, _ in pairs), max(differences))
 
 
 def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> Deviation:
@@ -200,29 +167,33 @@ def _remembered(lowered: Lowered, sample: Sample, alone: Sample, index: int) -> 
     own = sample.outputs[index].array()
     inside = (given.min() < own) & (own < given.max()) if given.size else own == own
     tolerance = np.where(inside, lowered.tolerance(sample, index), np.inf)
-    return Deviation("", alone.floats[index], sample.floats[index], tolerance)
+    return Deviation(alone.floats[index], sample.floats[index], tolerance)
 
 
-def wrong_delegates(lowered: Lowered) -> Iterator[str]:
+def wrong_delegates(lowered: Lowered) -> Iterator[Finding]:
     """Yield the defects of the delegates themselves, whatever they compute; none if they are right."""
-    yield from lowered.validation.invalid if lowered.validation is not None else ()
+    yield from invalid(lowered)
     if lowered.codes and only_holds(lowered):
         for index, codes in enumerate(lowered.codes):
-            yield from missing_constant(f"output {index}", codes, lowered)
+            yield from missing_constant(index, codes, lowered)
     for index, decoded in enumerate(decode_delegates(lowered)):
         # The first graph is what the delegate runs; the others are branches and bodies of loops, which may hand on an
         # input, and one value twice. A format from outside may have no graph.
         for main in decoded.graphs[:1]:
-            yield from (f"delegate {index}: {line}" for line in miswired_outputs(main))
+            yield from miswired_outputs(main, index)
 
 
-def altered_states(lowered: Lowered) -> Iterator[str]:
+def invalid(lowered: Lowered) -> Iterator[findings.Invalid]:
+    """Yield what a validator does not allow."""
+    for level, delegate, said in lowered.validation.invalid if lowered.validation is not None else ():
+        yield findings.Invalid(level, delegate, said)
+
+
+def altered_states(lowered: Lowered) -> Iterator[findings.ChangedModel]:
     """Yield changes that lowering made to the input model; none if there are none."""
     for state in lowered.altered:
-        writer = f", in {state.writer}" if state.writer else ""
-        yield f"lowering changed {state.name} of the model that it was given{writer}"
-        change = Deviation(state.name, state.before, state.after)
-        yield from (f"  {line}" for line in change.lines("stood before"))
+        change = Deviation(state.before, state.after)
+        yield findings.ChangedModel(state.name, state.writer, change.measured())
 
 
 def alteration(lowered: Lowered) -> Altered | None:
@@ -244,7 +215,7 @@ def excess(lowered: Lowered) -> Excess | None:
         for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=True)):
             if expected.type != actual.type:
                 return None
-            deviation = Deviation("", expected, actual, lowered.tolerance(sample, index))
+            deviation = Deviation(expected, actual, lowered.tolerance(sample, index))
             if deviation.exceeds_tolerance():
                 bound = max(bound, _bound_for(deviation, lowered.sizes(sample, index)))
                 wrong.append(sample.name)
@@ -279,25 +250,28 @@ def _rounded_up(value: float) -> float:
     return shortened if shortened >= value else float(f"{shortened + step:.2g}")
 
 
-def miswired_outputs(graph: Graph) -> Iterator[str]:
-    """Yield a line for each declared output that is declared twice or that nothing writes.
+def miswired_outputs(graph: Graph, delegate: int = 0) -> Iterator[Miswired]:
+    """Yield each declared output that is declared twice or that nothing writes.
 
     Outputs are distinguished by name only: an output slot whose name another slot has is lost (issue #18866), one that
     nothing writes is read as whatever the memory holds (#22436).
+
+    Parameters
+    ----------
+    delegate
+        Its number.
     """
     written = {name for operator in graph.operators for name in operator.outputs}
-    listed = f"[{', '.join(graph.outputs)}]"
-    for name, count in Counter(graph.outputs).items():
+    outputs = tuple(map(str, graph.outputs))
+    for name, slots in Counter(graph.outputs).items():
         if name not in graph.values:
-            yield f"outputs are {listed}: {name} is not declared as a value"
+            yield Miswired(delegate, outputs, str(name), Wiring.UNDECLARED)
             continue
-        if count > 1:
-            dead = _dead(graph)
-            unused = f"; {', '.join(dead)} is written but never read" if dead else ""
-            yield f"outputs are {listed}: {name} is in {count} output slots{unused}"
+        if slots > 1:
+            yield Miswired(delegate, outputs, str(name), Wiring.TWICE, slots, tuple(_dead(graph)))
         if name not in written and graph.values[name].constant is None:
-            is_input = ", which is an input" if name in graph.inputs else ""
-            yield f"outputs are {listed}: no operator writes {name}{is_input}"
+            is_input = name in graph.inputs
+            yield Miswired(delegate, outputs, str(name), Wiring.UNWRITTEN, is_input=is_input)
 
 
 def _dead(graph: Graph) -> list[str]:
@@ -317,24 +291,25 @@ def only_holds(lowered: Lowered) -> bool:
     return all(operator.type in HANDING_ON for graph in graphs for operator in graph.operators)
 
 
-def missing_constant(what: str, expected: Tensor, lowered: Lowered) -> Iterator[str]:
+def missing_constant(output: int, expected: Tensor, lowered: Lowered) -> Iterator[findings.MissingConstant]:
     """Yield nothing if some delegate holds `expected` as a constant, in any order of dimensions, else the nearest.
 
     The constant is found by what it is: lowering may store it as NCHW or NHWC, and names differ by release.
     """
     candidates = [
-        Deviation(f"constant {name!r} (delegate {index}), which should be {what},", expected, permuted)
+        (Deviation(expected, permuted), str(name), index)
         for index, decoded in enumerate(decode_delegates(lowered))
         for name, constant in decoded.constants().items()
         for permuted in _arrangements(constant, expected)
     ]
+    wanted = TensorType.of(expected)
     if not candidates:
         if lowered.delegates:
-            yield f"no delegate holds {what}, {expected.dtype}{list(expected.shape)}, as a constant"
+            yield findings.MissingConstant(output, wanted)
         return
-    nearest = min(candidates, key=lambda candidate: float(np.mean(candidate.differences())))
+    nearest, name, delegate = min(candidates, key=lambda each: float(np.mean(each[0].differences())))
     if nearest.exceeds_tolerance():
-        yield from nearest.lines()
+        yield findings.MissingConstant(output, wanted, name, delegate, nearest.measured())
 
 
 def _arrangements(constant: Constant, expected: Tensor) -> Iterator[Tensor]:
@@ -364,7 +339,7 @@ def is_far_moved(lowered: Lowered, index: int) -> bool:
     return any(lowered.imprecision(sample, index) > IMPRECISE for sample in lowered.samples)
 
 
-def unexplained(lowered: Lowered) -> Iterator[str]:
+def unexplained(lowered: Lowered) -> Iterator[findings.Biased]:
     """Yield outputs whose differences as a whole are not those of rounding, although it moves single ones far.
 
     Rounding moves elements up and down: over the elements of all samples the mean of the differences is no more than
@@ -389,7 +364,4 @@ def unexplained(lowered: Lowered) -> Iterator[str]:
         code = lowered.scales[index] if index < len(lowered.scales) else 0.0
         allowed = max(MARGIN * shifted, LEAST_SHIFT * code)
         if abs(mean) > allowed:
-            yield (
-                f"output {index} differs by {mean:.4g} on average over all samples, and rounding explains "
-                f"{allowed:.4g}: differences that rounding makes go both ways"
-            )
+            yield findings.Biased(index, mean, allowed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files.invocation import in_ci
@@ -45,15 +46,17 @@ def require_a_person(updating: bool, asked: str = UPDATE) -> None:
         )
 
 
-def fewer(reviewed: Record, made: Record) -> str:
-    """Return that the golden-to-be `made` names fewer variations than the golden that it replaces; or nothing.
+class Fewer(NamedTuple):
+    """How many variations a golden names, and how many the one that would replace it."""
+
+    before: int
+    now: int
+
+
+def fewer(reviewed: Record, made: Record) -> Fewer | None:
+    """Return that the golden-to-be `made` names fewer variations than the golden that it replaces; or None.
 
     More than the full number are not asked for again: a golden that was confirmed by others names them as well.
     """
     before, now = len(reviewed.variations), len(made.variations)
-    if now >= min(before, len(variations.HASH_SEEDS)):
-        return ""
-    return (
-        f"its golden names {before} variations that agree, and this would name {now}: run it with --variations full, "
-        f"or let goldens review accept it with {FEWER}"
-    )
+    return None if now >= min(before, len(variations.HASH_SEEDS)) else Fewer(before, now)

@@ -4,74 +4,48 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import itertools
-import math
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
-from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Lowered, Outcome
+import msgspec
+
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.diff import texts
+from executorch_goldens.diff.changes import Change
 from executorch_goldens.diff.likeness import RENAMED, names_alone, reordered
 from executorch_goldens.diff.payloads import compare
-from executorch_goldens.diff.quantities import directions
 from executorch_goldens.diff.renaming import Renames
 from executorch_goldens.files import shortage
-from executorch_goldens.files.wording import count
-from executorch_goldens.goldens import unchecked
+from executorch_goldens.goldens import findings, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.causes import essence, general
-from executorch_goldens.goldens.decisions import FILE, KNOWN, Decisions
+from executorch_goldens.goldens.causes import essence
+from executorch_goldens.goldens.decisions import FILE, KNOWN, Decision, Decisions, Missing
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.goldens.inventory import Inventory
+from executorch_goldens.goldens.findings import Fault, Finding, Frame, Key
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.outline import Outline, outline
-from executorch_goldens.goldens.record import FAILURE, GRAPH, MODEL, PROGRAM, Record
+from executorch_goldens.goldens.record import FAILURE, GRAPH, PROGRAM, Record
 from executorch_goldens.goldens.rendering import data_file, decode_data, decode_delegates
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
-from executorch_goldens.judging.own_files import Frame
 from executorch_goldens.judging.rightness import (
     Excess,
     altered_states,
     excess,
+    invalid,
     judged_otherwise,
-    wrong_at,
+    of_output,
     wrong_delegates,
     wrong_outputs,
     wrongs,
 )
-from executorch_goldens.settings.config import RENAMES
+from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.zoo import targets
-from executorch_goldens.zoo.registry import FAILS, UNDELEGATED, UnsteadyError, ZooError
-from executorch_goldens.zoo.targets import better_conditioned
-
-#: Words before the reason why a program was not run.
-NOT_RUN = "not run:"
-#: How a cell is counted whose program was not run: it may be wrong.
-NOT_JUDGED = "not judged"
-
-#: The way out for a model that its quantization changes in something else.
-CHANGED = (
-    "correct what changes the model itself: the quantizer, or torchao's training and its switch to eval mode, which "
-    "give batch norms an eps of 1e-05; no setting of a case accepts another model"
-)
-#: The way out for a model that is no function of its inputs.
-KEPT = (
-    "what a model keeps from call to call is a buffer (register_buffer); what it draws, counts or reads beside that is "
-    "no part of a program"
-)
-
-#: The setting with which a repository lets names differ.
-ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in pyproject.toml'
-
-#: Operators outside of delegates that the reason of a new cell names.
-SHOWN_OUTSIDE = 3
-
-#: Beginnings of reasons that are mistakes of the repository's own.
-OF_CASE = "the case itself does not run"
-UNSTEADY = "the case is the cause"
-OF_OWN_FILE = "the error is raised by a file of your own"
+from executorch_goldens.zoo.registry import UnsteadyError, ZooError
 
 #: The verdict of a golden that is one only where it is expected, and that nothing expects (`goldens.decisions`).
 UNEXPECTED = "unexpected"
@@ -94,6 +68,23 @@ class Acceptance(enum.Enum):
     ALLOWED = "allowed"
 
 
+class Otherwise(NamedTuple):
+    """The known defects of a cell that shows something else, and their file."""
+
+    file: Path
+    declared: tuple[Decision, ...]
+
+
+class Doubt(NamedTuple):
+    """Cells that the same cause makes wrong, each with its verdict; none where a run did not judge every cell."""
+
+    wrong: tuple[tuple[Cell, str], ...] = ()
+
+
+#: Why something is not recorded: a decision is missing, fewer variations agree, a cause makes others wrong.
+Refusal = Missing | Fewer | Doubt
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The result for a cell.
@@ -104,46 +95,80 @@ class Verdict:
         ``stable``, ``order-only``, ``unstable``, ``corrupt``, ``imprecise``, ``changed``, ``renamed``, ``new``,
         ``unexpected``, ``failed``, ``over-budget``, ``crashed``, ``timed-out``, ``out-of-memory``, ``undecodable`` or
         ``damaged-golden`` (README, "Verdicts").
+    findings
+        What was found, the first of it is the reason; none for a stable cell.
     refusal
-        Why an artifact that can be accepted is not, by ``--snapshot-update`` or at all.
+        Why an artifact that can be accepted is not, by ``--snapshot-update`` or at all; None where it is, or nobody
+        asked.
     known
         Why it is the known defect of the cell; empty where it is none.
+    otherwise
+        The known defects of the cell, where it is none of them.
     excess
         Excess of a program that is wrong in nothing but its outputs.
-    where
-        The outputs of a wrong program that are wrong, and the operator at which values begin to be, where
-        known; empty for any other.
     attribution
         The factor that it follows, where that is known or was sought.
     delegates
         Backend ids of the delegates of its program; None where none was made.
-    loses
-        `Lost.by` where quantization loses too much; None where it does not.
+    sides
+        What differs, a golden and an artifact or two variations' artifacts; None where nothing is compared.
+    labels
+        Nouns for `sides`; names of variations where these disagree.
+    is_traced
+        Whether its passes could be compared with those of a golden.
+    raised
+        Where a case raised before anything was lowered, and under how many variations.
+    whole
+        The file with the whole text of a program, where the difference is in what goldens have as a digest only.
+    after
+        The graph after the pass at which two variations diverge, by variation.
+    undiagnosed
+        Why something about it could not be found out, in words.
     """
 
     cell: Cell
     name: str
-    reason: str
-    detail: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     acceptance: Acceptance = Acceptance.IMPOSSIBLE
-    refusal: str = ""
+    refusal: Refusal | None = None
     known: str = ""
+    otherwise: Otherwise | None = None
     divergence: Divergence | None = None
     excess: Excess | None = None
-    where: str = ""
     attribution: Attribution | None = None
     delegates: tuple[str, ...] | None = None
-    loses: str | None = None
+    sides: tuple[Record, Record] | None = None
+    labels: Labels = OF_RUN
+    is_traced: bool = True
+    raised: tuple[Frame, int] | None = None
+    whole: Path | None = None
+    after: Mapping[str, str] = field(default_factory=dict)
+    undiagnosed: tuple[str, ...] = ()
+
+    @property
+    def fault(self) -> Fault:
+        """Whose mistake it is."""
+        return self.findings[0].fault if self.findings else Fault.NONE
 
     @property
     def is_of_harness(self) -> bool:
         """True if the harness itself failed: the program was not judged."""
-        return self.name == "crashed" and f": {OF_HARNESS}" in self.reason
+        return self.fault == Fault.HARNESS
 
     @property
     def blames_case(self) -> bool:
         """True if variations disagree because the case gives them different models."""
-        return self.name in DISAGREEING and self.divergence is not None and self.divergence.name == MODEL
+        return self.name in DISAGREEING and self.fault == Fault.CASE
+
+    @property
+    def kind_of_new(self) -> str:
+        """What is new of a cell without a golden, if that is no program with delegates; see `findings.kind_of_new`."""
+        return findings.kind_of_new(self.findings)
+
+    @property
+    def cause(self) -> Key:
+        """What is wrong with it, as a decision names it, without parts that differ between runs or machines."""
+        return findings.cause(self.findings)
 
     @property
     def recordable(self) -> bool:
@@ -176,24 +201,21 @@ def objection(cell: Cell, outcomes: Sequence[Outcome], accepted: Collection[str]
     """
     for outcome in outcomes:
         if isinstance(outcome.result, Casualty):
-            first, *rest = outcome.result.reason.splitlines()
-            return Verdict(cell, outcome.result.verdict, f"{outcome.variation}: {first}", tuple(rest))
+            found = findings.NotFinished(outcome.variation, outcome.result)
+            return Verdict(cell, outcome.result.verdict, (found,))
     groups = group_by_content(outcomes)
     if len(groups) > 1:
         return disagreement(cell, groups)
     result = agreed(outcomes).result
     if isinstance(result, Failure):
         return _objection_to_failure(cell, result)
-    useless = _useless(cell, result)
-    if wrong := list(wrongs(result)):
+    useless = _useless(result)
+    if wrong := tuple(wrongs(result)):
         # An infinite scale, for instance, explains what no program makes right; less is not enough for a wrong one.
-        lost = result.lost
-        explained = (useless.reason, *lost.lines) if useless is not None and lost is not None else ()
-        detail = (*wrong[1:], *explained)
-        return Verdict(
-            cell, "corrupt", wrong[0], detail, excess=excess(result), where=wrong_at(result, wrong)
-        )
-    return useless or _imprecise(cell, result) or _unchecked(cell, result, accepted)
+        explained = (msgspec.structs.replace(useless, explains=True),) if useless is not None else ()
+        return Verdict(cell, "corrupt", (*wrong, *explained), excess=excess(result))
+    imprecise = useless or _imprecise(result) or unchecked.objection(result, accepted)
+    return Verdict(cell, "imprecise", (imprecise,)) if imprecise is not None else None
 
 
 def _is_bare(cell: Cell, lowered: Lowered) -> bool:
@@ -201,33 +223,17 @@ def _is_bare(cell: Cell, lowered: Lowered) -> bool:
     return not lowered.delegates and targets.delegates(cell.target)
 
 
-def _useless(cell: Cell, result: Lowered | Failure) -> Verdict | None:
+def _useless(result: Lowered | Failure) -> findings.LostSignal | None:
     """Object to a quantization that loses too much of the model, whether it lowers or not."""
-    lost = result.lost
-    if lost is None:
+    if (lost := result.lost) is None:
         return None
-    noise = "its difference from the float model" if lost.changed else "the noise of quantization"
-    left = (
-        f"{lost.sqnr:.1f} dB above {noise}"
-        if math.isfinite(lost.sqnr)
-        else "NaN or infinite where the float model gives numbers"
+    fails = failure_of(result) if isinstance(result, Failure) else None
+    return findings.LostSignal(
+        *(lost.output, lost.sqnr, lost.floor, lost.lines, lost.named, lost.by, lost.changed, fails)
     )
-    output = f"output {lost.output} is {left}"
-    reason = f"useless quantization: {output}, and the floor of {cell.target} is {lost.floor:g} dB"
-    if lost.changed:
-        reason = f"not quantization: without it the model already differs, first in {lost.changed}; {output}"
-    ways = ["keep the named values in float, or give them a different range"] if lost.named else []
-    # Less than the noise is no signal.
-    if lost.changed:
-        ways = [CHANGED]
-    elif math.isfinite(lost.sqnr) and (accepted := math.floor(lost.sqnr) - 1) > 0:
-        ways.append(f'if so little is enough, accept it in the case: sqnr={{"{cell.target}": {accepted}}}')
-    failure = (f"and it does not lower: {_message(result)}",) if isinstance(result, Failure) else ()
-    detail = (*lost.lines, *failure, *(["; ".join(ways)] if ways else ()))
-    return Verdict(cell, "imprecise", reason, detail, loses=lost.by)
 
 
-def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
+def _imprecise(result: Lowered) -> findings.Imprecise | None:
     """Object to a correct program that is too ill-conditioned to check."""
     found = {
         (index, sample.name): result.imprecision(sample, index)
@@ -237,26 +243,9 @@ def _imprecise(cell: Cell, result: Lowered) -> Verdict | None:
     (index, name), most = max(found.items(), key=lambda item: item[1], default=((0, ""), 0.0))
     if most <= result.limit or judged_otherwise(result):
         return None
-    reason = (
-        f"right within rounding, but rounding alone may move output {index} ({name}) by {most:.4g} of its largest "
-        f"value, and {result.limit:g} is accepted"
-    )
-    way_out = f"an outcome that rounding decides checks little: {better_conditioned(cell.target)}"
-    return Verdict(cell, "imprecise", reason, (*_not_looked_into(result), way_out))
-
-
-def _unchecked(cell: Cell, result: Lowered, accepted: Collection[str]) -> Verdict | None:
-    """Object to a program with methods or outputs that nothing checks, unless a person has accepted that."""
-    found = unchecked.objection(result, accepted)
-    return Verdict(cell, "imprecise", found[0], found[1:]) if found else None
-
-
-def _not_looked_into(result: Lowered) -> Iterator[str]:
-    """Yield why the operators of a quantized program do not say whether it is right."""
-    if result.inside is None or not result.scales:
-        return
-    for what, why in result.inside.unseen:
-        yield f"its operators cannot all be judged one by one: {what} is not seen: {why}"
+    # Why the operators of a quantized program do not say whether it is right.
+    unseen = result.inside.unseen if result.inside is not None and result.scales else ()
+    return findings.Imprecise(index, name, most, result.limit, unseen)
 
 
 def agreed(outcomes: Sequence[Outcome]) -> Artifact:
@@ -283,34 +272,28 @@ def agreed(outcomes: Sequence[Outcome]) -> Artifact:
 
 def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     """A failure of lowering is an artifact; one of the model is the zoo's, one of the runtime is a wrong program."""
-    message = _message(failure)
+    said = (failure.type, failure.message, _tail(failure.traceback))
     if shortage.explains(failure):
-        reason = f"the machine had too little for this export: {message}"
-        return Verdict(cell, "failed", reason, _tail(failure.traceback))
+        return Verdict(cell, "failed", (findings.OutOfResources(*said),))
     if failure.stage == "model" and failure.type.endswith(UnsteadyError.__name__):
-        return Verdict(cell, "failed", f"{UNSTEADY}: {failure.message}", (KEPT,))
+        return Verdict(cell, "failed", (findings.Unsteady(*said[:2]),))
     if failure.stage == "model":
         # What a declaration got wrong is in no file of the harness.
-        tail = () if failure.type.endswith(ZooError.__name__) else _tail(failure.traceback)
-        return Verdict(cell, "failed", f"{OF_CASE}: {message}", tail)
+        is_declaration = failure.type.endswith(ZooError.__name__)
+        return Verdict(cell, "failed", (findings.CaseFails(*(said[:2] if is_declaration else said)),))
     if failure.stage == "run":
-        validation = failure.made.validation if failure.made is not None else None
-        invalid = validation.invalid if validation is not None else ()
-        detail = (*invalid, *_tail(failure.traceback))
-        bare = f"{UNDELEGATED}: " if failure.made is not None and _is_bare(cell, failure.made) else ""
-        return Verdict(cell, "corrupt", f"{bare}the program does not run: {message}", detail)
-    return _useless(cell, failure)
+        made = failure.made
+        bare = made is not None and _is_bare(cell, made)
+        refused = tuple(invalid(made)) if made is not None else ()
+        return Verdict(cell, "corrupt", (findings.DoesNotRun(*said, bare, refused),))
+    useless = _useless(failure)
+    return Verdict(cell, "imprecise", (useless,)) if useless is not None else None
 
 
-def _message(failure: Failure) -> str:
-    return f"{failure.type}: {(failure.message.splitlines() or [''])[0]}"
-
-
-def place_and_message(failure: Failure) -> str:
-    """Return where something fails, and the first line of why."""
-    place = ", ".join(filter(None, (failure.stage, failure.pass_name)))
-    message = f"{failure.type.rpartition('.')[2]}: {(failure.message.splitlines() or [''])[0]}"
-    return f"{place}: {message}"
+def failure_of(failure: Failure) -> findings.Fails:
+    """Return where something fails, and why."""
+    place = (failure.stage, failure.pass_name or "", failure.made is not None)
+    return findings.Fails(failure.type, failure.message, (), *place)
 
 
 def _tail(text: str) -> tuple[str, ...]:
@@ -366,82 +349,51 @@ def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
     return any(wrong_outputs(one)) == any(wrong_outputs(other))
 
 
-def _output_differences(one: Lowered, other: Lowered) -> Iterator[Deviation]:
+def _output_differences(one: Lowered, other: Lowered) -> Iterator[findings.WrongValues | findings.WrongType]:
     """Yield how the outputs of the same program differ between two variations."""
     given = {sample.name: sample for sample in other.samples}
     for left, right in ((sample, given[sample.name]) for sample in one.samples if sample.name in given):
         for index, (first, second) in enumerate(zip(left.outputs, right.outputs, strict=True)):
             if first != second:
-                difference = Deviation(f"output {index} (sample {left.name})", first, second)
+                difference = Deviation(first, second)
                 if difference.exceeds_tolerance():
-                    yield difference
+                    yield of_output(index, left.name, difference)
 
 
 def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
     """Say which variations disagree, whether in order only or in content, and how the first two groups differ."""
-    shape = " | ".join(map(_names, groups))
-    results = [_result(group) for group in groups]
     if have_one_program(groups):
         return _unequal_outputs(cell, groups)
+    results = [_result(group) for group in groups]
     order_only = differ_in_order_only(results)
-    name = "order-only" if order_only else "unstable"
-    what = "in order or numbering only" if order_only else "in content"
-    reason = f"{len(groups)} different artifacts, which differ {what}"
-    if any(isinstance(result, Failure) for result in results):
-        reason = "; ".join(_failing_first(groups))
-    labels = [group[0].variation for group in groups[:2]]
+    fails = tuple(failure_of(each) if isinstance(each, Failure) else None for each in results)
     one, other = (Record({}, dict(comparable_texts(result))) for result in results[:2])
-    detail = [f"variations: {shape}", *texts.difference(one, other, *labels)]
-    return Verdict(cell, name, reason, tuple(detail))
+    return Verdict(
+        cell,
+        "order-only" if order_only else "unstable",
+        (findings.Disagreement(names(groups), order_only, fails),),
+        sides=(one, other),
+        labels=Labels(*(group[0].variation for group in groups[:2])),
+    )
 
 
-def _failing_first(groups: Sequence[Group]) -> Iterator[str]:
-    """Yield how variations fail, each failure once, then which variations do not: of those that lower, which run."""
-    failing: dict[str, list[str]] = {}
-    does = "lowers"
-    for group in groups:
-        if isinstance(result := _result(group), Failure):
-            failing.setdefault(f"{FAILS}: {place_and_message(result)}", []).append(_names(group))
-            # What fails when it runs has lowered.
-            does = "runs" if result.made is not None else does
-    yield from (f"{what} (under {' '.join(names)})" for what, names in failing.items())
-    if others := [group for group in groups if isinstance(_result(group), Lowered)]:
-        yield f"{does} under {' and otherwise under '.join(map(_names, others))}"
-
-
-def _names(group: Group) -> str:
-    return " ".join(outcome.variation for outcome in group)
+def names(groups: Sequence[Group]) -> tuple[tuple[str, ...], ...]:
+    """Return the variations that agree."""
+    return tuple(tuple(outcome.variation for outcome in group) for group in groups)
 
 
 def _unequal_outputs(cell: Cell, groups: Sequence[Group]) -> Verdict:
     """Say how the outputs of the same program differ, and under which variations they are wrong."""
-    names = list(map(_names, groups))
     results = [result for group in groups if isinstance(result := _result(group), Lowered)]
-    first_variation = groups[0][0].variation
-    lines = [
-        line
-        for difference in _output_differences(results[0], results[1])
-        for line in difference.lines(f"is given under {first_variation}")
-    ]
-    wrong = [
-        f"wrong under {name}: {line}"
-        for name, result in zip(names, results, strict=True)
-        for line in itertools.islice(wrong_outputs(result), 1)
-    ]
-    reason = f"the same program gives different outputs: {lines[0]}" if lines else RIGHT_AND_WRONG
-    if not lines and len({result.unjudged for result in results}) > 1:
-        reason = UNJUDGED_AND_JUDGED
-    detail = (f"variations: {' | '.join(names)}", *lines[1:], *wrong)
-    if miswired := list(wrong_delegates(results[0])):
-        # Outputs that nothing writes are whatever the memory held: the program is wrong, and the same every time.
-        return Verdict(cell, "corrupt", miswired[0], (*miswired[1:], reason, *detail))
-    return Verdict(cell, "unstable", reason, detail)
-
-
-#: Why a cell is unstable whose outputs are the same: what eager gives is not.
-RIGHT_AND_WRONG = "the same program is right under some variations and wrong under others"
-#: The same, where it is not even always a finite number.
-UNJUDGED_AND_JUDGED = "eager gives finite numbers under some variations and not under others"
+    found = findings.UnequalOutputs(
+        names(groups),
+        tuple(_output_differences(results[0], results[1])),
+        tuple(next(wrong_outputs(result), None) for result in results),
+        judged_apart=len({result.unjudged for result in results}) > 1,
+    )
+    # Outputs that nothing writes are whatever the memory held: the program is wrong, and the same every time.
+    miswired = tuple(wrong_delegates(results[0]))
+    return Verdict(cell, "corrupt" if miswired else "unstable", (*miswired, found))
 
 
 def _result(group: Group) -> Lowered | Failure:
@@ -461,7 +413,12 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
     yield f"{PROGRAM} bytes", f"sha256 {result.pte_sha256}\n"
     for name, content in result.data:
         yield data_file(name), decode_data(content, result).text()
-    yield "changes of the model that was given", "".join(f"{line}\n" for line in altered_states(result))
+    changed = ((each, each.values) for each in altered_states(result))
+    changes = "".join(
+        f"{each.name} {values.given}: {values.differing} of {values.size}, in {each.writer}\n"
+        for each, values in changed
+    )
+    yield "changes of the model that was given", changes
 
 
 def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
@@ -495,58 +452,42 @@ def _payloads(lowered: Lowered) -> list[Outline]:
 
 def changed(
     cell: Cell,
+    artifact: Artifact,
     reviewed: Record,
     made: Record,
-    refusals: Sequence[tuple[str, str]] = (),
     labels: Labels = OF_RUN,
 ) -> Verdict:
     """Say how an artifact differs from its golden.
 
     It is ``failed`` where lowering did not fail before, and ``renamed`` where names alone differ.
     """
-    if made.fails and not reviewed.fails:
-        lines = tuple(made.sections[FAILURE].splitlines())
-        return Verdict(cell, "failed", "lowering now fails", lines, acceptance=Acceptance.POSSIBLE)
-    if reviewed.fails and not made.fails:
-        reason = f"now lowers; the {labels.old} is a failure"
-    else:
-        reason = f"differs from its {labels.old} in {', '.join(texts.differing(reviewed, made))}"
+    possible = functools.partial(Verdict, cell, acceptance=Acceptance.POSSIBLE, labels=labels)
+    if isinstance(artifact.result, Failure) and not reviewed.fails:
+        text = tuple(made.sections[FAILURE].splitlines())
+        return possible("failed", (findings.NowFails(failure_of(artifact.result), text),))
     diagnoses = Diagnoses()
-    nothing: tuple[str, ...] = ()
     unnamed: Renames = ()
-    if renames := diagnoses.attempt(
-        "whether names alone differ", lambda: names_alone(reviewed, made), unnamed
-    ):
-        return _renamed(cell, renames, labels)
-    quantities = diagnoses.attempt(
-        "the change in quantities", lambda: _quantities(reviewed, made, refusals), nothing
+    renames = diagnoses.attempt("whether names alone differ", lambda: names_alone(reviewed, made), unnamed)
+    if renames:
+        return possible(RENAMED, (findings.Renamed(tuple(renames)),))
+    sections = () if reviewed.fails and not made.fails else tuple(texts.differing(reviewed, made))
+    nothing: tuple[tuple[str, str], ...] = ()
+    outside = diagnoses.attempt(
+        "why operators stay outside", lambda: tuple(_newly_outside(artifact, reviewed, made)), nothing
     )
-    differences = diagnoses.attempt(
-        "the differences", lambda: tuple(texts.from_golden(reviewed, made, *labels)), nothing
-    )
-    detail = (*quantities, *diagnoses.failed, *differences)
-    return Verdict(cell, "changed", reason, detail, acceptance=Acceptance.POSSIBLE)
+    differs = findings.Differs(sections, outside)
+    return possible("changed", (differs,), sides=(reviewed, made), undiagnosed=tuple(diagnoses.failed))
 
 
-def _renamed(cell: Cell, names: Renames, labels: Labels) -> Verdict:
-    """Say which names alone differ from a golden."""
-    before, after = names[0]
-    reason = f"differs from its {labels.old} in {count(len(names), 'name')} alone, as {before} -> {after}"
-    shown = [f"{old} -> {new}" for old, new in names[: texts.SHOWN_LINES]]
-    more = [f"… {len(names) - texts.SHOWN_LINES} more names"] if len(names) > texts.SHOWN_LINES else []
-    return Verdict(cell, RENAMED, reason, (*shown, *more, ALLOWING), acceptance=Acceptance.POSSIBLE)
+def _newly_outside(artifact: Artifact, reviewed: Record, made: Record) -> Iterator[tuple[str, str]]:
+    """Yield operators that newly stay outside, each with a reason why."""
+    refusals = artifact.watched.refusals if artifact.watched is not None else ()
+    more = made.inventory.outside - reviewed.inventory.outside
+    yield from dict.fromkeys((operator, why) for operator, why in refusals if more[operator])
 
 
-def _quantities(reviewed: Record, made: Record, refusals: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Return changes in quantities against a golden, and why operators newly stay outside."""
-    before, after = reviewed.inventory, made.inventory
-    more = after.outside - before.outside
-    outside = (f"  {operator} is outside: {why}" for operator, why in refusals if more[operator])
-    return (*directions(before, after), *dict.fromkeys(outside))
-
-
-def payload_difference(name: str, reviewed: Record, lowered: Lowered) -> str:
-    """Return the first difference of the payload ``delegate_<n>`` from its golden; empty if it is no payload.
+def payload_difference(name: str, reviewed: Record, lowered: Lowered) -> Change | None:
+    """Return the first difference of the payload ``delegate_<n>`` from its golden; None if it is no payload.
 
     Where no pass has made a different graph, it says which operator, attribute or constant a node visitor serialized
     otherwise.
@@ -554,100 +495,46 @@ def payload_difference(name: str, reviewed: Record, lowered: Lowered) -> str:
     before = [payload for section, payload in reviewed.delegates.items() if section.startswith(f"{name}.")]
     after = {f"delegate_{index}": decoded for index, decoded in enumerate(decode_delegates(lowered))}
     if not before or name not in after:
-        return ""
-    changes = compare(before[0], outline(after[name])).changes
-    return next(changes[0].lines()) if changes else ""
+        return None
+    return next(iter(compare(before[0], outline(after[name])).changes), None)
 
 
 def new(cell: Cell, artifact: Artifact, made: Record, labels: Labels = OF_RUN) -> Verdict:
     """Describe an artifact without a golden and without `objection`, and the checks that it lacks."""
     result = artifact.result
+    found: Finding
     if isinstance(result, Failure):
-        reason = f"{FAILS}: {place_and_message(result)}; has no {labels.old}"
-        accepting = "recording it accepts that it fails"
-        return Verdict(
-            cell,
-            "new",
-            reason,
-            (*made.sections[FAILURE].splitlines(), accepting),
-            acceptance=Acceptance.POSSIBLE,
+        found = findings.NewFailure(failure_of(result), tuple(made.sections[FAILURE].splitlines()))
+    else:
+        inventory, accuracy, validation = made.inventory, Accuracy.measure(result), result.validation
+        found = findings.NewProgram(
+            _is_bare(cell, result),
+            inventory.delegates.total(),
+            inventory.operators.total(),
+            tuple(inventory.outside.most_common()),
+            accuracy.sqnr if accuracy is not None else None,
+            result.not_run,
+            result.in_eager,
+            validation.unread if validation is not None else (),
         )
-    found = made.inventory
-    unchecked = f"; {NOT_JUDGED}, {NOT_RUN} {result.not_run}" if result.not_run else ""
-    unchecked += f"; with eager in place of {', '.join(result.in_eager)}" if result.in_eager else ""
-    if result.validation is not None and result.validation.unread:
-        unchecked += f"; {result.validation.summary()}"
-    is_bare = _is_bare(cell, result)
-    accepting_none = ("recording it accepts that nothing is delegated",) if is_bare else ()
-    bare = f"{UNDELEGATED}: " if is_bare else ""
-    reason = f"{bare}{_contents(found)}{_sqnr(result)}; has no {labels.old}{unchecked}"
-    return Verdict(cell, "new", reason, accepting_none, acceptance=Acceptance.POSSIBLE)
-
-
-def _contents(found: Inventory) -> str:
-    """Return the contents of a program: delegates with their operators, and operators outside."""
-    delegates, inside, outside = (each.total() for each in (found.delegates, found.operators, found.outside))
-    named = [f"{name} ({number})" for name, number in found.outside.most_common(SHOWN_OUTSIDE)]
-    more = ", …" if len(found.outside) > SHOWN_OUTSIDE else ""
-    left = f"{count(outside, 'operator')} outside{': ' if named else ''}{', '.join(named)}{more}"
-    if not delegates:
-        return left
-    return f"{count(delegates, 'delegate')} with {count(inside, 'operator')}, {left}"
-
-
-def _sqnr(lowered: Lowered) -> str:
-    """Return how far the outputs of a quantized program are above the noise of quantization; empty for a float one."""
-    found = Accuracy.measure(lowered)
-    return f", SQNR {found.sqnr:.1f} dB" if found is not None and found.sqnr is not None else ""
+    return Verdict(cell, "new", (found,), acceptance=Acceptance.POSSIBLE, labels=labels)
 
 
 def own_failure(cell: Cell, failure: Failure, place: Frame) -> Verdict:
     """Say that a failure is the repository's own: no golden is made of it, whatever is expected."""
-    reason = f"{OF_OWN_FILE}, {place}: {_message(failure)}"
-    return Verdict(
-        cell, "failed", reason, ("no golden is made of it: correct that file", *_tail(failure.traceback))
-    )
-
-
-def unexpected(cell: Cell, what: str, words: str, missing: str) -> Verdict:
-    """Say that a golden is a decision, `FAILS` or `UNDELEGATED`, that nobody has taken."""
-    reason = f"{what}: {words}; as its golden, and nothing expects it"
-    return Verdict(cell, UNEXPECTED, reason, (missing,))
-
-
-def kind_of_new(name: str, reason: str) -> str:
-    """Return how the reason of a new cell begins, `FAILS` or `UNDELEGATED`; empty for any other cell.
-
-    >>> kind_of_new("new", "NO DELEGATE: 2 operators outside"), kind_of_new("corrupt", "FAILURE: it")
-    ('NO DELEGATE', '')
-    """
-    kind = reason.partition(":")[0]
-    return kind if name == "new" and kind in (FAILS, UNDELEGATED) else ""
+    found = findings.OwnFileFails(failure.type, failure.message, _tail(failure.traceback), place)
+    return Verdict(cell, "failed", (found,))
 
 
 # Known defects
 
 
-def cause(judged: Verdict) -> str:
-    """Return what is wrong with a cell, as a decision names it, without parts that differ between runs or machines.
-
-    >>> cause(Verdict(None, "corrupt", "output 1 (drawn) int8[4]: 2 differ", where="output 1"))
-    'output … int8[…]: … differ; output 1'
-    """
-    return "; ".join(filter(None, (general(judged.reason) or judged.name, judged.where)))
-
-
 def as_known(decided: Decisions, judged: Verdict) -> Verdict:
     """Return a verdict as known where a known defect of its cell has it, for its cause."""
-    declared = decided.about(KNOWN, judged.cell)
+    declared = tuple(decided.about(KNOWN, judged.cell))
     if not declared or judged.is_of_harness:
         return judged
-    why = cause(judged)
     for defect in declared:
-        if defect.verdict == judged.name and defect.names(why):
+        if defect.verdict == judged.name and defect.is_about(judged.cause):
             return dataclasses.replace(judged, known=defect.reason)
-    file = decided.root / FILE
-    known = "; ".join(f"{defect.verdict}: {defect.cause or defect.why}" for defect in declared)
-    return dataclasses.replace(
-        judged, detail=(f"{file} knows something else of it, {known}", f"this is {why}", *judged.detail)
-    )
+    return dataclasses.replace(judged, otherwise=Otherwise(decided.root / FILE, declared))

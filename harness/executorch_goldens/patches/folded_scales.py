@@ -50,5 +50,5 @@ PATCH = Patch(
     summary="a scale that is folded into a convolution is not written to the model that was given",
     fits=FITS,
     install=_install,
-    verdicts={"corrupt": "lowering changed"},
+    verdicts={"corrupt": {"kind": "changed-model"}},
 )

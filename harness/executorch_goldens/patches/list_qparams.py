@@ -87,6 +87,6 @@ PATCH = Patch(
     summary="a constant in a list argument is folded with the quantization parameters of that argument",
     fits=FITS,
     install=_install,
-    verdicts={"corrupt": ""},
+    verdicts={"corrupt": {}},
     delegates=1,
 )

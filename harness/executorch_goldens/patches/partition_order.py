@@ -116,6 +116,6 @@ PATCH = Patch(
     summary="TOSA partitions are lowered in the order in which they were found",
     fits=FITS,
     install=_install,
-    verdicts={"order-only": "", "unstable": ""},
+    verdicts={"order-only": {}, "unstable": {}},
     delegates=2,
 )

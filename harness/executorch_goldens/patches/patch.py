@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from executorch_goldens.patches.guard import Fits
 from executorch_goldens.zoo.targets import BACKEND_IDS, backends_of
@@ -30,7 +31,8 @@ class Patch:
     unguarded
         Why no function needs a digest; None where `known` names functions.
     verdicts
-        Verdicts that a cell may have without the patch, each to what its message contains then: empty for any message.
+        Verdicts that a cell may have without the patch, each with what a finding of it has then
+        (`executorch_goldens.goldens.findings.matches`): empty for any.
     delegates
         The fewest that a program has which is different without it.
     """
@@ -41,7 +43,7 @@ class Patch:
     fits: Fits
     install: Callable[[str], None]
     unguarded: str | None = None
-    verdicts: Mapping[str, str] = field(default_factory=dict)
+    verdicts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     delegates: int = 0
 
     def matters(self, release: str, backend_ids: Sequence[str]) -> bool:

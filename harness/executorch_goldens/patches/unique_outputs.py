@@ -88,6 +88,6 @@ PATCH = Patch(
     summary="every output slot of a TOSA block has a tensor of its own, repeated ones through an IDENTITY",
     fits=FITS,
     install=_install,
-    verdicts={"corrupt": ""},
+    verdicts={"corrupt": {}},
     delegates=1,
 )

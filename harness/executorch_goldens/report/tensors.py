@@ -144,7 +144,7 @@ def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
     for kept in evidence.tensors:
         if kept.kind == kind and kept.expected is not None and kept.tolerance is not None:
             deviation = Deviation(
-                "", Tensor.from_array(kept.expected), Tensor.from_array(kept.actual), kept.tolerance
+                Tensor.from_array(kept.expected), Tensor.from_array(kept.actual), kept.tolerance
             )
             difference = deviation.differences()
             yield Error(
@@ -326,4 +326,4 @@ def _range(numbers: Array) -> tuple[float, float]:
 
 
 def _distance(actual: Array, expected: Array) -> Array:
-    return Deviation("", Tensor.from_array(expected), Tensor.from_array(actual)).differences()
+    return Deviation(Tensor.from_array(expected), Tensor.from_array(actual)).differences()

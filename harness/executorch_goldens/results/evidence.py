@@ -251,7 +251,7 @@ def _outputs(lowered: Lowered, index: int, variation: str) -> Iterator[tuple[flo
         if expected.shape != actual.shape or expected.array().size > MOST_NUMBERS:
             continue
         allowed = np.broadcast_to(lowered.tolerance(sample, index), expected.shape)
-        beyond = Deviation("", expected, actual).differences() - allowed
+        beyond = Deviation(expected, actual).differences() - allowed
         kept = ShownTensor(
             OUTPUT, f"output {index}", sample.name, variation, actual.array(), expected.array(), allowed
         )

@@ -21,8 +21,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.diff import equality
 from executorch_goldens.errors import CommandError, FileError
 from executorch_goldens.files import durable, untrusted
-from executorch_goldens.goldens import golden
+from executorch_goldens.goldens import findings, golden
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.findings import Fault, Finding, Key, OneOf
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.settings import releases
@@ -35,7 +36,7 @@ MADE = "golden.txt"
 #: Names of the folders of variations; see `executorch_goldens.zoo.variations.Variation.name`.
 VARIATION_FOLDERS = "seed*-heap*"
 #: Version of the file.
-FORMAT = 1
+FORMAT = 2
 
 
 class ProposalError(FileError, ValueError):
@@ -60,13 +61,8 @@ class Proposal:
         Digest of the golden that it was compared with; None where there was none that can be used.
     accuracy
         The distance of the program from eager; None where it did not run.
-    cause
-        Cause that a known defect of it would name (`executorch_goldens.judging.verdict.cause`).
-    begins
-        Where its values begin to be wrong (`executorch_goldens.judging.rightness.place`); empty where none are, or it
-        is not known.
-    loses
-        See `executorch_goldens.judging.verdict.Verdict`.
+    findings
+        What was found of it; see `executorch_goldens.judging.verdict.Verdict`.
     proof
         The proof by an export without the pass; empty where none was made, or it proves nothing.
     """
@@ -75,7 +71,7 @@ class Proposal:
     target: str
     case: str
     verdict: str
-    reason: str
+    findings: tuple[OneOf, ...]
     blamed: str | None
     content: str | None
     replaces: str | None
@@ -85,9 +81,6 @@ class Proposal:
     settings: Mapping[str, Any]
     accuracy: Accuracy | None = None
     proof: str = ""
-    cause: str = ""
-    begins: str = ""
-    loses: str | None = None
     folder: Path = field(default=Path(), compare=False)
 
     @property
@@ -98,6 +91,21 @@ class Proposal:
     def name(self) -> str:
         return f"{self.release} {self.cell}"
 
+    @property
+    def found(self) -> Finding:
+        """The finding that is its reason."""
+        return self.findings[0]
+
+    @property
+    def cause(self) -> Key:
+        """What a known defect of it would name."""
+        return findings.cause(self.findings)
+
+    @property
+    def blames_case(self) -> bool:
+        """True if it is a mistake in the repository's own files."""
+        return self.found.fault in (Fault.CASE, Fault.REPOSITORY)
+
     def write(self, proposed: Record | None) -> None:
         """Write it into `folder` with the golden-to-be."""
         discard(self.folder)
@@ -107,7 +115,8 @@ class Proposal:
         self._write_file()
 
     def _write_file(self) -> None:
-        fields = {name: value for name, value in dataclasses.asdict(self).items() if name != "folder"}
+        fields = msgspec.to_builtins(dataclasses.replace(self, folder=Path()))
+        del fields["folder"]
         durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
 
     def with_proof(self, proof: str) -> Self:

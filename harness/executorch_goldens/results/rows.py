@@ -24,14 +24,16 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.findings import OneOf
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.comparison import made_with
-from executorch_goldens.judging.verdict import Verdict, cause
+from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence, proposals
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.seconds import Remembered
+from executorch_goldens.words import verdicts as words
 
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
@@ -107,8 +109,11 @@ class Results:
             "pte_sha256": _digest(outcomes),
             **_measured(accuracy),
             "not_judged": not_judged,
-            "reason": judged.reason,
-            "cause": cause(judged),
+            "reason": words.reason(judged),
+            "findings": msgspec.to_builtins(judged.findings),
+            "cause": judged.cause,
+            "fault": judged.fault,
+            "new": judged.kind_of_new,
             "known": bool(judged.known),
             "recorded": judged.recorded,
             "accepted": judged.accepted,
@@ -141,7 +146,6 @@ class Results:
         reviewed: Record | None,
         came: Provenance,
         accuracy: Accuracy | None = None,
-        begins: str = "",
     ) -> Proposal:
         """Write, and return, the cell's golden-to-be, for a review.
 
@@ -157,7 +161,7 @@ class Results:
             target=judged.cell.target,
             case=judged.cell.case,
             verdict=judged.name,
-            reason=judged.reason,
+            findings=judged.findings,
             blamed=judged.divergence.name if judged.divergence else None,
             content=proposed.digest if proposed is not None else None,
             replaces=reviewed.digest if reviewed is not None else None,
@@ -166,9 +170,6 @@ class Results:
             changes=came.changes,
             settings=came.settings,
             accuracy=accuracy,
-            cause=cause(judged),
-            begins=begins,
-            loses=judged.loses,
             folder=self.folder(judged.cell),
         )
         proposal.write(proposed)
@@ -253,6 +254,7 @@ class _Row(msgspec.Struct):
     case: str
     verdict: str
     reason: str
+    findings: tuple[OneOf, ...]
     accepted: bool
     recorded: bool
     known: bool

@@ -163,31 +163,38 @@ def defects(groups: Sequence[Group], reasons: Mapping[str, str]) -> list[Decisio
             )
         why = " ".join(reasons[group.cause].split())
         found += [
-            Decision(book.KNOWN, each.verdict, each.cause, None, (), why, (each.release,), (str(each.cell),))
+            Decision(
+                book.KNOWN,
+                each.verdict,
+                finding=each.cause,
+                why=why,
+                releases=(each.release,),
+                cells=(str(each.cell),),
+            )
             for each in barred
         ]
     return found
 
 
 def narrowed(stated: Iterable[Decision], rows: Iterable[Mapping[str, Any]]) -> Iterator[Decision]:
-    """Yield decisions, with the cause of each known defect that names none and that a run has found."""
+    """Yield decisions, with the finding of each known defect that names none and that a run has found."""
     found = {
-        (f"{row['target']}/{row['case']}", row["release"], row["verdict"]): row.get("cause", "")
+        (f"{row['target']}/{row['case']}", row["release"], row["verdict"]): row.get("cause")
         for row in rows
         if row["known"]
     }
     for each in stated:
-        if each.what != book.KNOWN or each.cause:
+        if each.what != book.KNOWN or each.finding is not None:
             yield each
             continue
         for name, on in itertools.product(each.cells, each.releases):
-            cause = found.get((name, on, each.verdict), "")
-            yield msgspec.structs.replace(each, cause=cause, releases=(on,), cells=(name,))
+            cause = found.get((name, on, each.verdict))
+            yield msgspec.structs.replace(each, finding=cause, releases=(on,), cells=(name,))
 
 
 def nameless(stated: Iterable[Decision]) -> int:
-    """Return the number of known defects, a cell on a release each, that name no cause."""
-    wide = [each for each in stated if each.what == book.KNOWN and not each.cause]
+    """Return the number of known defects, a cell on a release each, that name no finding."""
+    wide = [each for each in stated if each.what == book.KNOWN and each.finding is None]
     return sum(len(each.cells) * len(each.releases) for each in wide)
 
 

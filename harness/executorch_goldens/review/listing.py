@@ -8,8 +8,10 @@ from executorch_goldens.causes.groups import BARRED, OUTDATED, PENDING, UNDECIDE
 from executorch_goldens.diff import equality, texts
 from executorch_goldens.errors import some
 from executorch_goldens.files.wording import count
+from executorch_goldens.goldens.decisions import Missing
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.judging.updating import FEWER
+from executorch_goldens.judging.updating import FEWER, Fewer
+from executorch_goldens.words import findings, refusals
 
 #: Lines of the specimen that a list shows.
 SHOWN_LINES = 8
@@ -26,6 +28,8 @@ STATE_WORDS = {
 ALTHOUGH = "--although-corrupt-elsewhere"
 #: Option that records with failures, and programs that delegate nothing, that they are expected.
 EXPECT = "--expect"
+#: The option that takes each kind of decision.
+OPTIONS = {Missing: EXPECT, Fewer: FEWER}
 
 
 def listing(groups: Sequence[Group], rejected: Mapping[str, str]) -> Iterator[str]:
@@ -52,10 +56,9 @@ def actions(group: Group) -> dict[str, str]:
     found = {} if group.blames_case else {"reject": f'goldens review --reject {group.name} --reason "…"'}
     if group.state not in (PENDING, UNDECIDED):
         return found
-    # The words of a decision name its option.
-    decisions = " ".join(member.undecided for member in group.recordable)
+    needed = {type(member.undecided) for member in group.recordable}
     options = [ALTHOUGH] if group.doubt else []
-    options += [option for option in (EXPECT, FEWER) if option in decisions]
+    options += [option for kind, option in OPTIONS.items() if kind in needed]
     accept = " ".join(["goldens review --accept", group.name, *options])
     return {"accept": accept, **found} if not group.wrong else {**found, "accept": accept}
 
@@ -65,8 +68,8 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
     if reason := rejected.get(group.cause):
         yield f"rejected: {reason}"
     yield from dict.fromkeys(member.damage for member in group.members if member.damage)
-    if group.doubt:
-        yield group.doubt
+    if group.doubt is not None:
+        yield refusals.doubt(group.doubt)
     if group.proof:
         yield group.proof
     yield from group.amounts()
@@ -74,7 +77,8 @@ def facts(group: Group, rejected: Mapping[str, str]) -> Iterator[str]:
     yield f"cells: {some([member.proposal.name for member in members], SHOWN_CELLS)}"
     yield from (f"unlike the others: {name}: {why}" for name, why in group.unlike.items())
     yield from dict.fromkeys(member.objection for member in group.members if member.state == OUTDATED)
-    yield from [member.undecided for member in group.members if member.state == UNDECIDED][:1]
+    undecided = (member.undecided for member in group.members if member.state == UNDECIDED)
+    yield from [refusals.refusal(each) for each in undecided if each is not None][:1]
     fewer = [numbers for member in group.recordable if (numbers := member.fewer_variations)]
     if fewer:
         before, now = fewer[0]
@@ -85,7 +89,7 @@ def difference(member: Member) -> Iterator[str]:
     """Yield how a cell differs from its golden, without mere numbering; a new artifact whole."""
     unread = member.damage or member.proposal.content is None
     if member.after is None or (member.before is None and unread):
-        yield member.proposal.reason
+        yield findings.reason(member.proposal.found, member.proposal.target, member.labels)
         return
     if member.before is None:
         made = equality.without_digests(equality.compared(member.after))

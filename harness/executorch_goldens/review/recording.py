@@ -20,6 +20,7 @@ from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import Proposal, ProposalError
 from executorch_goldens.results.rows import lock
 from executorch_goldens.review.decisions import THREAD, TRACKER
+from executorch_goldens.words import findings, refusals
 
 #: File beside the results that holds it, for ``git commit -F``.
 FILE = "commit.txt"
@@ -43,8 +44,9 @@ def record(accepted: Sequence[Member], sweeps: Path, goldens: Path, standing: St
     require_a_person(True, "review --accept")
     for member in accepted:
         if member.proposal.content is None:
-            reason = f"{member.proposal.verdict}: {member.proposal.reason}"
-            raise _refused(member.proposal, f"may not be recorded, it is {reason}")
+            proposal = member.proposal
+            why = findings.reason(proposal.found, proposal.target, member.labels)
+            raise _refused(proposal, f"may not be recorded, it is {proposal.verdict}: {why}")
     now = standing.refreshed()
     with _alone({member.proposal.release for member in accepted}, sweeps, goldens):
         records = [(member.proposal, _reviewed(member, now)) for member in accepted]
@@ -68,8 +70,10 @@ def _reviewed(member: Member, standing: Standing) -> Record:
         raise UsageError(str(error)) from error
     if now != member.proposal or proposed != member.proposed:
         raise _refused(now, "is proposed otherwise than it was reviewed: review it again")
-    if objection := standing.objection(now) or standing.undecided(now, proposed):
+    if objection := standing.objection(now):
         raise _refused(now, objection)
+    if (undecided := standing.undecided(now, proposed)) is not None:
+        raise _refused(now, refusals.refusal(undecided))
     return proposed
 
 

@@ -16,7 +16,7 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, record
 from executorch_goldens.goldens.quantities import QUANTITIES
-from executorch_goldens.judging.verdict import UNEXPECTED, kind_of_new
+from executorch_goldens.judging.verdict import UNEXPECTED
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED, TRACKER, ReviewDecisions, name_of
 
@@ -189,7 +189,7 @@ def _shortened(names: Sequence[str]) -> str:
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield how many rows have each verdict, the most common first, and how many new ones are no program."""
-    kinds = Counter(kind_of_new(row["verdict"], row["reason"]) for row in rows)
+    kinds = Counter(row["new"] for row in rows)
     named = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common() if kind)
     for verdict, number in Counter(row["verdict"] for row in rows).most_common():
         yield f"{number} {untrusted.markdown(verdict)}{f' ({named})' if named and verdict == 'new' else ''}"

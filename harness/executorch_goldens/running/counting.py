@@ -10,8 +10,8 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import some
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.judging.verdict import NOT_JUDGED, NOT_RUN, kind_of_new
 from executorch_goldens.results.rows import ALLOWED, KNOWN
+from executorch_goldens.words.findings import NOT_JUDGED, NOT_RUN
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
 #: Cells that a line names, and those that a count does.
@@ -36,16 +36,16 @@ def exactness(found: Mapping[Cell, Accuracy], of: str = "exactness") -> Iterator
 
 
 def counts(found: Iterable[tuple[str, str]]) -> str:
-    """Return how many cells have each verdict, of (verdict, reason); kinds of new cells come last.
+    """Return how many cells have each verdict, of (verdict, `kind_of_new`); kinds of new cells come last.
 
-    >>> counts([("stable", ""), ("new", "1 delegate"), ("stable", "")])
+    >>> counts([("stable", ""), ("new", ""), ("stable", "")])
     '2 stable, 1 new'
-    >>> counts([("new", "1 delegate"), ("new", "FAILURE: lower"), ("stable", ""), ("new", "NO DELEGATE: none")])
+    >>> counts([("new", ""), ("new", "FAILURE"), ("stable", ""), ("new", "NO DELEGATE")])
     '1 stable, 3 new (1 FAILURE, 1 NO DELEGATE)'
     """
     pairs = list(found)
     number = Counter(verdict for verdict, _ in pairs)
-    kinds = Counter(kind_of_new(*pair) for pair in pairs)
+    kinds = Counter(kind for _, kind in pairs)
     named = ", ".join(f"{kinds[kind]} {kind}" for kind in (FAILS, UNDELEGATED) if kinds[kind])
     if named:
         number["new"] = number.pop("new")

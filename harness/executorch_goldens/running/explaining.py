@@ -15,13 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.artifact import PARTITIONING, Artifact, Cell, Omission, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Omission, Outcome
 from executorch_goldens.causes.groups import DECIDED
-from executorch_goldens.diff import texts
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.record import Record
-from executorch_goldens.judging import attribution, omission, verdict
-from executorch_goldens.judging.attribution import Attribution
+from executorch_goldens.judging import omission, verdict
+from executorch_goldens.judging.attribution import Attribution, Follows
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence
@@ -32,6 +30,8 @@ from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.words import causes
+from executorch_goldens.words.verdicts import detail
 from executorch_goldens.zoo.variations import Variation
 
 #: Gets what is looked into, how many steps are done, of how many, and the seconds that they may take, and took.
@@ -70,7 +70,7 @@ class Suspect:
     def parting(self) -> tuple[int, int] | None:
         """The number of the pass at which the variations diverge, in each; None where none has."""
         found = self.judged.divergence
-        if found is None or not self.pair or f"({PARTITIONING})" in found.line:
+        if found is None or not self.pair or found.is_of_partitioner:
             return None
         return found.numbers
 
@@ -143,13 +143,11 @@ class Explainer:
             When the evidence cannot be written.
         """
         looking = Diagnoses()
-        nowhere: tuple[str, ...] = ()
         factor = looking.attempt(
             "the factor it follows", lambda: self._factor_at_once(judged, outcomes), None
         )
         judged = dataclasses.replace(judged, attribution=factor)
-        where = looking.attempt("where it diverges", lambda: tuple(_where(judged, outcomes)), nowhere)
-        judged = dataclasses.replace(judged, detail=(*where, *looking.failed, *judged.detail))
+        judged = dataclasses.replace(judged, undiagnosed=(*judged.undiagnosed, *looking.failed))
         return noting(
             "the evidence for its page", judged, lambda: self._evidence(judged, outcomes).write(folder)
         )
@@ -158,12 +156,10 @@ class Explainer:
         """Return the factor that needs no export: none, where all variations show the same."""
         if judged.name in verdict.AGREEING:
             alike = len(outcomes) > 1 and len(verdict.group_by_content(outcomes)) == 1
-            return attribution.constant(len(outcomes)) if alike else None
+            return Attribution(Follows.CONSTANT, exports=len(outcomes)) if alike else None
         asked = self.plan.options
         if judged.name in verdict.DISAGREEING and not judged.known and asked.budget and asked.elsewhere:
-            return Attribution(
-                f"the factor it follows is sought on this machine only: run the cell without {asked.elsewhere.option}"
-            )
+            return Attribution(Follows.ELSEWHERE, why=asked.elsewhere.option)
         return None
 
     def _evidence(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Evidence:
@@ -171,11 +167,13 @@ class Explainer:
         finished = all(isinstance(outcome.result, Artifact) for outcome in outcomes)
         groups = verdict.group_by_content(outcomes) if finished else []
         return Evidence(
-            message=judged.detail,
+            message=detail(judged),
             agreeing=[[outcome.variation for outcome in group] for group in groups],
-            follows=judged.attribution.line if judged.attribution is not None else "",
+            follows=causes.attribution(judged.attribution) if judged.attribution is not None else "",
             commands=commands(self.plan, judged),
-            diverging=judged.divergence.line if judged.divergence is not None else "",
+            diverging=causes.divergence(judged.divergence, judged.labels)
+            if judged.divergence is not None
+            else "",
             tensors=list(evidence.tensors(groups)),
         )
 
@@ -256,8 +254,7 @@ class Explainer:
             self.left.append(step.what)
             if step.find != self._factor:
                 return Diagnosis(cell)
-            line = f"the factor it follows was not sought: {budget:g} s were over; the command below seeks it"
-            return Diagnosis(cell, factor=Attribution(line), is_left=True)
+            return Diagnosis(cell, factor=Attribution(Follows.UNSOUGHT, why=f"{budget:g}"), is_left=True)
 
     def _proof(self, suspect: Suspect, tick: Callable[[], None]) -> Diagnosis:
         left_out = suspect.omission
@@ -332,16 +329,9 @@ class Probe:
 
 
 def with_shown(judged: Verdict, shown: Diagnosis) -> Verdict:
-    """Return a verdict with what further exports show of its cell, below where it begins."""
-    lines: Sequence[str] = [shown.factor.line] if shown.factor is not None else []
-    if shown.after and judged.divergence is not None:
-        (one, left), (other, right) = shown.after.items()
-        name = f"graph after {judged.divergence.name}"
-        lines = [*lines, *texts.difference(Record({}, {name: left}), Record({}, {name: right}), one, other)]
+    """Return a verdict with what further exports show of its cell."""
     return dataclasses.replace(
-        judged,
-        attribution=shown.factor or judged.attribution,
-        detail=(*judged.detail[:1], *lines, *judged.detail[1:]),
+        judged, attribution=shown.factor or judged.attribution, after=shown.after or judged.after
     )
 
 
@@ -361,16 +351,4 @@ def noting(what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:
     """
     looking = Diagnoses()
     looking.attempt(what, leave, None, (OSError,))
-    return dataclasses.replace(judged, detail=(*judged.detail, *looking.failed))
-
-
-def _where(judged: Verdict, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the line that names the pass, and what is known at once of the factor."""
-    if judged.divergence is not None and judged.divergence.line != judged.reason:
-        yield judged.divergence.line
-    elif judged.divergence is None and judged.name in verdict.DISAGREEING:
-        one_program = verdict.have_one_program(verdict.group_by_content(outcomes))
-        made = "when the program runs" if one_program else "by serialization or emission"
-        yield f"no pass diverges: the difference arises {made}"
-    if judged.attribution is not None:
-        yield judged.attribution.line
+    return dataclasses.replace(judged, undiagnosed=(*judged.undiagnosed, *looking.failed))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
-from executorch_goldens.judging.attribution import Attribution, alone, by_address, gone, together, unrepeated
+from executorch_goldens.judging.attribution import Attribution, Follows
 from executorch_goldens.judging.verdict import group_by_content
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.folder import Folder
@@ -64,7 +64,7 @@ class Experiment:
             try:
                 return self._attribution()
             except (_LostError, SweepError) as error:
-                return Attribution(f"the factor it follows is not known: {str(error).splitlines()[0]}")
+                return Attribution(Follows.LOST, why=str(error).splitlines()[0])
 
     def factors(self) -> list[str]:
         """Return the names of the factors in which the two variations differ."""
@@ -77,18 +77,20 @@ class Experiment:
         name = replace(self.one, directory=None).name
         reference, *repeats = self._repeated()
         if not all(map(_twins_agree, (reference, *repeats))):
-            return unrepeated(name)
+            return Attribution(Follows.NOTHING, variation=name)
         again, every, *changed = self._exported([self.one, *map(self._with, [known, *([k] for k in known)])])
         if not all(same(reference, outcome) for outcome in (*repeats, again)):
-            return by_address(name)
+            return Attribution(Follows.ADDRESS, variation=name)
         outcomes = dict(zip(known, changed, strict=True))
         if followed := [factor for factor in known if not same(reference, outcomes[factor])]:
-            return alone(*self._single(reference, followed, known))
+            followed, known = self._single(reference, followed, known)
+            return Attribution(Follows.ALONE, tuple((name,) for name in followed), tuple(known))
         if same(reference, every):
-            return gone(self.exports)
+            return Attribution(Follows.GONE, exports=self.exports)
         pairs = list(itertools.combinations(known, 2))
         of_pairs = zip(pairs, self._exported([self._with(pair) for pair in pairs]), strict=True)
-        return together([pair for pair, outcome in of_pairs if not same(reference, outcome)], known)
+        found = tuple(pair for pair, outcome in of_pairs if not same(reference, outcome))
+        return Attribution(Follows.TOGETHER if found else Follows.SEVERAL, found, tuple(known))
 
     def _single(
         self, reference: Outcome, followed: list[str], known: list[str]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from executorch_goldens import patches, plugins
 from executorch_goldens.files import invocation
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.findings import matches
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.judging.verdict import Verdict
@@ -67,13 +68,12 @@ def unpatched(judged: Verdict, release: Release, asked: str, applied: Collection
         Names of the patches that exports had.
     """
     target, known = targets.available().get(judged.cell.target), patches.available()
-    message = "\n".join((judged.reason, *judged.detail))
     wanting = [
         patch
         for patch in map(known.__getitem__, release.patches)
         if patch.name not in applied
         and judged.name in patch.verdicts
-        and patch.verdicts[judged.name] in message
+        and any(matches(patch.verdicts[judged.name], each.key()) for each in judged.findings)
         and (target is None or target.runs_any(patch.fits.get(release.version, ())))
         and (judged.delegates is None or patch.matters(release.version, judged.delegates))
     ]

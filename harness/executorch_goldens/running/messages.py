@@ -12,7 +12,7 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.judging.updating import FEWER, UPDATE
-from executorch_goldens.judging.verdict import DISAGREEING, NOT_JUDGED, UNEXPECTED, Verdict, kind_of_new
+from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED, Verdict
 from executorch_goldens.results import proposals
 from executorch_goldens.results.rows import ALLOWED, KNOWN
 from executorch_goldens.running.counting import (
@@ -29,6 +29,10 @@ from executorch_goldens.running.explaining import Diagnosis
 from executorch_goldens.running.hints import commands, unpatched, ways_out
 from executorch_goldens.running.run import Run
 from executorch_goldens.settings import config
+from executorch_goldens.words import causes as causes_in_words
+from executorch_goldens.words import refusals
+from executorch_goldens.words.findings import NOT_JUDGED, artifact
+from executorch_goldens.words.verdicts import detail, reason
 
 #: Causes that a run lists at its end.
 SHOWN_CAUSES = 8
@@ -37,13 +41,13 @@ SHOWN_CAUSES = 8
 def failure(run: Run, judged: Verdict) -> str:
     """Return the message of a failing test: verdict, cell, reason, detail, way on."""
     typed = commands(run.plan, judged)
-    lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {judged.reason}"]
-    lines += [f"  {line}" for line in judged.detail]
+    lines = [f"{judged.name}: {judged.cell} on ExecuTorch {run.release.version}: {reason(judged)}"]
+    lines += [f"  {line}" for line in detail(judged)]
     lines += [f"  {line}" for line in ways_out(judged, run.release.version, True, run.plan.options.called)]
     missing = unpatched(judged, run.release, run.plan.options.patches, run.plan.settings.patches)
     lines += [f"  {line}" for line in missing]
-    if judged.refusal:
-        lines.append(f"  not recorded: {judged.refusal}")
+    if judged.refusal is not None and judged.name != UNEXPECTED:
+        lines.append(f"  not recorded: {refusals.refusal(judged.refusal)}")
     elif judged.recordable:
         lines.append(f"  accept: {typed['accept']}")
     elif run.plan.options.updating and judged.name == "damaged-golden":
@@ -144,16 +148,17 @@ def _places(run: Run) -> str:
 
 def found(number: int, shown: Diagnosis) -> str:
     """Return what further exports show of a cause; empty for graphs, which the report has."""
-    said = shown.proof or (shown.factor.line if shown.factor is not None else "")
+    said = shown.proof or (causes_in_words.attribution(shown.factor) if shown.factor is not None else "")
     return f"cause {number}: {said} ({shown.cell})" if said and not shown.is_left else ""
 
 
 def brief(run: Run, judged: Verdict) -> list[str]:
     """Return three lines at most of a cell: the verdict, where it begins, and the first way out."""
-    lines = [f"{judged.name}: {judged.cell}: {(judged.reason.splitlines() or [''])[0]}", *judged.detail[:1]]
+    below = detail(judged)
+    lines = [f"{judged.name}: {judged.cell}: {reason(judged)}", *below[:1]]
     ways = ways_out(judged, run.release.version, True, run.plan.options.called)
     missing = unpatched(judged, run.release, run.plan.options.patches, run.plan.settings.patches)
-    lines += [*missing, *ways, *judged.detail[1:]][:1]
+    lines += [*missing, *ways, *below[1:]][:1]
     return [untrusted.escape_ci(line) for line in (lines[0], *(f"  {line.strip()}" for line in lines[1:]))][
         :3
     ]
@@ -164,7 +169,7 @@ def _refusal(run: Run, group: Group) -> str:
     if not run.plan.options.updating:
         return ""
     judged = (run.verdicts[member.proposal.cell] for member in group.members)
-    refused = Counter(each.refusal for each in judged if each.refusal)
+    refused = Counter(refusals.refusal(each.refusal) for each in judged if each.refusal is not None)
     return "; ".join(f"not recorded: {count(number, 'cell')}: {why}" for why, number in refused.items())
 
 
@@ -213,7 +218,7 @@ def missed(run: Run) -> Iterator[str]:
 
 def _counts(run: Run) -> Iterator[str]:
     """Yield the cells by verdict, those whose program was not run, and those that were not run."""
-    yield counts((_counted(judged), judged.reason) for judged in run.verdicts.values())
+    yield counts((_counted(judged), judged.kind_of_new) for judged in run.verdicts.values())
     if run.not_judged:
         yield f"of these, {len(run.not_judged)} {NOT_JUDGED} {named(run.not_judged)}"
     if run.unchecked:
@@ -249,7 +254,7 @@ def _rest(run: Run) -> Iterator[str]:
         if judged.known:
             yield f"{KNOWN}: {judged.cell} is {judged.name}: {judged.known}"
         elif judged.allowed:
-            yield f"{ALLOWED}: {judged.cell} {judged.reason}"
+            yield f"{ALLOWED}: {judged.cell} {reason(judged)}"
     yield from not_judged(run.not_judged, len(run.not_judged))
     for target in dict.fromkeys(cell.target for cell in run.accuracies):
         of_target = {cell: each for cell, each in run.accuracies.items() if cell.target == target}
@@ -265,9 +270,9 @@ def _rest(run: Run) -> Iterator[str]:
 
 def accepted(judged: Iterable[Verdict]) -> Iterator[str]:
     """Yield the cells that are recorded though they fail, or delegate nothing."""
-    found = [each for each in judged if each.recorded and kind_of_new(each.name, each.reason)]
+    found = [each for each in judged if each.recorded and each.kind_of_new]
     for each in found[:SHOWN_CELLS]:
-        yield f"recorded: {each.cell}: {each.reason.removesuffix('; has no golden')}"
+        yield f"recorded: {each.cell}: {artifact(each.findings[0])}"
     if len(found) > SHOWN_CELLS:
         yield f"recorded: {len(found) - SHOWN_CELLS} more that fail or delegate nothing"
 
@@ -281,5 +286,5 @@ def _leftovers(run: Run) -> Iterator[str]:
     left = run.leftovers()
     for cell in left.stale:
         yield stale(golden.file_of(run.plan.root, cell))
-    for path, reason in left.foreign:
-        yield f"not a golden: {path}: {reason}; it is left alone"
+    for path, why in left.foreign:
+        yield f"not a golden: {path}: {why}; it is left alone"

@@ -19,6 +19,7 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.words.verdicts import reason
 
 #: Seconds between two lines where there is no terminal, and between two states of a live line.
 INTERVAL = 60.0
@@ -145,13 +146,13 @@ class Progress(Pulse):
         self.left.pop(cell, None)
         if judged is None or not judged.accepted:
             self.wrong += 1
-            name, reason = ("no verdict", "") if judged is None else (judged.name, judged.reason)
+            name, why = ("no verdict", "") if judged is None else (judged.name, reason(judged))
             alike = (edited.cause if edited is not None else "", name)
             self.alike[alike] += 1
             if self.alike[alike] <= MOST_ALIKE and self.lines < MOST_LINES:
                 self.lines += 1
                 self.erase()
-                what = (edited.what if edited is not None else "") or (reason.splitlines() or [""])[0]
+                what = (edited.what if edited is not None else "") or why
                 write_verdict(self.screen, name, f"{cell}: {what}".rstrip(": "))
         self.show(sweep)
 

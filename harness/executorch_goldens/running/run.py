@@ -27,7 +27,7 @@ from executorch_goldens.causes.groups import (
     worst_first,
 )
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.diff.payloads import IN_DIGEST
+from executorch_goldens.diff.payloads import in_digest
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -35,8 +35,7 @@ from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.comparison import JudgedCell
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
-from executorch_goldens.judging.rightness import place
-from executorch_goldens.judging.verdict import UNEXPECTED, Acceptance, Verdict
+from executorch_goldens.judging.verdict import UNEXPECTED, Acceptance, Doubt, Verdict
 from executorch_goldens.results import proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import ProposalError
@@ -50,11 +49,10 @@ from executorch_goldens.settings import config
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.sweep import Sweep, worth_warming
 from executorch_goldens.sweep.template import Standby
+from executorch_goldens.words.causes import attribution
+from executorch_goldens.words.verdicts import detail
 
 T = TypeVar("T")
-
-#: Why nothing that was held back is recorded.
-UNFINISHED = "the run ended before every cell was judged; goldens review shows the judged ones"
 
 #: Cells that differ from their goldens: from then on a run exports every cell under each variation.
 FEW_DIFFER = 3
@@ -274,10 +272,9 @@ class Run:
             self.results.clear(judged.cell)
         else:
             made = self.results.keep(judged.cell, outcomes)
-            if any(IN_DIGEST in line for line in judged.detail):
+            if judged.sides is not None and in_digest(*judged.sides):
                 whole = (folder / outcomes[0].variation / proposals.MADE).with_suffix(golden.WHOLE)
-                place = f"its whole text is in {whole}; 'goldens compare' shows the lines that differ"
-                judged = dataclasses.replace(judged, detail=(*judged.detail, f"  {place}"))
+                judged = dataclasses.replace(judged, whole=whole)
             judged = self.explainer.explain(judged, outcomes, folder)
             if judged.acceptance is not Acceptance.HELD:
                 self.explainer.suspect(judged, outcomes)
@@ -297,8 +294,7 @@ class Run:
         proposed = found.record if recordable else None
         program = outcome.result.result if isinstance(outcome.result, Artifact) else None
         accuracy = Accuracy.measure(program) if isinstance(program, Lowered) else None
-        begins = place(program) if isinstance(program, Lowered) else ""
-        proposal = self.results.propose(judged, proposed, found.reviewed, self.provenance, accuracy, begins)
+        proposal = self.results.propose(judged, proposed, found.reviewed, self.provenance, accuracy)
         self._members[judged.cell] = member(proposal, found.reviewed, proposed, made)
         if judged.acceptance is Acceptance.HELD:
             self._held.add(judged.cell)
@@ -330,7 +326,7 @@ class Run:
         A run that did not judge every cell does not know what its causes make wrong: it records nothing of them.
         """
         missed = self.missed()
-        causes = self._causes(UNFINISHED if missed else "")
+        causes = self._causes(Doubt() if missed else None)
         if missed:
             self.explainer.suspects.clear()
         return worst_first(causes)
@@ -354,20 +350,20 @@ class Run:
         def leave() -> None:
             kept = Evidence.load(folder)
             after, factor = shown.after or kept.after, judged.attribution
-            follows = factor.line if factor is not None else kept.follows
-            dataclasses.replace(kept, message=judged.detail, follows=follows, after=after).write(folder)
+            follows = attribution(factor) if factor is not None else kept.follows
+            dataclasses.replace(kept, message=detail(judged), follows=follows, after=after).write(folder)
 
         self.verdicts[cell] = noting("the evidence for its page", judged, leave)
         if shown.factor is not None:
             self.results.amend([cell], factor=shown.factor.factor)
 
-    def _causes(self, unfinished: str) -> list[Group]:
+    def _causes(self, unfinished: Doubt | None) -> list[Group]:
         """Record held-back cells, except for causes that make other cells wrong; return the rest.
 
         Parameters
         ----------
         unfinished
-            Why none is recorded; empty where some may be.
+            Why none is recorded; None where some may be.
         """
         left, written = [], []
         # A cell that an earlier run found wrong, and nobody has run since, is wrong.
@@ -392,7 +388,7 @@ class Run:
             self.results.recorded(written)
         return left
 
-    def _refuse(self, cells: Sequence[Cell], why: str) -> None:
+    def _refuse(self, cells: Sequence[Cell], why: Doubt) -> None:
         for cell in cells:
             judged = dataclasses.replace(self.verdicts[cell], acceptance=Acceptance.POSSIBLE, refusal=why)
             self.verdicts[cell] = judged

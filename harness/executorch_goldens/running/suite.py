@@ -30,7 +30,7 @@ from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.updating import UPDATE, Updating, require_a_person
-from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.judging.verdict import UNEXPECTED, Verdict
 from executorch_goldens.running.hints import unpatched, ways_out
 from executorch_goldens.running.selection import (
     require_flatc,
@@ -44,6 +44,8 @@ from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.installed import Installed, find_release
+from executorch_goldens.words.refusals import refusal
+from executorch_goldens.words.verdicts import detail, reason
 from executorch_goldens.zoo import targets, variations
 from executorch_goldens.zoo.registry import NAME_PATTERN
 
@@ -248,14 +250,13 @@ class Exports:
     def _message(self, judged: Verdict) -> str:
         again = shlex.join(["pytest", self.test])
         lines = [
-            f"{judged.name}: {judged.cell} on ExecuTorch {self.suite.release.version}: {judged.reason}",
-            *([f"  {judged.divergence.line}"] if judged.divergence is not None else []),
-            *(f"  {line}" for line in judged.detail),
+            f"{judged.name}: {judged.cell} on ExecuTorch {self.suite.release.version}: {reason(judged)}",
+            *(f"  {line}" for line in detail(judged)),
             *(f"  {line}" for line in ways_out(judged, self.suite.release.version, zoo=False)),
             *(f"  {line}" for line in self._unpatched(judged)),
         ]
-        if judged.refusal:
-            lines.append(f"  not recorded: {judged.refusal}")
+        if judged.refusal is not None and judged.name != UNEXPECTED:
+            lines.append(f"  not recorded: {refusal(judged.refusal)}")
         elif judged.recordable:
             lines.append(f"  accept: {again} {UPDATE}")
         return untrusted.escape_ci("\n".join([*lines, f"  again:  {again}"]))

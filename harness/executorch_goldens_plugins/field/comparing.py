@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.goldens.deviation import Deviation
+from executorch_goldens.words.findings import deviated
 from executorch_goldens_plugins.field.format import DEVICE, FrozenProgram, FrozenSample, FrozenTensor
 from executorch_goldens_plugins.field.running import Ran
 
@@ -92,6 +93,6 @@ def _facts(value: FrozenTensor) -> tuple[str, tuple[int, ...], bytes]:
 def _beyond(sample: FrozenSample, index: int, given: FrozenTensor) -> Iterator[str]:
     """Yield how an output is beyond its tolerance; nothing where it is within."""
     expected = sample.expected[index].tensor()
-    deviation = Deviation(f"output {index}", expected, given.tensor(), sample.tolerance(index))
+    deviation = Deviation(expected, given.tensor(), sample.tolerance(index))
     if deviation.exceeds_tolerance():
-        yield from deviation.lines()
+        yield from deviated(f"output {index}", deviation.measured())

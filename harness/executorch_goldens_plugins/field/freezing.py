@@ -19,6 +19,8 @@ from executorch_goldens.judging import verdict
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.words.findings import NOT_RUN
+from executorch_goldens.words.verdicts import reason
 from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.variations import Variation
 from executorch_goldens_plugins.field import comparing
@@ -124,12 +126,12 @@ def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
     except DecodeError as error:
         raise RefusedError(f"undecodable: {error}") from error
     if objection is not None:
-        raise RefusedError(f"{objection.name}: {objection.reason}")
+        raise RefusedError(f"{objection.name}: {reason(objection)}")
     result = verdict.agreed(outcomes).result
     if isinstance(result, Failure):
         raise RefusedError(f"lowering fails: {result.type}: {result.message.partition(chr(10))[0]}")
     if result.not_run:
-        raise RefusedError(f"{verdict.NOT_RUN} {result.not_run}")
+        raise RefusedError(f"{NOT_RUN} {result.not_run}")
     return result
 
 

@@ -12,8 +12,11 @@ import numpy as np
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.goldens.deviation import Deviation
+from executorch_goldens.goldens.findings import NotFinished
 from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging import rightness, verdict
+from executorch_goldens.words.findings import deviated, miswired, title
+from executorch_goldens.words.verdicts import reason
 
 #: Parts of a message that name something of the model, by which messages of the same cause differ: what is quoted or
 #: listed, numbers, and names with a digit or an underscore in them.
@@ -92,14 +95,14 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
     groups = verdict.group_by_content(outcomes) if judged.name in verdict.DISAGREEING else []
     if groups and not verdict.have_one_program(groups):
         disagreeing = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
-        return Defect("follows-seed", judged.name, judged.reason, seeds=disagreeing)
-    if judged.name == "crashed" and "killed by" in judged.reason:
+        return Defect("follows-seed", judged.name, reason(judged), seeds=disagreeing)
+    ended = judged.findings[0]
+    if isinstance(ended, NotFinished) and ended.key()["kind"] == "killed":
         killed = [isinstance(outcome.result, Casualty) for outcome in outcomes].index(True)
-        reason = judged.reason.partition(": ")[2]
-        return Defect("crashes", "crashed", reason, stage="run", seeds=(seeds[killed],))
+        return Defect("crashes", "crashed", title(ended, cell.target), stage="run", seeds=(seeds[killed],))
     for defect in _corrupt(results[0], judged, seeds[:1]) if judged.name == "corrupt" else ():
         return defect
-    raise NotShownError(f"is {judged.name} ({judged.reason}), which no script of its own can show")
+    raise NotShownError(f"is {judged.name} ({reason(judged)}), which no script of its own can show")
 
 
 def _failing(results: Sequence[Lowered | Failure], exports: int, seeds: tuple[int, ...]) -> Defect | None:
@@ -135,15 +138,17 @@ def _of_outputs(result: Lowered, judged: verdict.Verdict, seeds: tuple[int, ...]
     for sample in result.samples:
         allowed = [result.tolerance(sample, index) for index in range(len(sample.expected))]
         pairs = zip(sample.expected, sample.outputs, allowed, strict=False)
-        deviations = [Deviation(f"output {n}", *of_output) for n, of_output in enumerate(pairs)]
-        wrong = [
-            line for deviation in deviations if deviation.exceeds_tolerance() for line in deviation.lines()
-        ]
+        deviations = [Deviation(*of_output) for of_output in pairs]
+        wrong = [n for n, deviation in enumerate(deviations) if deviation.exceeds_tolerance()]
         if wrong or len(sample.expected) != len(sample.outputs):
-            reason = wrong[0] if wrong else judged.reason
+            first = (f"output {n}" for n in wrong[:1])
+            seen = [next(deviated(what, deviations[wrong[0]].measured())) for what in first]
             tolerances = tuple(map(_one_tolerance, deviations))
             yield Defect(
-                "outputs", judged.name, reason, seeds=seeds, sample=sample.name, tolerances=tolerances
+                *("outputs", judged.name, seen[0] if seen else reason(judged)),
+                seeds=seeds,
+                sample=sample.name,
+                tolerances=tolerances,
             )
 
 
@@ -152,8 +157,8 @@ def _of_slots(result: Lowered, judged: verdict.Verdict, seeds: tuple[int, ...]) 
     for delegate, decoded in zip(result.delegates, decode_delegates(result), strict=True):
         # As `judging.rightness.wrongs`: branches and bodies of loops may do what is wrong in the first.
         graphs = decoded.graphs[:1] if delegate.backend_id == "TOSABackend" else ()
-        for line in (line for graph in graphs for line in rightness.miswired_outputs(graph)):
-            yield Defect("slots", judged.name, f"a delegate's {line.partition(';')[0]}", seeds=seeds)
+        for found in (each for graph in graphs for each in rightness.miswired_outputs(graph)):
+            yield Defect("slots", judged.name, f"a delegate's {miswired(found)}", seeds=seeds)
 
 
 def _one_tolerance(deviation: Deviation) -> float:

@@ -21,6 +21,7 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.programs import Steps
 from executorch_goldens.files import logged
 from executorch_goldens.goldens.deviation import Deviation
+from executorch_goldens.words.findings import deviated
 
 Outputs = Mapping[str, tuple[Tensor, ...]]
 #: Runs a method of the program in a file, step by step, and returns what the last step gives.
@@ -122,7 +123,7 @@ def _unlike(given: Outputs, otherwise: Outputs) -> Iterator[str]:
             yield f"{len(otherwise[name])} outputs, and not {len(outputs)} ({name})"
             return
         for index, (expected, actual) in enumerate(zip(outputs, otherwise[name], strict=True)):
-            deviation = Deviation(f"output {index} ({name})", expected, actual)
+            deviation = Deviation(expected, actual)
             if deviation.exceeds_tolerance():
-                yield next(deviation.lines())
+                yield next(deviated(f"output {index} ({name})", deviation.measured()))
                 return

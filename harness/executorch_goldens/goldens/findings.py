@@ -1,0 +1,791 @@
+"""What is found of a cell, as data: what was measured, whose fault it is, and a key; the sentences are in `words`.
+
+A key has what cells, variations, machines and versions of Python have in common. It is what a decision names, and what
+groups cells by cause. What upstream says is kept as text.
+"""
+
+from __future__ import annotations
+
+import enum
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Union
+
+import msgspec
+
+from executorch_goldens.artifact import Casualty, Metric, Tensor
+from executorch_goldens.goldens.causes import general
+from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
+
+#: A finding without what is one cell's own: its kind, then fields by name.
+Key = Mapping[str, Any]
+
+
+class Fault(enum.StrEnum):
+    """Whose mistake it is that a cell is not as it should be."""
+
+    TOOLCHAIN = "toolchain"
+    #: The case of the zoo.
+    CASE = "case"
+    #: Another file of the repository.
+    REPOSITORY = "repository"
+    #: The machine had too little of something.
+    MACHINE = "machine"
+    HARNESS = "harness"
+    #: Nobody's: a person decides.
+    NONE = "none"
+
+
+def _kind(name: str) -> str:
+    """Return the kind of a class.
+
+    >>> _kind("WrongValues")
+    'wrong-values'
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+class Finding(msgspec.Struct, frozen=True, tag_field="kind", tag=_kind, omit_defaults=True):
+    """One thing that was found.
+
+    Attributes
+    ----------
+    fault
+        Whose mistake it is.
+    keyed
+        The fields, or properties, of its key; one that is empty is left out.
+    """
+
+    fault: ClassVar[Fault] = Fault.TOOLCHAIN
+    keyed: ClassVar[tuple[str, ...]] = ()
+
+    def key(self) -> Key:
+        """Return what findings of one cause have in common."""
+        fields = {name: getattr(self, name) for name in self.keyed}
+        return {"kind": _kind(type(self).__name__), **{name: each for name, each in fields.items() if each}}
+
+
+# Parts of findings
+
+
+class TensorType(msgspec.Struct, frozen=True):
+    """See `executorch_goldens.artifact.Tensor`."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    kind: str = ""
+
+    @classmethod
+    def of(cls, tensor: Tensor) -> TensorType:
+        return cls(tensor.dtype, tensor.shape, tensor.kind)
+
+    def __str__(self) -> str:
+        return self.kind or f"{self.dtype}{list(self.shape)}"
+
+
+class Element(msgspec.Struct, frozen=True):
+    """An element of a tensor that is not as expected; values that JSON has no number for are text."""
+
+    index: tuple[int, ...]
+    given: Any
+    expected: Any
+    tolerance: float
+
+
+class Deviated(msgspec.Struct, frozen=True):
+    """How a tensor deviates from what was expected.
+
+    Attributes
+    ----------
+    given, expected
+        Types; where they differ, nothing else was measured.
+    differing, size
+        Number of elements beyond their tolerance, and of all.
+    largest, mean
+        Absolute difference, over all elements; infinity where a number is expected and none given.
+    least, most
+        Tolerance of an element.
+    elements
+        The first that are beyond it.
+    """
+
+    given: TensorType
+    expected: TensorType
+    differing: int = 0
+    size: int = 0
+    largest: float = 0.0
+    mean: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
+    elements: tuple[Element, ...] = ()
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """A frame of a traceback; a line that cannot be read is in no function."""
+
+    file: str
+    line: int
+    function: str = ""
+
+
+class Raised(Finding, frozen=True):
+    """An exception: its type, what it says, and the end of its traceback."""
+
+    keyed: ClassVar[tuple[str, ...]] = ("error",)
+    type: str
+    message: str
+    traceback: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> str:
+        """Exception and first line of its message, without parts of a single cell."""
+        return f"{self.type}: {general((self.message.splitlines() or [''])[0])}"
+
+
+class Fails(Raised, frozen=True):
+    """Lowering fails: where, and what upstream says.
+
+    Attributes
+    ----------
+    lowered
+        Whether it fails after a program was made, when that runs.
+    """
+
+    keyed: ClassVar[tuple[str, ...]] = ("stage", "blamed", "error")
+    stage: str = ""
+    blamed: str = ""
+    lowered: bool = False
+
+
+# A program that is wrong
+
+
+class OfProgram(Finding, frozen=True):
+    """Something that is wrong with a program: `cause` has which outputs are, and where values begin to be."""
+
+
+class OfOutput(OfProgram, frozen=True):
+    """An output that is wrong on a sample."""
+
+    output: int
+    sample: str
+    values: Deviated
+
+
+class WrongValues(OfOutput, frozen=True):
+    """Values of an output that are beyond their tolerance."""
+
+    keyed = ("dtype",)
+
+    @property
+    def dtype(self) -> str:
+        return self.values.given.dtype
+
+
+class WrongType(OfOutput, frozen=True):
+    """An output of another dtype, or shape, than eager's."""
+
+    keyed = ("given", "expected")
+
+    @property
+    def given(self) -> str:
+        return self.values.given.kind or self.values.given.dtype
+
+    @property
+    def expected(self) -> str:
+        return self.values.expected.kind or self.values.expected.dtype
+
+
+class WrongCount(OfProgram, frozen=True):
+    """A program with another number of outputs than eager has."""
+
+    sample: str
+    given: int
+    expected: int
+
+
+class BelowBound(OfProgram, frozen=True):
+    """The metric of the case's task is below its bound."""
+
+    keyed = ("name",)
+    metric: Metric
+
+    @property
+    def name(self) -> str:
+        return self.metric.name
+
+
+class Begins(OfProgram, frozen=True):
+    """Where values begin to be wrong, at an operator inside a delegate; see `executorch_goldens.artifact.Departure`.
+
+    Attributes
+    ----------
+    backend
+        Backend id of the delegate.
+    """
+
+    sample: str
+    delegate: str
+    backend: str
+    operator: str
+    node: str
+    module: str
+    before: tuple[str, ...]
+    unseen: tuple[str, ...]
+    agrees: bool
+    alone: bool
+    uncut: bool
+    values: Deviated
+
+    @property
+    def place(self) -> Key:
+        """The type of operator, of the payload and of the graph; the backend; whether no operator departs alone."""
+        source, named = self.node.partition(" ")[0], self.operator.partition(" ")[0]
+        at = f"{named} ({source})" if named else source
+        return {"begins": at, "in": self.backend} | ({} if self.alone else {"adding": True})
+
+
+class BeginsElsewhere(OfProgram, frozen=True):
+    """Where values begin to be wrong, if at no operator of a delegate; see `executorch_goldens.artifact.Beginning`."""
+
+    sample: str
+    name: str
+    why: str
+    is_outside: bool = True
+
+    @property
+    def place(self) -> Key:
+        """The name for a cause, without parts of a single cell; nothing where the place is not known."""
+        return {"begins": general(self.name)} if self.name else {}
+
+
+class Hidden(OfProgram, frozen=True):
+    """No output is beyond its tolerance, and yet a value inside is wrong."""
+
+
+class OfBuild(OfProgram, frozen=True):
+    """A possible reason for wrong outputs of a program that its case made by itself.
+
+    Attributes
+    ----------
+    method
+        Empty for all of them: each alone is right, and a state does not reach the next.
+    mode
+        What of its module was in training mode; empty where that is not the reason, but a missing declaration may be.
+    """
+
+    method: str = ""
+    mode: str = ""
+
+
+class Biased(OfProgram, frozen=True):
+    """An output whose differences as a whole are not those of rounding, although it moves single ones far."""
+
+    output: int
+    mean: float
+    explained: float
+
+
+class LoadedOtherwise(OfProgram, frozen=True):
+    """The program gives something else where it is loaded another way than from a buffer: how, and what."""
+
+    keyed = ("message",)
+    what: str
+
+    @property
+    def message(self) -> str:
+        return general(self.what)
+
+
+class Invalid(OfProgram, frozen=True):
+    """A payload that its specification does not allow, by a release's own tool."""
+
+    keyed = ("specification", "message")
+    level: str
+    delegate: str
+    said: str
+
+    @property
+    def specification(self) -> str:
+        return general(self.level)
+
+    @property
+    def message(self) -> str:
+        return general(self.said)
+
+
+class MissingConstant(OfProgram, frozen=True):
+    """No delegate holds an output that is a constant.
+
+    Attributes
+    ----------
+    nearest
+        Name of the nearest constant; empty where none has its dtype and shape.
+    delegate
+        Number of the delegate that holds it.
+    values
+        How that deviates.
+    """
+
+    output: int
+    expected: TensorType
+    nearest: str = ""
+    delegate: int = 0
+    values: Deviated | None = None
+
+
+class Wiring(enum.StrEnum):
+    """What is wrong with a declared output of a delegate."""
+
+    UNDECLARED = "undeclared"
+    TWICE = "twice"
+    UNWRITTEN = "unwritten"
+
+
+class Miswired(OfProgram, frozen=True):
+    """An output of a delegate that is no value, that is declared twice, or that no operator writes.
+
+    Attributes
+    ----------
+    delegate
+        Its number.
+    outputs
+        All its declared outputs.
+    slots
+        Number of slots that it is in.
+    unread
+        Values that are written and never read.
+    is_input
+        Whether it is an input of the delegate.
+    """
+
+    keyed = ("wiring", "is_input")
+    delegate: int
+    outputs: tuple[str, ...]
+    name: str
+    wiring: Wiring
+    slots: int = 1
+    unread: tuple[str, ...] = ()
+    is_input: bool = False
+
+
+class ChangedModel(OfProgram, frozen=True):
+    """Lowering changed a parameter or a buffer of the model that it was given."""
+
+    keyed = ("name", "writer")
+    name: str
+    writer: str
+    values: Deviated
+
+
+class Forgotten(OfProgram, frozen=True):
+    """Quantization loses the model's state: samples of several steps give what their last step gives alone."""
+
+    samples: tuple[str, ...]
+    most: float
+
+
+class DoesNotRun(Raised, frozen=True):
+    """The runtime refuses a program: what it says."""
+
+    keyed: ClassVar[tuple[str, ...]] = ("error", "undelegated")
+    undelegated: bool = False
+    invalid: tuple[Invalid, ...] = ()
+
+
+# A program that says little
+
+
+class LostSignal(Finding, frozen=True):
+    """Quantization loses too much of an output; see `executorch_goldens.artifact.Lost`.
+
+    Attributes
+    ----------
+    fails
+        How the program fails to lower as well.
+    explains
+        Whether it is said beside what no quantization makes right.
+    """
+
+    keyed = ("by", "changes_model")
+    output: int
+    sqnr: float
+    floor: float
+    lines: tuple[str, ...]
+    named: bool
+    by: str
+    changed: str
+    fails: Fails | None = None
+    explains: bool = False
+
+    @property
+    def changes_model(self) -> bool:
+        """True if the model differs without the quantizations already."""
+        return bool(self.changed)
+
+
+class Imprecise(Finding, frozen=True):
+    """Rounding alone may move an output so far that a comparison checks little."""
+
+    fault = Fault.NONE
+    output: int
+    sample: str
+    moved: float
+    limit: float
+    unseen: tuple[tuple[str, str], ...] = ()
+
+
+class Unchecked(Finding, frozen=True):
+    """Nothing checks some of a program.
+
+    Attributes
+    ----------
+    methods
+        Methods without a reference.
+    outputs
+        Outputs, each with what it is in all samples: it would be the same if nothing were computed.
+    accepted
+        What a person has accepted already.
+    """
+
+    fault = Fault.NONE
+    keyed = ("lacking",)
+    methods: tuple[str, ...]
+    outputs: tuple[tuple[str, str], ...]
+    accepted: tuple[str, ...] = ()
+
+    @property
+    def lacking(self) -> list[str]:
+        """What is not checked, without names."""
+        return sorted({*(["method"] if self.methods else []), *(general(why) for _, why in self.outputs)})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a decision names that accepts all of it."""
+        return tuple(dict.fromkeys((*self.accepted, *self.methods, *(name for name, _ in self.outputs))))
+
+
+# An export that came to nothing
+
+
+class NotFinished(Finding, frozen=True):
+    """An export that did not finish."""
+
+    variation: str
+    ended: Casualty
+
+    @property
+    def fault(self) -> Fault:  # type: ignore[override]
+        return Fault.HARNESS if self.ended.of_harness else Fault.TOOLCHAIN
+
+    def key(self) -> Key:
+        return self.ended.key()
+
+
+class OutOfResources(Raised, frozen=True):
+    """The machine had too little for an export."""
+
+    fault = Fault.MACHINE
+
+
+class CaseFails(Raised, frozen=True):
+    """The case raises before anything is lowered."""
+
+    fault = Fault.CASE
+
+
+class Unsteady(Raised, frozen=True):
+    """A model is no function of its inputs and buffers."""
+
+    fault = Fault.CASE
+
+
+class OwnFileFails(Raised, frozen=True):
+    """A file of the repository's own raises."""
+
+    fault = Fault.REPOSITORY
+    keyed: ClassVar[tuple[str, ...]] = ("place", "error")
+    at: Frame = Frame("", 0)
+
+    @property
+    def place(self) -> str:
+        return f"{self.at.file}: {self.at.function}"
+
+
+class Unreadable(Finding, frozen=True):
+    """A payload, or a golden, that cannot be read, and the way out."""
+
+    message: str
+    keyed = ("what",)
+
+    @property
+    def what(self) -> str:
+        return general(self.message)
+
+
+# Variations that disagree
+
+
+class Disagreement(Finding, frozen=True):
+    """Variations make different artifacts.
+
+    Attributes
+    ----------
+    groups
+        The variations that agree, group by group.
+    order_only
+        Whether nothing but order and numbering differs.
+    fails
+        How each group fails; None for one that lowers.
+    """
+
+    keyed = ("order_only", "failing")
+    groups: tuple[tuple[str, ...], ...]
+    order_only: bool = False
+    fails: tuple[Fails | None, ...] = ()
+
+    @property
+    def failing(self) -> list[str]:
+        """How some of them fail."""
+        return sorted({each.error for each in self.fails if each is not None})
+
+
+class UnequalOutputs(Finding, frozen=True):
+    """One program gives different outputs under different variations, or is right under some only.
+
+    Attributes
+    ----------
+    values
+        How the outputs of the second group deviate from the first's: none where they do not.
+    wrong
+        The first wrong output under each group; None where none is.
+    judged_apart
+        Whether eager gives finite numbers under some variations only.
+    """
+
+    keyed = ("outputs",)
+    groups: tuple[tuple[str, ...], ...]
+    values: tuple[WrongValues | WrongType, ...]
+    wrong: tuple[WrongValues | WrongType | WrongCount | None, ...]
+    judged_apart: bool = False
+
+    @property
+    def outputs(self) -> list[int]:
+        return sorted({each.output for each in self.values})
+
+
+class UnsteadyCase(Finding, frozen=True):
+    """A case gives variations different models: the variations that agree, and the recorded weights that differ."""
+
+    fault = Fault.CASE
+    groups: tuple[tuple[str, ...], ...]
+    weights: tuple[str, ...] = ()
+
+
+# Against a golden
+
+
+class Differs(Finding, frozen=True):
+    """An artifact differs from its golden in these sections; empty names one that is a failure no longer.
+
+    Attributes
+    ----------
+    newly_outside
+        Operators that stay outside now, with why.
+    """
+
+    fault = Fault.NONE
+    sections: tuple[str, ...]
+    newly_outside: tuple[tuple[str, str], ...] = ()
+
+
+class NowFails(Finding, frozen=True):
+    """Lowering fails, and did not when the golden was recorded: how, and the text of the failure."""
+
+    fails: Fails
+    text: tuple[str, ...]
+
+    def key(self) -> Key:
+        return self.fails.key()
+
+
+class Renamed(Finding, frozen=True):
+    """An artifact differs from its golden in names alone: before and after."""
+
+    fault = Fault.NONE
+    names: tuple[tuple[str, str], ...]
+
+
+class NewFailure(Finding, frozen=True):
+    """A cell without a golden, whose lowering fails: how, and the text of the failure."""
+
+    fault = Fault.NONE
+    fails: Fails
+    text: tuple[str, ...]
+
+    def key(self) -> Key:
+        return self.fails.key()
+
+
+class NewProgram(Finding, frozen=True):
+    """A program without a golden.
+
+    Attributes
+    ----------
+    undelegated
+        Whether it has no delegate, on a target that has some.
+    delegates, operators
+        Number of delegates, and of operators in them.
+    outside
+        Operators outside of them, the most common first, with their number.
+    unvalidated
+        What a validator could not check.
+    """
+
+    fault = Fault.NONE
+    keyed = ("undelegated",)
+    undelegated: bool
+    delegates: int
+    operators: int
+    outside: tuple[tuple[str, int], ...]
+    sqnr: float | None = None
+    not_run: str = ""
+    in_eager: tuple[str, ...] = ()
+    unvalidated: tuple[str, ...] = ()
+
+
+class Unexpected(Finding, frozen=True):
+    """The golden of a cell is a decision that nobody has taken.
+
+    Attributes
+    ----------
+    what
+        `executorch_goldens.zoo.registry.FAILS` or `UNDELEGATED`.
+    why
+        Why lowering fails.
+    outside
+        Operators outside of delegates.
+    """
+
+    fault = Fault.NONE
+    keyed = ("what", "why", "outside")
+    what: str
+    why: str
+    outside: tuple[str, ...] = ()
+
+
+class Exceeded(msgspec.Struct, frozen=True):
+    """A quantity beyond its limit, and the cells, a name or a pattern, that have that limit."""
+
+    quantity: str
+    found: float
+    limit: float
+    cells: str
+
+
+class OverBudget(Finding, frozen=True):
+    """A program exceeds budgets that are in a file."""
+
+    keyed = ("quantity",)
+    exceeded: tuple[Exceeded, ...]
+    file: str
+
+    @property
+    def quantity(self) -> str:
+        return self.exceeded[0].quantity
+
+
+class RightNow(Finding, frozen=True):
+    """A cell is right that a decision knows as wrong."""
+
+    fault = Fault.NONE
+    keyed = ("verdict", "why")
+    file: str
+    verdict: str
+    why: str
+
+
+class NotRun(Finding, frozen=True):
+    """A program was not run, so that nothing says whether it shows a known defect."""
+
+    fault = Fault.NONE
+    known: str
+    why: str
+
+
+def classes(of: type[Finding] = Finding) -> list[type[Finding]]:
+    """Return all kinds of findings, but those that others are kinds of."""
+    return [each for kind in of.__subclasses__() for each in classes(kind)] or [of]
+
+
+if TYPE_CHECKING:
+    OneOf = Finding
+else:
+    #: Any finding, as it is read back.
+    OneOf = Union[tuple(classes())]  # noqa: UP007
+
+#: What `cause` adds to the key of an `OfProgram`.
+PLACED = ("output", "begins", "in", "adding")
+#: The names in the key of each kind.
+KINDS: Mapping[str, tuple[str, ...]] = {
+    _kind(each.__name__): (*each.keyed, *(PLACED if issubclass(each, OfProgram) else ()))
+    for each in classes()
+}
+
+
+def cause(found: Sequence[Finding]) -> Key:
+    """Return the key of what is found of a cell: of the first, with the outputs that are wrong and where they begin."""
+    key = dict(found[0].key()) if found else {}
+    if outputs := sorted({each.output for each in found if isinstance(each, OfOutput | Biased)}):
+        key["output"] = outputs
+    for each in found:
+        if isinstance(each, Begins | BeginsElsewhere):
+            key |= each.place
+    return key
+
+
+def kind_of_new(found: Sequence[Finding]) -> str:
+    """Return `FAILS` or `UNDELEGATED` of a cell without a golden that is one of these; empty for any other."""
+    if found and isinstance(found[0], NewFailure):
+        return FAILS
+    return UNDELEGATED if found and isinstance(found[0], NewProgram) and found[0].undelegated else ""
+
+
+def without_details(found: Finding) -> Finding:
+    """Return a finding without tracebacks and single elements: two that are as wrong as each other are the same."""
+    if isinstance(found, Raised):
+        return msgspec.structs.replace(found, traceback=())
+    if isinstance(found, OfOutput):
+        return msgspec.structs.replace(found, values=msgspec.structs.replace(found.values, elements=()))
+    return found
+
+
+def short(key: Key) -> Key:
+    """Return a key as a decision has it: a single output as its number."""
+    return {
+        name: each[0] if isinstance(each, list) and len(each) == 1 else each for name, each in key.items()
+    }
+
+
+def matches(pattern: Key, key: Key) -> bool:
+    """Return whether a key has all that a pattern names; in a text, ``*`` is whatever upstream says there.
+
+    >>> matches({"kind": "wrong-values", "output": 0}, {"kind": "wrong-values", "dtype": "int8", "output": [0]})
+    True
+    >>> matches({"error": "ValueError: * of […]"}, {"error": "ValueError: no size of […]"})
+    True
+    """
+    found = short(key)
+    return all(_matches(each, found.get(name)) for name, each in short(pattern).items())
+
+
+def _matches(wanted: object, found: object) -> bool:
+    if isinstance(wanted, str) and isinstance(found, str):
+        return fnmatch.fnmatchcase(found, wanted.replace("[", "[[]"))
+    return wanted == found
+
+
+def begins(found: Iterable[Finding]) -> Key:
+    """Return where values begin to be wrong; empty where none do, or it is not known."""
+    return next((each.place for each in found if isinstance(each, Begins | BeginsElsewhere)), {})
