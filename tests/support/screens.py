@@ -30,6 +30,7 @@ def screen(printed: str | Iterable[str], names: Mapping[object, str] | None = No
     return text
 
 
-def of_verdict(found: Verdict) -> str:
-    """Return the lines of a verdict: its name and reason, and the lines under them."""
-    return screen([f"{found.name}: {reason(found)}", *detail(found)])
+def of_verdict(*found: Verdict | None) -> str:
+    """Return the lines of each verdict: its name and reason, and the lines under them; None is no objection."""
+    lines = ([f"{each.name}: {reason(each)}", *detail(each)] if each else ["no objection"] for each in found)
+    return screen("\n\n".join("\n".join(each) for each in lines))

@@ -14,6 +14,7 @@ from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Acceptance, Verdict
 from executorch_goldens.zoo.targets import TARGETS
+from tests.support import verdicts
 from tests.support.making import CELL, DUPLICATE_OUTPUTS, GRAPH, WRONG_CAT, failure, lowered, tosa
 from tests.support.screens import of_verdict
 
@@ -74,14 +75,14 @@ def test_a_new_golden_leads_with_what_a_person_has_to_decide(
     }
     for name, (found, kind) in shown.items():
         assert found.recordable
-        assert verdict.kind_of_new(found.name, found.reason) == kind
+        assert verdicts.kind_of_new(found) == kind
         assert of_verdict(found) == snapshot(name=name)
 
 
 def test_only_what_was_recorded_or_stable_is_accepted() -> None:
-    assert verdict.Verdict(CELL, "stable", "").accepted
-    assert not Verdict(CELL, "new", "").accepted
-    assert Verdict(CELL, "new", "", acceptance=Acceptance.RECORDED).accepted
+    assert verdicts.verdict("stable").accepted
+    assert not verdicts.verdict("new").accepted
+    assert verdicts.verdict("new", acceptance=Acceptance.RECORDED).accepted
 
 
 def test_a_payload_that_differs_is_told_by_its_first_difference_from_the_golden() -> None:

@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 import executorch_goldens
 from executorch_goldens import extensions
@@ -17,6 +18,7 @@ from executorch_goldens.judging import verdict
 from executorch_goldens.judging.own_files import Frame, OwnFiles, frames
 from executorch_goldens.zoo import targets
 from tests.support.making import CELL
+from tests.support.screens import of_verdict
 
 ROOT = Path("/firm/firmware")
 SITE = "/env/lib/python3.11/site-packages"
@@ -136,11 +138,8 @@ def test_a_file_of_the_distribution_that_brings_the_target_is_own(monkeypatch: p
         assert files.place(text(f"{SITE}/{file}"), "example-fp32") is None
 
 
-def test_the_message_names_the_file_the_line_and_the_error() -> None:
+def test_the_message_names_the_file_the_line_and_the_error(snapshot: SnapshotAssertion) -> None:
     failure = Failure("lower", "ValueError", "a list", None, None, text("/firm/firmware/gate.py", 41))
     found = verdict.own_failure(CELL, failure, Frame("/firm/firmware/gate.py", 41, "build"))
     assert (found.name, found.recordable, found.accepted) == ("failed", False, False)
-    assert found.reason == (
-        "the error is raised by a file of your own, /firm/firmware/gate.py, line 41, in build: ValueError: a list"
-    )
-    assert found.detail[0] == "no golden is made of it: correct that file"
+    assert of_verdict(found) == snapshot
