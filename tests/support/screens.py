@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.words.verdicts import detail, reason
 
-#: What replaces text that differs each time: seconds, digests and their beginnings.
+#: What replaces text that differs each time: seconds, digests and their beginnings, the number of a file.
 VARIES = (
     (re.compile(r"\b[\d,.]+ (s|core seconds)\b"), r"SECONDS \1"),
     (re.compile(r"\b[0-9a-f]{8}([0-9a-f]{4,})?\b"), "DIGEST"),
+    (re.compile(r"\bIs a directory: \d+"), "Is a directory"),
 )
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.comparing.making import MOST_NO_WORSE, Compared, Comparison, Tally, twice
@@ -21,6 +22,7 @@ from executorch_goldens.settings.exports import Settings
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.variations import Variation, variations
 from tests.support.making import CELL, GRAPH, failure, lowered, outcome
+from tests.support.screens import screen
 
 NOT_USED: Any = None
 
@@ -171,10 +173,7 @@ def test_exports_are_counted_that_were_made() -> None:
     assert Tally.from_sweeps(*sweeps) == Tally(made=15, reused=2, searched=6, core_seconds=26.0)
 
 
-def test_a_search_says_how_far_it_is() -> None:
+def test_a_search_says_how_far_it_is(snapshot: SnapshotAssertion) -> None:
     search = Search(NOT_USED, NOT_USED, NOT_USED)
     search.tried, search.reaching = 12, 3
-    assert search.line(130.0, 300.0) == (
-        "searching: 12 models tried, of which 3 ran an edited line; 2 min of 5 min left"
-    )
-    assert search.line(math.inf, math.inf) == "searching: 12 models tried, of which 3 ran an edited line"
+    assert screen([search.line(130.0, 300.0), search.line(math.inf, math.inf)]) == snapshot

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing import page
@@ -15,10 +16,11 @@ from executorch_goldens.diff import equality
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import MANIFEST, Record
-from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings import releases
 from tests import REPOSITORY
 from tests.support.making import lowered, outcomes, with_another_program, with_texts
+from tests.support.screens import screen
+from tests.support.verdicts import verdict
 
 CELL = Cell("tosa-fp", "linear")
 
@@ -38,11 +40,11 @@ def edited(file: str, before: str, after: str, cell: Cell = CELL) -> Record:
 
 def right(texts: Record, used: float | None = 0.0, sqnr: float | None = None) -> Made:
     found = None if used is None else Accuracy(used, 1.0, used, sqnr)
-    return Made(Verdict(CELL, "new", "one delegate"), texts, (), found)
+    return Made(verdict("new", "one delegate", cell=CELL), texts, (), found)
 
 
 def wrong(name: str, reason: str = "it is", every: tuple[tuple[object, ...], ...] = (("one",),)) -> Made:
-    return Made(Verdict(CELL, name, reason), None, every, None)
+    return Made(verdict(name, reason, cell=CELL), None, every, None)
 
 
 PLAIN = right(recorded(CELL))
@@ -100,7 +102,7 @@ TOSSED = wrong("unstable", every=(_of(PLAIN), _of(right(ELSEWHERE))))
         (PLAIN, wrong("unstable"), "unstable"),
         # A result of the base that is one of the head's: the base may have had luck.
         (PLAIN, TOSSED, "at-times"),
-        (PLAIN, replace(TOSSED, verdict=Verdict(CELL, "order-only", "it is")), "at-times"),
+        (PLAIN, replace(TOSSED, verdict=verdict("order-only", "it is", cell=CELL)), "at-times"),
         (PLAIN, wrong("crashed", every=(("crashed", "killed"), *TOSSED.every)), "at-times"),
         (PLAIN, wrong("crashed", every=(("crashed", "killed"), ("another",))), "wrong"),
         (wrong("corrupt"), wrong("unstable", every=(("one",), ("another",))), "at-times"),
@@ -163,36 +165,37 @@ def test_a_method_without_a_reference_is_compared_too() -> None:
     assert kind_of(base, base) == SAME != kind_of(base, other)
 
 
-def test_a_line_says_what_it_was_and_what_it_is() -> None:
-    assert shown(PLAIN, wrong("corrupt", "output 0 differs")) == "corrupt: output 0 differs"
-    assert shown(wrong("unstable", "two digests"), PLAIN) == "was unstable: two digests"
-    assert shown(PLAIN, right(MEMORY)) == "240 -> 241 bytes of memory"
-    assert shown(PLAIN, right(ELSEWHERE, used=0.5)) == "error 0 -> 0.5 of the tolerance"
-    assert shown(PLAIN, NOT_RUN) == "not run: no rule gives the sizes"
-    assert shown(EQUAL, right(FEWER_EQUAL)) == "6 of 6 equal -> 4 of 6 equal"
-    same = shown(wrong("corrupt"), wrong("corrupt", every=(("another",),)))
-    assert same == "corrupt on both sides: it is"
-
-
-def test_what_fails_on_both_sides_is_no_arrow_to_stable() -> None:
-    failing = replace(FAILING, failure="lower: ValueError: no")
-    again = replace(failing, verdict=Verdict(CELL, "stable", ""))
-    assert shown(failing, again) == "fails on both sides: lower: ValueError: no"
-    other = replace(OTHER_FAILURE, failure="lower: ValueError: never")
-    assert shown(failing, other) == (
-        "fails on both sides, in another way: lower: ValueError: no -> lower: ValueError: never"
+def test_a_line_says_what_it_was_and_what_it_is(snapshot: SnapshotAssertion) -> None:
+    pairs = (
+        (PLAIN, wrong("corrupt", "output 0 differs")),
+        (wrong("unstable", "two digests"), PLAIN),
+        (PLAIN, right(MEMORY)),
+        (PLAIN, right(ELSEWHERE, used=0.5)),
+        (PLAIN, NOT_RUN),
+        (EQUAL, right(FEWER_EQUAL)),
+        (wrong("corrupt"), wrong("corrupt", every=(("another",),))),
     )
-    assert shown(wrong("corrupt"), wrong("crashed")) == "corrupt: it is -> crashed: it is"
-    assert shown(PLAIN, failing) == "fails: lower: ValueError: no"
-    assert shown(failing, PLAIN) == "did not lower: lower: ValueError: no"
+    assert screen(itertools.starmap(shown, pairs)) == snapshot
 
 
-def test_what_does_not_repeat_says_under_how_many_variations_the_other_side_does() -> None:
+def test_what_fails_on_both_sides_is_no_arrow_to_stable(snapshot: SnapshotAssertion) -> None:
+    failing = replace(FAILING, failure="lower: ValueError: no")
+    pairs = (
+        (failing, replace(failing, verdict=verdict("stable", cell=CELL))),
+        (failing, replace(OTHER_FAILURE, failure="lower: ValueError: never")),
+        (wrong("corrupt"), wrong("crashed")),
+        (PLAIN, failing),
+        (failing, PLAIN),
+    )
+    assert screen(itertools.starmap(shown, pairs)) == snapshot
+
+
+def test_what_does_not_repeat_says_under_how_many_variations_the_other_side_does(
+    snapshot: SnapshotAssertion,
+) -> None:
     four = replace(PLAIN, variations=4)
-    assert shown(four, TOSSED) == "unstable: it is; the base makes one of these under all 4 variations"
-    other = shown(four, wrong("unstable"))
-    assert other == "unstable: it is; the base makes the same under all 4 variations"
-    assert shown(TOSSED, four) == "was unstable: it is; makes one of these under all 4 variations"
+    pairs = ((four, TOSSED), (four, wrong("unstable")), (TOSSED, four))
+    assert screen(itertools.starmap(shown, pairs)) == snapshot
 
 
 def test_cells_come_by_kind_and_then_by_how_much_there_is_more() -> None:

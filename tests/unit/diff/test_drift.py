@@ -185,10 +185,10 @@ def test_attributes_are_paired_by_the_place_of_their_operator() -> None:
     assert found == ("attributes", f"TRANSPOSE.perms: {shown}", "")
 
 
-def test_a_constant_that_is_computed_now_is_reported(root: Path) -> None:
+def test_a_constant_that_is_computed_now_is_reported(root: Path, snapshot: SnapshotAssertion) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=tosa("ADD"))
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=tosa("ADD").replace("    input w\n", "    input x\n"))
-    assert "- ADD input 1 INT8 (tosa-fp/a: 1 -> 0 constants)" in Drift.between(root, OLD, NEW).markdown()
+    assert shown(root) == snapshot
 
 
 #: A payload with two inputs, each read by an operator.
@@ -200,22 +200,21 @@ WIRED = (
 
 
 @pytest.mark.parametrize(
-    ("other", "what"),
+    "other",
     [
-        (
-            WIRED.replace("a: ", "_").replace("b: ", "a: ").replace("_", "b: "),
-            "a delegate's inputs or outputs",
-        ),
-        (WIRED.replace("    input b\n", "    input n\n"), "operands connected differently"),
+        WIRED.replace("a: ", "_").replace("b: ", "a: ").replace("_", "b: "),
+        WIRED.replace("    input b\n", "    input n\n"),
     ],
     ids=["inputs", "operands"],
 )
-def test_operators_connected_differently_are_reported(root: Path, other: str, what: str) -> None:
+def test_operators_connected_differently_are_reported(
+    root: Path, other: str, snapshot: SnapshotAssertion
+) -> None:
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=WIRED)
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=other)
-    ((kind, what_changed, cells),) = entries(root)
+    ((kind, what, cells),) = entries(root)
     assert (kind, cells) == ("wiring", ["tosa-fp/a"])
-    assert what_changed.startswith(what)
+    assert screen(what) == snapshot
 
 
 def test_a_field_that_a_newer_format_adds_is_no_other_connection(root: Path) -> None:
@@ -228,13 +227,12 @@ def test_a_field_that_a_newer_format_adds_is_no_other_connection(root: Path) -> 
     assert entries(root) == [("attributes", text, ["tosa-fp/a"])]
 
 
-def test_a_different_serializer_is_a_figure_and_no_change(root: Path) -> None:
+def test_a_different_serializer_is_a_figure_and_no_change(root: Path, snapshot: SnapshotAssertion) -> None:
     one, other = (tosa("ADD").replace("graph", f"version.minor = {at}\ngraph", 1) for at in (0, 1))
     write(root, OLD, "tosa-fp/a", delegate_0_tosa=one)
     write(root, NEW, "tosa-fp/a", delegate_0_tosa=other)
-    drift = Drift.between(root, OLD, NEW)
-    assert drift.entries == []
-    assert "- version in payloads: tosa version.minor 0 -> 1 (1 cell)" in drift.markdown()
+    assert entries(root) == []
+    assert shown(root) == snapshot
 
 
 def test_an_attribute_and_a_split_are_reported(root: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import tomllib
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import plugins
 from executorch_goldens.artifact import Cell
@@ -15,8 +16,11 @@ from executorch_goldens.judging.rightness import Excess
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.hints import unpatched, ways_out
 from executorch_goldens.settings import releases
+from tests.support.screens import screen
+from tests.support.verdicts import verdict
 
 CELL = Cell("tosa-int", "some-case")
+FLOAT, XNNPACK, BUILT = (Cell(target, "a") for target in ("tosa-fp", "xnnpack-fp32", "built"))
 
 
 @pytest.fixture(autouse=True)
@@ -26,17 +30,13 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lines(excess: Excess | None, zoo: bool = True, name: str = "corrupt") -> list[str]:
-    return list(ways_out(Verdict(CELL, name, "", excess=excess), "1.4.1", zoo))
+    return list(ways_out(verdict(name, cell=CELL, excess=excess), "1.4.1", zoo))
 
 
-SMALL = (
-    "more than rounding explains; if the target's own arithmetic does: tosa-int = 0.013 under "
-    "[tool.goldens.tolerances] in pyproject.toml, for all its cells"
-)
-
-
-def test_a_small_difference_names_the_place_of_a_tolerance_and_the_number() -> None:
-    assert lines(Excess(0.013, ("example", "zeros"), ("drawn",))) == [SMALL]
+def test_a_small_difference_names_the_place_of_a_tolerance_and_the_number(
+    snapshot: SnapshotAssertion,
+) -> None:
+    assert screen(lines(Excess(0.013, ("example", "zeros"), ("drawn",)))) == snapshot
 
 
 def test_a_tolerance_is_not_for_what_is_wrong_outside_of_the_delegates() -> None:
@@ -45,31 +45,25 @@ def test_a_tolerance_is_not_for_what_is_wrong_outside_of_the_delegates() -> None
 
 @pytest.mark.parametrize("target", ["tosa-int", "tosa-fp+int"])
 def test_the_lines_that_a_message_gives_can_be_written_where_it_says(target: str) -> None:
-    judged = Verdict(Cell(target, "some-case"), "corrupt", "", excess=Excess(3e-05, ("example",), ()))
+    judged = verdict("corrupt", cell=Cell(target, "some-case"), excess=Excess(3e-05, ("example",), ()))
     line = next(ways_out(judged, "1.4.1", zoo=True))
     assert tomllib.loads(line.partition(" does: ")[2].partition(" under")[0]) == {target: 3e-05}
 
 
-@pytest.mark.parametrize(
-    ("bound", "size"),
-    [(0.8, "0.8 of the largest value"), (math.inf, "no finite difference")],
-)
-def test_a_large_difference_is_not_to_be_tolerated(bound: float, size: str) -> None:
-    assert lines(Excess(bound, ("example",), ())) == [
-        f"not rounding: {size}; do not widen a tolerance for it",
-    ]
+@pytest.mark.parametrize("bound", [0.8, math.inf])
+def test_a_large_difference_is_not_to_be_tolerated(bound: float, snapshot: SnapshotAssertion) -> None:
+    assert screen(lines(Excess(bound, ("example",), ()))) == snapshot
 
 
-@pytest.mark.parametrize(
-    ("right", "kept"), [(("example",), '("example",)'), (("example", "drawn"), '("example", "drawn")')]
-)
-def test_a_cell_that_is_right_on_the_example_can_be_run_on_less(right: tuple[str, ...], kept: str) -> None:
-    _, line = lines(Excess(0.8, ("zeros", "extremes"), right))
-    assert line == f"if the model is not meant for zeros, extremes: run_on={kept} in its @case"
+@pytest.mark.parametrize("right", [("example",), ("example", "drawn")], ids=["one", "two"])
+def test_a_cell_that_is_right_on_the_example_can_be_run_on_less(
+    right: tuple[str, ...], snapshot: SnapshotAssertion
+) -> None:
+    assert screen(lines(Excess(0.8, ("zeros", "extremes"), right))) == snapshot
 
 
-def test_a_test_that_exports_has_no_case_to_write_to() -> None:
-    assert lines(Excess(0.013, ("zeros",), ("example",)), zoo=False) == [SMALL]
+def test_a_test_that_exports_has_no_case_to_write_to(snapshot: SnapshotAssertion) -> None:
+    assert screen(lines(Excess(0.013, ("zeros",), ("example",)), zoo=False)) == snapshot
     assert lines(None, zoo=False) == []
 
 
@@ -89,50 +83,35 @@ def named(release: str, judged: Verdict, asked: str = "none", applied: tuple[str
 
 
 @pytest.mark.parametrize(
-    ("release", "judged", "patches"),
+    ("release", "judged"),
     [
-        ("1.4.1", Verdict(Cell("tosa-fp", "a"), "order-only", ""), "partition-order (#19045)"),
-        ("1.5.1", Verdict(Cell("tosa-int", "a"), "unstable", ""), "partition-order (#19045)"),
-        (
-            "1.2.0",
-            Verdict(Cell("tosa-int", "a"), "corrupt", "output 0"),
-            "unique-outputs (#18866), list-qparams (#18971)",
-        ),
-        (
-            "1.4.1",
-            Verdict(Cell("tosa-int", "a"), "corrupt", CHANGED),
-            "folded-scales (a scale that is folded into a convolution is not written to the model that was given)",
-        ),
-        (
-            "1.4.1",
-            Verdict(Cell("xnnpack-fp32", "a"), "failed", "lowering now fails", (ALIASED,)),
-            "output-aliases (#19152)",
-        ),
+        ("1.4.1", verdict("order-only", cell=FLOAT)),
+        ("1.5.1", verdict("unstable", cell=CELL)),
+        ("1.2.0", verdict("corrupt", "output 0", cell=CELL)),
+        ("1.4.1", verdict("corrupt", CHANGED, cell=CELL)),
+        ("1.4.1", verdict("failed", "lowering now fails", (ALIASED,), XNNPACK)),
     ],
+    ids=["order-only", "unstable", "corrupt", "changed model", "failed"],
 )
 def test_what_a_declared_patch_is_for_names_it_its_issue_and_the_line_that_applies_it(
-    release: str, judged: Verdict, patches: str
+    release: str, judged: Verdict, snapshot: SnapshotAssertion
 ) -> None:
-    assert named(release, judged) == (
-        f'patches: exported without {patches}, which may be why: patches = "auto" under [tool.goldens] in '
-        f"pyproject.toml applies the patches of {release}, or pass --patches auto"
-    )
+    assert screen(named(release, judged)) == snapshot
 
 
 @pytest.mark.parametrize(
     "judged",
     [
-        Verdict(Cell("xnnpack-fp32", "a"), "order-only", ""),
-        Verdict(Cell("tosa-fp", "a"), "changed", ""),
-        Verdict(Cell("tosa-fp", "a"), "corrupt", "output 0"),
-        Verdict(Cell("xnnpack-fp32", "a"), "corrupt", CHANGED),
-        Verdict(Cell("xnnpack-fp32", "a"), "failed", "lowering now fails", ("message: out of range",)),
-        Verdict(Cell("tosa-fp", "a"), "unstable", "", delegates=("TOSABackend",)),
-        Verdict(Cell("built", "a"), "unstable", "", delegates=("XnnpackBackend", "XnnpackBackend")),
-        Verdict(
-            Cell("built", "a"),
+        verdict("order-only", cell=XNNPACK),
+        verdict("changed", cell=FLOAT),
+        verdict("corrupt", "output 0", cell=FLOAT),
+        verdict("corrupt", CHANGED, cell=XNNPACK),
+        verdict("failed", "lowering now fails", ("message: out of range",), XNNPACK),
+        verdict("unstable", cell=FLOAT, delegates=("TOSABackend",)),
+        verdict("unstable", cell=BUILT, delegates=("XnnpackBackend", "XnnpackBackend")),
+        verdict(
             "unstable",
-            "",
+            cell=BUILT,
             delegates=("TOSABackend", "TOSABackend"),
             divergence=Divergence("the case is the cause", MODEL),
         ),
@@ -147,8 +126,8 @@ def test_what_no_declared_patch_is_for_names_none(judged: Verdict) -> None:
 
 
 def test_a_patch_that_is_applied_or_was_left_out_of_auto_is_no_way_out() -> None:
-    judged = Verdict(Cell("tosa-fp", "a"), "unstable", "")
+    judged = verdict("unstable", cell=FLOAT)
     assert not named("1.4.1", judged, "partition-order", ("partition-order",))
     assert not named("1.4.1", judged, "auto")
     assert named("1.4.1", judged, "folded-scales", ("folded-scales",))
-    assert named("1.4.1", Verdict(Cell("built", "a"), "unstable", "", delegates=("TOSABackend",) * 2))
+    assert named("1.4.1", verdict("unstable", cell=BUILT, delegates=("TOSABackend",) * 2))
