@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.decode import Constant
 from executorch_goldens.decode.constant import CODECS
 from executorch_goldens.decode.difference import PIECE, tensor_difference
+from tests.support.screens import screen
 
 TYPES = {"f4": "f32", "i1": "i8", "i4": "i32", "i8": "i64"}
 
@@ -42,7 +44,7 @@ def test_nan_payloads_differ() -> None:
     assert (difference.largest, difference.mean) == (None, None)
 
 
-def test_count_extremes_mean_and_first_indices() -> None:
+def test_count_extremes_mean_and_first_indices(snapshot: SnapshotAssertion) -> None:
     before = np.arange(24).reshape(2, 3, 4)
     after = before.copy()
     after[0, 1, 2] += 3
@@ -52,11 +54,7 @@ def test_count_extremes_mean_and_first_indices() -> None:
     assert (difference.differing, difference.size) == (2, 24)
     assert (difference.largest, difference.mean) == (3.0, 4 / 24)
     assert difference.first == (((0, 1, 2), "6", "9"), ((1, 0, 0), "12", "11"))
-    assert list(difference.lines()) == [
-        "i32[2,3,4]: 2 of 24 differ, max 3, mean 0.166667",
-        "[0, 1, 2]: 6 -> 9",
-        "[1, 0, 0]: 12 -> 11",
-    ]
+    assert screen(difference.lines()) == snapshot
 
 
 def test_only_the_first_three_are_shown_and_all_are_counted_across_pieces() -> None:
@@ -70,11 +68,11 @@ def test_only_the_first_three_are_shown_and_all_are_counted_across_pieces() -> N
     assert difference.largest == 128.0
 
 
-def test_another_shape_is_told_without_comparing() -> None:
+def test_another_shape_is_told_without_comparing(snapshot: SnapshotAssertion) -> None:
     difference = tensor_difference(tensor([1.0, 2.0]), tensor([[1.0, 2.0]]))
     assert difference is not None
     assert difference.differing is None
-    assert list(difference.lines()) == ["f32[2] -> f32[1,2]"]
+    assert screen(difference.lines()) == snapshot
 
 
 def test_another_type_of_the_same_numbers_is_a_difference() -> None:

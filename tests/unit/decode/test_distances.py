@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.difference import _gaps, distances
@@ -13,16 +14,17 @@ from executorch_goldens.exporting.inside.evaluation import exceeds
 from executorch_goldens.exporting.numerics.rounding import distance
 from executorch_goldens.goldens.accuracy import Nearness
 from executorch_goldens.goldens.deviation import Deviation
+from tests.support.screens import screen
 
 #: Neighbours that float64 does not tell apart.
 ONE = np.arange(8, dtype=np.int64) + (2**53 + 1)
 OTHER = np.arange(8, dtype=np.int64) + (2**53 + 2)
 
 
-def test_eight_integers_that_differ_by_one_beyond_float64_are_eight() -> None:
+def test_eight_integers_that_differ_by_one_beyond_float64_are_eight(snapshot: SnapshotAssertion) -> None:
     deviation = Deviation("output 0", Tensor.from_array(ONE), Tensor.from_array(OTHER))
     assert deviation.exceeds_tolerance()
-    assert next(deviation.lines()) == "output 0 int64[8]: 8 of 8 values differ, max 1, mean 1"
+    assert screen(next(deviation.lines())) == snapshot
 
 
 @pytest.mark.parametrize(

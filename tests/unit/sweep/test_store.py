@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import (
     Artifact,
@@ -33,6 +34,7 @@ from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.store import IN_USE_NS, REMEMBERED, Store, StoreError
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import variations
+from tests.support.screens import screen
 
 REQUEST, NAME = "0" * 64, "1" * 64
 TENSOR = Tensor("float32", (2,), bytes(8))
@@ -146,7 +148,7 @@ def test_an_entry_under_the_key_of_another_is_damaged(store: Store) -> None:
     assert store.damaged == [other]
 
 
-def test_a_store_of_before_is_not_read(store: Store, tmp_path: Path) -> None:
+def test_a_store_of_before_is_not_read(store: Store, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     for folder in ("artifacts", "lists", "made", "last"):
         (store.root / folder / "00").mkdir(parents=True)
         (store.root / folder / "00" / REQUEST).write_bytes(b"executorch-goldens artifact 2\nof before")
@@ -157,7 +159,7 @@ def test_a_store_of_before_is_not_read(store: Store, tmp_path: Path) -> None:
     assert list(used.take(SETTINGS, [WANTED])) == [None]
     used.put(SETTINGS, WANTED, made(), record(tmp_path))
     assert list(used.take(SETTINGS, [WANTED])) != [None]
-    assert list(used.lines()) == [f"reused 1 of 2 exports; cache: {store.root}"]
+    assert screen(used.lines(), {store.root: "STORE"}) == snapshot
 
 
 def test_what_was_used_least_recently_goes_first_and_what_was_used_today_stays(store: Store) -> None:
@@ -212,7 +214,9 @@ def test_numbers_of_bytes_are_read() -> None:
             amount(text)
 
 
-def test_a_sweep_whose_exports_are_all_stored_starts_no_template(used: Reuse, tmp_path: Path) -> None:
+def test_a_sweep_whose_exports_are_all_stored_starts_no_template(
+    used: Reuse, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     schemas = str(SETTINGS.interpreter.parent.parent / "schemas")
     artifact = replace(ARTIFACT, result=replace(LOWERED, schemas=(schemas,)))
     for number, variation in enumerate(VARIATIONS):
@@ -229,7 +233,7 @@ def test_a_sweep_whose_exports_are_all_stored_starts_no_template(used: Reuse, tm
     assert [repr(outcome.result) for outcome in outcomes] == [repr(artifact)] * 2
     assert all(outcome.reused for outcome in outcomes)
     assert [(outcome.seconds, outcome.core_seconds) for outcome in outcomes] == [(1.5, 1.25)] * 2
-    assert next(used.lines()) == f"reused 2 of 2 exports; cache: {used.store.root}"
+    assert screen(used.lines(), {used.store.root: "STORE"}) == snapshot
 
 
 def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: Reuse, tmp_path: Path) -> None:
@@ -243,12 +247,14 @@ def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: R
     assert not exports(used.store)
 
 
-def test_what_was_changed_while_an_export_read_it_is_not_kept(used: Reuse, tmp_path: Path) -> None:
+def test_what_was_changed_while_an_export_read_it_is_not_kept(
+    used: Reuse, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     file = tmp_path / "file"
     file.write_text("one")
     used.put(SETTINGS, WANTED, made(), record(tmp_path, file, began=0))
     assert not exports(used.store)
-    assert f"not kept: 1, because {file} changed while exports were made" in list(used.lines())
+    assert screen(used.lines(), {tmp_path: "FOLDER"}) == snapshot
     # A watch exports again by itself where that changes.
     used.unknown.clear()
     used.watched = {str(tmp_path)}
@@ -273,7 +279,7 @@ def test_what_has_no_whole_record_is_not_kept(end: str, used: Reuse, tmp_path: P
 
 
 def test_an_artifact_is_used_again_where_all_that_it_was_made_from_is_as_it_was(
-    used: Reuse, tmp_path: Path
+    used: Reuse, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
     file = tmp_path / "file"
     for branch in ("one", "two"):
@@ -291,7 +297,7 @@ def test_an_artifact_is_used_again_where_all_that_it_was_made_from_is_as_it_was(
         assert found.result.graph == branch
     file.write_text("three")
     assert list(used.take(SETTINGS, [WANTED])) == [None]
-    assert f"exported again: 1, because {file} changed" in list(used.lines())
+    assert screen(used.lines(), {tmp_path: "FOLDER"}) == snapshot
 
 
 def test_what_is_observed_is_exported_and_kept_for_its_facts(used: Reuse, tmp_path: Path) -> None:
@@ -301,18 +307,22 @@ def test_what_is_observed_is_exported_and_kept_for_its_facts(used: Reuse, tmp_pa
     assert list(used.take(observed, [WANTED])) == [None]
 
 
-def test_a_damaged_entry_is_exported_again_and_a_line_says_so(used: Reuse, tmp_path: Path) -> None:
+def test_a_damaged_entry_is_exported_again_and_a_line_says_so(
+    used: Reuse, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     used.put(SETTINGS, WANTED, made(), record(tmp_path))
     for entry in exports(used.store):
         entry.write_bytes(b"damaged")
     assert list(used.take(SETTINGS, [WANTED])) == [None]
     used.put(SETTINGS, WANTED, made(), record(tmp_path))
     assert None not in used.take(SETTINGS, [WANTED])
-    assert "damaged entries of the cache, deleted and made again: 1" in list(used.lines())
+    assert screen(used.lines(), {tmp_path: "FOLDER"}) == snapshot
 
 
-def test_a_store_that_cannot_be_written_any_more_ends_no_run(used: Reuse, tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_written_any_more_ends_no_run(
+    used: Reuse, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     used.store.root = tmp_path / "file"
     used.store.root.write_text("")
     used.put(SETTINGS, WANTED, made(), record(tmp_path))
-    assert any(line.startswith("nothing more was kept: the cache") for line in used.lines())
+    assert screen(used.lines(), {tmp_path: "FOLDER"}) == snapshot

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
 from executorch_goldens.toolchains.toolchain import chosen
+from tests.support.screens import screen
 
 
 @pytest.fixture
@@ -46,25 +48,26 @@ def test_sources_of_a_checkout_and_of_one_of_its_revisions(folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("word", "facts"),
+    "word",
     [
-        ("", ("'' is no toolchain", "1.5.1 + torch==2.15.0")),
-        ("newest", ("'newest' is no toolchain",)),
-        ("1.5", ("1.5.1", "is named executorch==1.5")),
-        ("executorch==newest", ("is no toolchain",)),
-        ("no/such/python", ("no/such/python does not exist; a toolchain is e.g. 1.5.1",)),
-        ("checkout", ("has no environment in it", "'1.5.1 + checkout'")),
-        ("1.5.1 + nowhere", ("nowhere is neither a requirement",)),
-        ("1.5.1 + checkout@", ("is neither a requirement",)),
-        ("1.5.1 + checkout + with", ("names two checkouts",)),
-        ("with + torch==2.15.0", ("an environment of yours", "begin with a release")),
+        "",
+        "newest",
+        "1.5",
+        "executorch==newest",
+        "no/such/python",
+        "checkout",
+        "1.5.1 + nowhere",
+        "1.5.1 + checkout@",
+        "1.5.1 + checkout + with",
+        "with + torch==2.15.0",
     ],
 )
-def test_what_is_none_is_one_error_with_a_way_out(folder: Path, word: str, facts: tuple[str, ...]) -> None:
+def test_what_is_none_is_one_error_with_a_way_out(
+    folder: Path, word: str, snapshot: SnapshotAssertion
+) -> None:
     with pytest.raises(ToolchainError) as raised:
         Name.parse(word)
-    for fact in facts:
-        assert fact in str(raised.value)
+    assert screen(str(raised.value), {folder: "FOLDER"}) == snapshot
 
 
 def test_a_toolchain_of_the_settings_that_is_none_is_named_with_its_key(
