@@ -49,14 +49,15 @@ def test_a_name_that_its_module_has_taken_is_refused() -> None:
     assert [case.family for case in registry] == ["cat"]
 
 
-def test_a_name_that_two_modules_of_a_zoo_have_is_refused_and_both_are_named() -> None:
+def test_a_name_that_two_modules_of_a_zoo_have_is_refused_and_both_are_named(
+    snapshot: SnapshotAssertion,
+) -> None:
     registry = Registry()
     registry.add(make(module="zoo.cat"))
     registry.add(make(module="zoo.permute"))
-    with pytest.raises(
-        ZooError, match=r"'some-case' is registered twice in zoo: in zoo\.cat and in zoo\.permute"
-    ):
+    with pytest.raises(ZooError) as raised:
         registry.within(["zoo"])
+    assert screen(str(raised.value)) == snapshot
     assert registry.within(["zoo.cat"])["some-case"].module == "zoo.cat"
 
 
@@ -354,21 +355,19 @@ def test_inputs_share_memory_after_a_cast_as_before() -> None:
     assert torch.equal(one, x.to(torch.bfloat16))
 
 
-def test_an_input_that_no_export_takes_is_named() -> None:
+def test_an_input_that_no_export_takes_is_named(snapshot: SnapshotAssertion) -> None:
     case = replace(make(), build=lambda data: Example(torch.nn.Identity(), ({"x": slice(3)},)))
-    with pytest.raises(
-        ZooError, match=r"an input of case 'some-case' of .* is a slice: inputs are tensors, numbers"
-    ):
+    with pytest.raises(ZooError) as raised:
         example_of(case)
+    assert screen(str(raised.value)) == snapshot
 
 
-def test_a_number_that_may_change_is_refused() -> None:
+def test_a_number_that_may_change_is_refused(snapshot: SnapshotAssertion) -> None:
     dynamic = {"input": torch.export.Dim.DYNAMIC}
     case = replace(make(), build=lambda data: Example(torch.nn.Identity(), (3,), dynamic_shapes=dynamic))
-    with pytest.raises(
-        ZooError, match=r"declares .*DYNAMIC.* of an input that is 3: only dimensions of tensors"
-    ):
+    with pytest.raises(ZooError) as raised:
         example_of(case)
+    assert screen(str(raised.value)) == snapshot
 
 
 def test_a_case_names_the_samples_that_it_is_run_on() -> None:
