@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.reach import map as maps
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
@@ -119,7 +119,7 @@ def tolerances() -> Iterator[str]:
         target = targets.TARGETS.get(cell.target)
         kind = "built" if target is None else "quantized" if target.is_quantized else "float"
         record = golden.read(golden.file_of(GOLDENS / version, cell))
-        counted[kind][_bucket(record.facts["numerics"] if record is not None else "none")] += 1
+        counted[kind][_bucket(record.numerics if record is not None else None)] += 1
     yield ""
     yield from markdown.head((f"largest tolerance of an output, {version}", *counted))
     for words in (*(words for _, words in BUCKETS), FAILS, NOT_RUN):
@@ -127,14 +127,13 @@ def tolerances() -> Iterator[str]:
     yield ""
 
 
-def _bucket(numerics: str) -> str:
-    """Return the row of `tolerances` for a golden, from its fact ``numerics``."""
-    if numerics.startswith("none"):
+def _bucket(numerics: Numerics | None) -> str:
+    """Return the row of `tolerances` for a golden."""
+    if numerics is None or numerics.fails:
         return FAILS
-    if numerics.startswith("not run"):
+    if numerics.not_run:
         return NOT_RUN
-    power = re.search(r" within 2\^(-?\d+) ", numerics)
-    least = -math.inf if power is None else float(power[1])
+    least = -math.inf if numerics.power is None else numerics.power
     return next(words for most, words in BUCKETS if least <= most)
 
 

@@ -400,7 +400,9 @@ def test_a_golden_has_the_metric_and_compares_it_within_a_tolerance() -> None:
 
     assert equality.equal(measured_as(0.9), measured_as(0.9001))
     assert not equality.equal(measured_as(0.9), measured_as(0.8))
-    assert accuracy.is_worse(*(measured_as(value).facts["accuracy right_answers"] for value in (0.9, 0.8)))
+    assert accuracy.is_worse(
+        *(measured_as(value).accuracies["accuracy right_answers"] for value in (0.9, 0.8))
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from executorch_goldens.exporting.data import Data
 from executorch_goldens.exporting.numerics.programs import without_meaning
 from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
-from executorch_goldens.judging.comparison import compare, numerics_line
+from executorch_goldens.judging.comparison import compare, numerics_of
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import SAMPLES
 from tests.exports.conftest import exported
@@ -83,7 +83,7 @@ def test_a_sample_that_the_model_has_no_meaning_for_is_not_judged_and_the_golden
     assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
     assert made.unjudged == (("zeros", "eager is not finite"),)
     assert objection(artifact) is None
-    assert numerics_line(artifact).endswith("; not judged on zeros: eager is not finite")
+    assert numerics_of(artifact).text().endswith("; not judged on zeros: eager is not finite")
 
 
 class Shifted(torch.nn.Module):
@@ -104,7 +104,7 @@ def test_a_sample_on_which_torch_leaves_open_what_comes_out_is_not_judged() -> N
     assert ("extremes", why) in made.unjudged
     assert "example" in {sample.name for sample in made.samples}
     assert objection(artifact) is None
-    assert why in numerics_line(artifact)
+    assert why in numerics_of(artifact).text()
 
 
 def test_a_program_that_no_sample_can_be_judged_on_is_not_run_and_says_why() -> None:
@@ -115,7 +115,7 @@ def test_a_program_that_no_sample_can_be_judged_on_is_not_run_and_says_why() -> 
     assert made.not_run.startswith("eager is undefined: aten.__lshift__")
     assert objection(artifact) is None
     not_run = f"not run: {made.not_run}"
-    assert numerics_line(artifact) == not_run
+    assert numerics_of(artifact).text() == not_run
     cell = Cell("tosa-int", "some-case")
     outcomes = [outcome(artifact, cell)]
     assert compare(cell, outcomes, None, RELEASE).verdict.reason.endswith(f"; not judged, {not_run}")
@@ -192,7 +192,7 @@ def test_a_sample_on_which_the_model_does_not_end_is_not_judged(monkeypatch: pyt
     made = lowered_by(artifact)
     assert [sample.name for sample in made.samples] == ["example", "extremes", "drawn"]
     assert made.unjudged == (("zeros", "eager does not end"),)
-    assert numerics_line(artifact).endswith("; not judged on zeros: eager does not end")
+    assert numerics_of(artifact).text().endswith("; not judged on zeros: eager does not end")
 
 
 def test_inputs_that_are_one_tensor_are_one_in_every_sample() -> None:

@@ -10,7 +10,7 @@ import torch
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics.walking import nothing_runs
-from executorch_goldens.judging.comparison import compare, numerics_line
+from executorch_goldens.judging.comparison import compare, numerics_of
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import Case
 from tests.exports.conftest import exported
@@ -125,7 +125,7 @@ def test_an_operator_without_a_kernel_runs_in_eager_and_is_named(
     made = lowered_by(artifact)
     assert (made.in_eager, bool(made.samples)) == (operators, True)
     named = f"with eager in place of {', '.join(operators)}"
-    assert numerics_line(artifact).endswith(f"; {named}")
+    assert numerics_of(artifact).text().endswith(f"; {named}")
     assert compare(CELL, [outcome(artifact)], None, RELEASE).verdict.reason.endswith(f"; {named}")
 
 

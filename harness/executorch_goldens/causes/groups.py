@@ -155,16 +155,15 @@ class Member:
         if self.before is None:
             return None
         # A program whose outputs have to be eager's has no error.
-        exact = accuracy.EQUAL in self.before.facts.get("numerics", "")
-        return 0.0 if exact else accuracy.read_error(self.before.facts.get(accuracy.ERROR, ""))
+        checked = self.before.numerics
+        return 0.0 if checked is not None and checked.equal else self.before.error
 
     @property
     def growth(self) -> float:
         """The part of its tolerance by which the error grew; 0 where it did not, or is not known."""
         if self.used is None or self.used_before is None:
             return 0.0
-        # A golden has it in so many digits.
-        return max((accuracy.read_error(accuracy.error(self.used)) or 0.0) - self.used_before, 0.0)
+        return max(0.0, accuracy.as_recorded(self.used) - self.used_before)
 
     @property
     def error_words(self) -> str:

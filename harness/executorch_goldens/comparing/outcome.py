@@ -267,8 +267,8 @@ def _losses(base: Made, head: Made) -> Iterator[str]:
     if base.record is None or head.record is None:
         return
     for _, old, new in accuracies(base.record.inventory, head.record.inventory):
-        if next(accuracy.sqnrs((old, new)), None) is None and accuracy.is_worse(old, new):
-            yield f"{old} -> {new}"
+        if accuracy.sqnr(old) is accuracy.sqnr(new) is None and accuracy.is_worse(old, new):
+            yield f"{accuracy.text(old)} -> {accuracy.text(new)}"
 
 
 def extent(base: Made, head: Made) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
 from executorch_goldens.errors import some
@@ -48,7 +47,7 @@ def compared(record: Record, other: Record | None = None) -> Record:
     of_bytes = iter(digests(record)[shared] if shared is not None else ())
     facts = {}
     for name, value in record.facts.items():
-        if not _is_compared(name, value, other.facts):
+        if not _is_compared(name, record, other):
             continue
         if _OF_BYTES.fullmatch(name):
             digest = next(of_bytes, None)
@@ -67,13 +66,13 @@ def without_digests(record: Record) -> Record:
     return record.part(facts, record.sections)
 
 
-def _is_compared(name: str, value: str, theirs: Mapping[str, str]) -> bool:
+def _is_compared(name: str, record: Record, other: Record) -> bool:
     """Return whether a fact is compared with those of another golden."""
     if name in INFORMATIVE or name.partition(" ")[0] == DIGESTS:
         return False
-    if name.startswith(ADDED) and name not in theirs:
+    if name.startswith(ADDED) and name not in other.facts:
         return False
-    return not (name.startswith(accuracy.FIELD) and accuracy.same(value, theirs[name]))
+    return name not in record.accuracies or not accuracy.same(record.accuracies[name], other.accuracies[name])
 
 
 def equal(one: Record, other: Record) -> bool:

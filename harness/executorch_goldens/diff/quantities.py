@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from executorch_goldens.goldens import accuracy
+from executorch_goldens.goldens.accuracy import Measured
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.quantities import QUANTITIES, measured, sqnr
 
@@ -77,12 +78,13 @@ def directions(before: Inventory, after: Inventory) -> Iterator[str]:
         (each.direction, _line(key, each, before, after)) for key, each in found.items() if each.direction
     ]
     for field, old, new in accuracies(before, after):
-        lines.append((WORSE if accuracy.is_worse(old, new) else BETTER, f"{field}: {old} -> {new}"))
+        line = f"{field}: {accuracy.text(old)} -> {accuracy.text(new)}"
+        lines.append((WORSE if accuracy.is_worse(old, new) else BETTER, line))
     for word in (WORSE, BETTER, OTHER):
         yield from (f"{word}: {line}" for direction, line in lines if direction == word)
 
 
-def accuracies(before: Inventory, after: Inventory) -> Iterator[tuple[str, str, str]]:
+def accuracies(before: Inventory, after: Inventory) -> Iterator[tuple[str, Measured, Measured]]:
     """Yield the accuracies that differ by more than a machine makes them: the field and both values."""
     for field, old in before.accuracies.items():
         new = after.accuracies.get(field, old)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +25,12 @@ STEP = 0.5
 SHARE = 0.005
 #: From this SQNR on, in dB, outputs differ by the rounding of float32 at most. Equal outputs count as it.
 MOST = 100.0
-#: Prefix of a manifest's field of an output.
+#: Prefix of a manifest's field of an output, or of the metric of the case's task.
 FIELD = "accuracy "
 #: The field with how near a program is to eager.
 ERROR = "error"
-#: Words of the field on checks for a program whose outputs must match eager's.
-EQUAL = "equal to the last bit"
-#: In the text of a `Nearness`: a ratio in dB, what is exact, the size of what should be nothing; a count out of all.
-_RATIO = re.compile(r"(-inf|-?\d{1,9}(?:\.\d{1,9})?) dB|(exact)|off by ([1-9]\.\d{1,9}e[-+]\d{1,3})")
-_NUMBER = r"-?(?:\d{1,9}(?:\.\d{1,9})?(?:e[-+]\d{1,3})?|inf)|nan"
-_OF_TOLERANCE = " of the tolerance"
-_PART = re.compile(r"\d{1,9}(?:\.\d{1,9})?(?:e[-+]\d{1,3})?|inf")
-#: The value of a task's metric, that of the eager model, and its bound.
-_METRIC = re.compile(r"metric (NUMBER), eager (NUMBER), at least (NUMBER)".replace("NUMBER", _NUMBER))
-_COUNT = re.compile(r"(\d{1,15}) of (\d{1,15}) (equal|not finite)")
+#: Why an output is not measured.
+EMPTY, OTHER_SHAPE = "empty", "of another shape than the float model's"
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,7 @@ class Accuracy:
                 sizes = lowered.sizes(sample, index)
                 errors = np.divide(difference, sizes, out=np.zeros(difference.shape), where=sizes > 0.0)
                 error = max(error, float(errors.max(initial=0.0)))
-        ratios = [min(MOST, near.sqnr) for near in nearnesses(lowered) if near.sqnr is not None]
+        ratios = [ratio for near in nearnesses(lowered) if (ratio := sqnr(near)) is not None]
         inside = lowered.inside
         unseen = "; ".join(f"{what}: {why}" for what, why in inside.unseen) if inside is not None else None
         return cls(error, tolerance, used, min(ratios, default=None), unseen)
@@ -92,72 +84,94 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Nearness:
-    """Distance of an output of a quantized program to the float model's.
+    """Distance of an output of a quantized program to the float model's, over all samples.
 
     Attributes
     ----------
-    text
-        The text of a golden's manifest: over all samples, then on the example, which the quantizer calibrated with.
-    sqnr
-        Power of the signal over that of the difference on the example, in dB; infinity where they are equal, minus
-        infinity where the program gives a NaN or an infinity for a number. Over all samples where the example has no
-        signal; None where that has none, or where there is nothing to measure it by.
+    ratio
+        Power of the signal over that of the difference, in dB; infinity where they are equal, minus infinity where the
+        program gives a NaN or an infinity for a number. None without a signal, and for what is not measured by it.
+    cosine
+        Of the angle between the two; None for outputs that are exact, and where there is no ratio.
+    off
+        The largest value of an output that should have no signal.
+    equal
+        How many values of an output of integers are the float model's; None for others.
+    odd
+        How many values are not finite in one of the two alone.
+    size
+        Number of values, where some are counted.
+    note
+        Why nothing is measured: `EMPTY`, `OTHER_SHAPE`, or what a golden says instead.
+    example
+        The same on the example, which the quantizer calibrated with; None where it is the only sample, or no other.
     """
 
-    text: str
-    sqnr: float | None = None
+    ratio: float | None = None
+    cosine: float | None = None
+    off: float = 0.0
+    equal: int | None = None
+    odd: int = 0
+    size: int = 0
+    note: str = ""
+    example: Nearness | None = None
+
+    @property
+    def sqnr(self) -> float | None:
+        """The ratio on the example; over all samples where the example has none."""
+        return self.ratio if self.example is None or self.example.ratio is None else self.example.ratio
 
     @classmethod
     def measure(cls, lowered: Lowered, index: int) -> Nearness:
         """Measure output number `index`."""
         pairs = [(sample.floats[index], sample.outputs[index]) for sample in lowered.samples]
         over_all = cls.of_pairs(pairs)
-        if len(pairs) == 1 or over_all.sqnr in (None, math.inf):
+        if len(pairs) == 1 or over_all.ratio in (None, math.inf):
             return over_all
-        example = cls.of_pairs(pairs[:1])
-        text = f"{over_all.text}; example {example.text.removeprefix('sqnr ').partition(', cosine')[0]}"
-        return cls(text, over_all.sqnr if example.sqnr is None else example.sqnr)
+        return replace(over_all, example=cls.of_pairs(pairs[:1]))
 
     @classmethod
     def of_pairs(cls, pairs: Sequence[tuple[Tensor, Tensor]]) -> Nearness:
         """Measure the actual outputs against the expected ones, over all pairs."""
         # Where the shape follows the values it may be another; a single number may have a dimension or none.
         if any(wanted.array().size != given.array().size for wanted, given in pairs):
-            return cls("of another shape than the float model's")
+            return cls(note=OTHER_SHAPE)
         wanted, given = (
             np.concatenate([each.wide().ravel() for each in side]) for side in zip(*pairs, strict=True)
         )
         if not wanted.size:
-            return cls("empty")
+            return cls(note=EMPTY)
         if not all(each.dtype.startswith(("float", "complex")) for pair in pairs for each in pair):
             equal = sum(
                 np.count_nonzero(one.array().ravel() == other.array().ravel()) for one, other in pairs
             )
-            return cls(f"{equal} of {wanted.size} equal")
-        return cls(*_of_numbers(wanted, given))
+            return cls(equal=equal, size=wanted.size)
+        return _of_numbers(wanted, given)
 
 
-def _of_numbers(wanted: npt.NDArray[Any], given: npt.NDArray[Any]) -> tuple[str, float | None]:
-    """Return the text and the ratio of a `Nearness`, of outputs that are no integers."""
+Measured: TypeAlias = Nearness | Metric
+
+
+def _of_numbers(wanted: npt.NDArray[Any], given: npt.NDArray[Any]) -> Nearness:
+    """Return how near outputs are that are no integers."""
     meant, made = np.isfinite(wanted), np.isfinite(given)
     same = (wanted == given) | (np.isnan(wanted) & np.isnan(given))
     if same.all():
-        return "exact", math.inf
+        return Nearness(math.inf)
     odd = np.count_nonzero(~(meant & made) & ~same)
-    suffix = f", {odd} of {wanted.size} not finite in one alone" if odd else ""
+    size = wanted.size if odd else 0
     if (meant & ~made).any():
-        return f"sqnr -inf dB, cosine 0.00000{suffix}", -math.inf
+        return Nearness(-math.inf, 0.0, odd=odd, size=size)
     signal, found = wanted[meant & made], given[meant & made]
     # Powers of large numbers are beyond float64.
     most = float(max(np.abs(signal).max(initial=0.0), np.abs(found).max(initial=0.0))) or 1.0
     signal, found = signal / most, found / most
     power, noise, other = (float(np.square(np.abs(each)).sum()) for each in (signal, signal - found, found))
     if not power:
-        return ("no signal" + (f", off by {most:.2e}" if noise else "") + suffix), None
-    sqnr = 10.0 * math.log10(power / noise) if noise else math.inf
+        return Nearness(off=most if noise else 0.0, odd=odd, size=size)
+    ratio = 10.0 * math.log10(power / noise) if noise else math.inf
     cosine = float(np.vdot(signal, found).real) / math.sqrt(power * other) if other else 0.0
-    shown = f"{sqnr:.1f} dB" if sqnr < MOST else f"over {MOST:.0f} dB"
-    return f"sqnr {shown}, cosine {cosine:.5f}{suffix}", sqnr
+    return Nearness(ratio, cosine, odd=odd, size=size)
 
 
 def nearnesses(lowered: Lowered) -> Iterator[Nearness]:
@@ -182,6 +196,73 @@ def worst(floats: Sequence[Tensor], outputs: Sequence[Tensor]) -> tuple[int, flo
 
 # The fields of a manifest
 
+_OF_TOLERANCE = " of the tolerance"
+_FLOAT = r"-?(?:\d{1,9}(?:\.\d{1,9})?(?:e[-+]\d{1,3})?|inf)|nan"
+_COUNT = r"\d{1,15}"
+_NEARNESS = re.compile(
+    rf"(?:(?P<exact>exact)|(?P<equal>{_COUNT}) of (?P<of>{_COUNT}) equal|(?:(?:sqnr )?(?:over )?(?P<ratio>{_FLOAT}) dB"
+    rf"(?:, cosine (?P<cosine>{_FLOAT}))?|no signal(?:, off by (?P<off>[1-9]\.\d{{1,9}}e[-+]\d{{1,3}}))?)"
+    rf"(?:, (?P<odd>{_COUNT}) of (?P<size>{_COUNT}) not finite in one alone)?)(?:; example (?P<example>.+))?"
+)
+_METRIC = re.compile(f"metric ({_FLOAT}), eager ({_FLOAT}), at least ({_FLOAT})")
+
+
+def text(found: Measured) -> str:
+    """Return the value of a field with `FIELD`.
+
+    >>> text(Metric("top_1", 0.91504, 0.9375, 0.9)), text(Nearness(41.26, 0.99996, example=Nearness(math.inf)))
+    ('metric 0.915, eager 0.9375, at least 0.9', 'sqnr 41.3 dB, cosine 0.99996; example exact')
+    """
+    if isinstance(found, Metric):
+        return f"metric {found.value:.4g}, eager {found.eager:.4g}, at least {found.bound:.4g}"
+    if found.equal is not None:
+        return f"{found.equal} of {found.size} equal"
+    if found.note:
+        return found.note
+    if found.ratio is not None and found.cosine is None:
+        return _ratio(found)
+    odd = f", {found.odd} of {found.size} not finite in one alone" if found.odd else ""
+    if found.ratio is None:
+        return "no signal" + (f", off by {found.off:.2e}" if found.off else "") + odd
+    example = f"; example {_ratio(found.example)}" if found.example is not None else ""
+    return f"sqnr {_ratio(found)}, cosine {found.cosine:.5f}{odd}{example}"
+
+
+def _ratio(found: Nearness) -> str:
+    if found.ratio is None:
+        return text(found)
+    if found.ratio == math.inf and found.cosine is None:
+        return "exact"
+    return f"{found.ratio:.1f} dB" if found.ratio < MOST else f"over {MOST:.0f} dB"
+
+
+def read(field: str, text: str) -> Measured:
+    """Return what a value of `field` says, as far as its digits go: the reverse of `text`.
+
+    >>> read("accuracy 0", "3 of 4 equal") == Nearness(equal=3, size=4)
+    True
+    """
+    if metric := _METRIC.fullmatch(text):
+        return Metric(field.removeprefix(FIELD), *map(float, metric.groups()))
+    found = _NEARNESS.fullmatch(text)
+    if found is None:
+        return Nearness(note=text)
+    ratio, cosine = (float(found[name]) if found[name] else None for name in ("ratio", "cosine"))
+    return Nearness(
+        math.inf if found["exact"] else ratio,
+        cosine,
+        float(found["off"] or 0.0),
+        int(found["equal"]) if found["equal"] else None,
+        int(found["odd"] or 0),
+        int(found["of"] or found["size"] or 0),
+        example=cast("Nearness", read(field, found["example"])) if found["example"] else None,
+    )
+
+
+def as_recorded(used: float) -> float:
+    """Return the part of its tolerance that an error takes in the digits of a golden."""
+    return float(f"{used:.3g}")
+
 
 def error(used: float) -> str:
     """Return the value of `ERROR` for the part of its tolerance that the error of a program takes.
@@ -195,73 +276,63 @@ def error(used: float) -> str:
 def read_error(text: str) -> float | None:
     """Return the part that a value of `ERROR` says; None where it says none."""
     number = text.removesuffix(_OF_TOLERANCE)
-    return float(number) if _PART.fullmatch(number) else None
+    return float(number) if re.fullmatch(_FLOAT, number) else None
 
 
-def measure(metric: Metric) -> str:
-    """Return the value of the field of a metric.
-
-    >>> measure(Metric("top_1", 0.91504, 0.9375, 0.9))
-    'metric 0.915, eager 0.9375, at least 0.9'
-    """
-    return f"metric {metric.value:.4g}, eager {metric.eager:.4g}, at least {metric.bound:.4g}"
+# Two of them
 
 
-def sqnrs(texts: Iterable[str]) -> Iterator[float]:
-    """Yield the SQNR of each field of a manifest that has one, in dB, on the example; `MOST` for exact outputs.
-
-    >>> list(sqnrs(["sqnr 41.3 dB, cosine 0.99996; example 44.0 dB", "exact", "7 of 8 equal"]))
-    [44.0, 100.0]
-    """
-    for text in texts:
-        found = [
-            MOST if exact else float(ratio) for ratio, exact, _ in _RATIO.findall(text) if ratio or exact
-        ]
-        if found:
-            yield found[-1]
+def sqnr(found: Measured) -> float | None:
+    """Return the SQNR of an output in dB, on the example, at most `MOST`; None where it has none."""
+    ratio = found.sqnr if isinstance(found, Nearness) else None
+    return None if ratio is None else min(MOST, ratio)
 
 
-def same(one: str, other: str) -> bool:
+def same(one: Measured, other: Measured) -> bool:
     """Return whether two values of a field differ only as they may between machines.
 
-    >>> same("sqnr 41.3 dB, cosine 0.99996", "sqnr 41.8 dB, cosine 0.99997"), same("sqnr 41.3 dB", "sqnr 41.9 dB")
+    >>> same(Nearness(41.3, 0.99996), Nearness(41.8, 0.99997)), same(Nearness(41.3), Nearness(41.9))
     (True, False)
-    >>> same("63 of 64 equal", "64 of 64 equal"), same("63 of 64 equal", "61 of 64 equal")
-    (True, False)
-    >>> same("metric 0.915, eager 0.9375, at least 0.9", "metric 0.918, eager 0.9375, at least 0.9")
+    >>> same(Nearness(equal=63, size=64), Nearness(equal=64, size=64))
     True
-    >>> same("metric 0.915, eager 0.9375, at least 0.9", "metric 0.915, eager 0.9375, at least 0.8")
-    False
+    >>> metric = Metric("top_1", 0.915, 0.9375, 0.9)
+    >>> same(metric, replace(metric, value=0.918)), same(metric, replace(metric, bound=0.8))
+    (True, False)
     """
-    if (metric := _METRIC.fullmatch(one)) and (its := _METRIC.fullmatch(other)):
-        return metric[3] == its[3] and all(_near(metric[at], its[at]) for at in (1, 2))
-    (ratios, counts), (others, other_counts) = _measures(one), _measures(other)
+    if isinstance(one, Metric) and isinstance(other, Metric):
+        return one.bound == other.bound and _near(one.value, other.value) and _near(one.eager, other.eager)
+    if isinstance(one, Metric) or isinstance(other, Metric):
+        return False
+    mine, its = _levels(one), _levels(other)
     # Outputs that are exact over all samples are exact on the example.
-    ratios, others = (
-        each * longer if each == [MOST] else each
-        for each, longer in ((ratios, len(others)), (others, len(ratios)))
-    )
-    if len(ratios) != len(others) or (not ratios and not counts and not other_counts and one != other):
+    if mine and its and [MOST] in (mine, its):
+        mine, its = (each * max(len(mine), len(its)) if each == [MOST] else each for each in (mine, its))
+    kinds = [(len(levels), near.note, near.equal is None) for near, levels in ((one, mine), (other, its))]
+    if kinds[0] != kinds[1] or len({near.size for near in (one, other) if near.size}) > 1:
         return False
     # Each has one decimal: what is a step apart may come out a little more.
-    near = all(mine == its or abs(mine - its) < STEP + 0.01 for mine, its in zip(ratios, others, strict=True))
-    return near and all(_like(counts.get(what), other_counts.get(what)) for what in {*counts, *other_counts})
+    near = all(
+        level == also or abs(level - also) < STEP + 0.01 for level, also in zip(mine, its, strict=True)
+    )
+    counts = ((one.equal or 0) - (other.equal or 0), one.odd - other.odd)
+    return near and all(abs(count) <= max(1.0, SHARE * max(one.size, other.size)) for count in counts)
 
 
-def is_worse(before: str, after: str) -> bool:
+def is_worse(before: Measured, after: Measured) -> bool:
     """Return whether the second of two different values of a field is worse.
 
-    >>> is_worse("sqnr 41.3 dB, cosine 0.9", "sqnr 35.2 dB, cosine 0.9"), is_worse("3 of 9 equal", "9 of 9 equal")
+    >>> is_worse(Nearness(41.3), Nearness(35.2)), is_worse(Nearness(equal=3, size=9), Nearness(equal=9, size=9))
     (True, False)
-    >>> is_worse("metric 0.9, eager 0.9, at least 0.5", "metric 0.8, eager 0.9, at least 0.5")
+    >>> is_worse(Metric("top_1", 0.9, 0.9, 0.5), Metric("top_1", 0.8, 0.9, 0.5))
     True
     """
-    if (metric := _METRIC.fullmatch(before)) and (its := _METRIC.fullmatch(after)):
-        return not float(its[1]) >= float(metric[1])
-    (ratios, counts), (others, other_counts) = _measures(before), _measures(after)
-    had, has = (each.get("equal", (0, 1))[0] for each in (counts, other_counts))
-    odd = other_counts.get("not finite", (0, 1))[0] - counts.get("not finite", (0, 1))[0]
-    return (others, has, -odd) < (ratios, had, 0)
+    if isinstance(before, Metric) and isinstance(after, Metric):
+        return not after.value >= before.value
+    had, has = (
+        (_levels(each), each.equal or 0, -each.odd) if isinstance(each, Nearness) else ([], 0, 0)
+        for each in (before, after)
+    )
+    return has < had
 
 
 def fell(before: float, after: float) -> bool:
@@ -274,25 +345,18 @@ def fell(before: float, after: float) -> bool:
     return round(before, 1) - round(after, 1) > STEP + 0.01
 
 
-def _near(one: str, other: str) -> bool:
+def _near(one: float, other: float) -> bool:
     """Return whether two numbers differ by at most a small part of the larger, or of 1."""
-    value, also = float(one), float(other)
-    return one == other or abs(value - also) <= SHARE * max(abs(value), abs(also), 1.0)
+    # NaN is NaN.
+    return str(one) == str(other) or abs(one - other) <= SHARE * max(abs(one), abs(other), 1.0)
 
 
-def _like(one: tuple[int, int] | None, other: tuple[int, int] | None) -> bool:
-    """Return whether two counts, each with its total, differ by at most one or a small part of all; None is 0."""
-    (count, total), (also, of) = one or (0, other[1] if other else 0), other or (0, one[1] if one else 0)
-    return total == of and abs(count - also) <= max(1.0, SHARE * total)
-
-
-def _measures(text: str) -> tuple[list[float], dict[str, tuple[int, int]]]:
-    """Return the ratios in dB that a text has, and its counts with their totals.
+def _levels(near: Nearness) -> list[float]:
+    """Return its ratios in dB, over all samples and on the example.
 
     A value that should be zero and is not has the ratio of one to it.
     """
-    ratios = [
-        MOST if exact else float(ratio) if ratio else -20.0 * math.log10(float(off))
-        for ratio, exact, off in _RATIO.findall(text)
+    found = [
+        each for each in (near, near.example) if each is not None and (each.ratio is not None or each.off)
     ]
-    return ratios, {what: (int(count), int(total)) for count, total, what in _COUNT.findall(text)}
+    return [-20.0 * math.log10(each.off) if each.ratio is None else min(MOST, each.ratio) for each in found]

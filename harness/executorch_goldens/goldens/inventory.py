@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from executorch_goldens.decode import pte, tosa, xnnpack
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.goldens.accuracy import FIELD
+from executorch_goldens.goldens.accuracy import Measured
 from executorch_goldens.goldens.causes import cause
 from executorch_goldens.goldens.operators import outside
 from executorch_goldens.goldens.outline import NUMBERING, Outline, OutlineGraph
@@ -60,7 +60,7 @@ class Inventory:
     duplicated
         Bytes of constants and of named data that are stored once more than once; None where that is not known.
     accuracies
-        Facts about the accuracy of each output of a quantized program (`executorch_goldens.goldens.accuracy`).
+        What was measured of each output of a quantized program (`executorch_goldens.goldens.record.Record.accuracies`).
     memory
         Bytes that are planned in each arena, over all methods.
     payloads
@@ -79,7 +79,7 @@ class Inventory:
     size: int = 0
     constant_bytes: int = 0
     duplicated: int | None = 0
-    accuracies: Mapping[str, str] = field(default_factory=dict)
+    accuracies: Mapping[str, Measured] = field(default_factory=dict)
     memory: tuple[int, ...] = ()
     payloads: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def _inventory(record: Record) -> Inventory:
         size=int(record.facts.get("pte", "0").split()[0]),
         constant_bytes=sum(map(_constant_bytes, payloads)),
         duplicated=_duplicated(payloads),
-        accuracies={name: value for name, value in record.facts.items() if name.startswith(FIELD)},
+        accuracies=record.accuracies,
         memory=_memory(program) if program is not None else (),
         payloads={name: record.sections[name] for name in record.delegates},
     )

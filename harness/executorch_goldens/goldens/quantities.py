@@ -64,7 +64,8 @@ def measured(found: Inventory) -> dict[str, int]:
 
 def sqnr(found: Inventory) -> float | None:
     """Return the least ratio of signal to quantization noise of a program's outputs, in dB; None if it has none."""
-    return min(accuracy.sqnrs(found.accuracies.values()), default=None)
+    ratios = map(accuracy.sqnr, found.accuracies.values())
+    return min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
 def over(record: Record, budgets: Iterable[tuple[str, Mapping[str, float]]]) -> Iterator[Exceeded]:

@@ -28,8 +28,10 @@ from pathlib import Path
 from typing import Self
 
 from executorch_goldens.artifact import PassRun
-from executorch_goldens.goldens import operators
+from executorch_goldens.goldens import accuracy, operators
+from executorch_goldens.goldens.accuracy import Measured
 from executorch_goldens.goldens.inventory import Inventory, inventory
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.operators import OPERATORS
 from executorch_goldens.goldens.outline import Outline, outline
 
@@ -127,6 +129,22 @@ class Record:
     def variations(self) -> list[str]:
         """Names of the variations that agreed."""
         return self.facts.get("variations", "").split()
+
+    @functools.cached_property
+    def accuracies(self) -> Mapping[str, Measured]:
+        """What was measured of each output of a quantized program, and its metric, by the names of the facts."""
+        named = ((name, value) for name, value in self.facts.items() if name.startswith(accuracy.FIELD))
+        return {name: accuracy.read(name, value) for name, value in named}
+
+    @property
+    def numerics(self) -> Numerics | None:
+        """What was checked; None where it does not say."""
+        return Numerics.read(self.facts.get("numerics", ""))
+
+    @property
+    def error(self) -> float | None:
+        """The part of its tolerance that its error takes; None where it does not say."""
+        return accuracy.read_error(self.facts.get(accuracy.ERROR, ""))
 
     @functools.cached_property
     def delegates(self) -> Mapping[str, Outline]:

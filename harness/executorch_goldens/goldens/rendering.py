@@ -14,6 +14,7 @@ from executorch_goldens.decode.formats import layout_digest
 from executorch_goldens.decode.text import DIGITS
 from executorch_goldens.goldens import accuracy, program, unchecked
 from executorch_goldens.goldens.golden import DATA, DIGESTS, FIRST, LAYOUT, RECIPE
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import DELEGATE, FAILURE, GRAPH, MODEL, PROGRAM, TRACE, Record
 
 
@@ -26,12 +27,12 @@ class MadeWith:
     stack
         Distribution name to version: executorch, torch, torchao, tosa-tools.
     numerics
-        One line: what was checked, and to which bound.
+        What was checked, and to which bound.
     """
 
     stack: Mapping[str, str]
     variations: Sequence[str]
-    numerics: str
+    numerics: Numerics
     architecture: str = field(default_factory=lambda: here())
 
 
@@ -44,7 +45,7 @@ def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> Rec
     facts = [*made_with.stack.items()]
     facts.append(("patches", " ".join(artifact.patches) or "none"))
     facts.append(("variations", " ".join(made_with.variations)))
-    facts.append(("numerics", made_with.numerics))
+    facts.append(("numerics", made_with.numerics.text()))
     if isinstance(result, Lowered):
         facts += _measured(result)
         facts += _of_bytes(result, digits)
@@ -60,9 +61,9 @@ def _measured(lowered: Lowered) -> Iterator[tuple[str, str]]:
     if left := unchecked.listed(lowered):
         yield unchecked.FIELD, "; ".join(left)
     for at, near in enumerate(accuracy.nearnesses(lowered)):
-        yield f"{accuracy.FIELD}{at}", near.text
+        yield f"{accuracy.FIELD}{at}", accuracy.text(near)
     if lowered.metric is not None:
-        yield f"{accuracy.FIELD}{lowered.metric.name}", accuracy.measure(lowered.metric)
+        yield f"{accuracy.FIELD}{lowered.metric.name}", accuracy.text(lowered.metric)
     if (measured := accuracy.Accuracy.measure(lowered)) is not None:
         yield accuracy.ERROR, accuracy.error(measured.used)
     if lowered.validation is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -13,9 +12,9 @@ from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality
 from executorch_goldens.diff.likeness import RENAMED
 from executorch_goldens.goldens import findings, golden, rendering
-from executorch_goldens.goldens.accuracy import EQUAL
 from executorch_goldens.goldens.decisions import FILE, KNOWN, NONE, Decisions
 from executorch_goldens.goldens.labels import OF_RUN, Labels
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.quantities import over
 from executorch_goldens.goldens.record import MODEL, TRACE, Record
 from executorch_goldens.judging import divergence, rightness, verdict
@@ -240,28 +239,26 @@ def made_with(
     artifact: Artifact, variations: Sequence[str], release: Release, reviewed: Record | None = None
 ) -> rendering.MadeWith:
     """Return how an artifact was made by the variations named, where `reviewed` is the golden that it has."""
-    before = WITHIN.search(reviewed.facts["numerics"]) if reviewed is not None else None
-    numerics = numerics_line(artifact, int(before[1]) if before is not None else None)
+    before = reviewed.numerics if reviewed is not None else None
+    numerics = numerics_of(artifact, before.power if before is not None else None)
     return rendering.MadeWith(stack=release.stack(), variations=variations, numerics=numerics)
 
 
 #: Less than a unit in the last place of float32 says nothing.
 LEAST = -24
-#: The tolerance in a golden, a power of two.
-WITHIN = re.compile(r"within 2\^(-?\d+) of")
 
 
-def numerics_line(artifact: Artifact, before: int | None = None) -> str:
-    """Return one line with the checks of an artifact beyond its reproducibility.
+def numerics_of(artifact: Artifact, before: int | None = None) -> Numerics:
+    """Return the checks of an artifact beyond its reproducibility.
 
     The tolerance is rounded up to a power of two. It stays what it was `before`, if it is the next to that: on another
     machine a value near a tie may be rounded the other way while the spread is measured.
     """
     lowered = artifact.result
     if not isinstance(lowered, Lowered):
-        return "none: lowering fails"
+        return Numerics(fails=True)
     if lowered.not_run:
-        return f"not run: {lowered.not_run}"
+        return Numerics(not_run=lowered.not_run)
     most = max(
         (
             lowered.imprecision(sample, index)
@@ -270,18 +267,18 @@ def numerics_line(artifact: Artifact, before: int | None = None) -> str:
         ),
         default=0.0,
     )
-    within = EQUAL
+    power = None
     if most:
         power = max(LEAST, math.ceil(math.log2(most))) if math.isfinite(most) else 0
         if before is not None and abs(power - before) <= 1:
             power = before
-        within = f"within 2^{power} of the largest value"
-    constants = "; folded constants equal" if lowered.codes and rightness.only_holds(lowered) else ""
-    names: dict[str, list[str]] = {}
+    unjudged: dict[str, tuple[str, ...]] = {}
     for name, why in lowered.unjudged:
-        names.setdefault(why, []).append(name)
-    unjudged = "".join(f"; not judged on {', '.join(left_out)}: {why}" for why, left_out in names.items())
-    recorded = [sample.name for sample in lowered.samples if sample.name not in SAMPLE_NAMES]
-    also = f"; recorded: {', '.join(recorded)}" if recorded else ""
-    in_eager = f"; with eager in place of {', '.join(lowered.in_eager)}" if lowered.in_eager else ""
-    return f"outputs against eager {within}{constants}{in_eager}{also}{unjudged}"
+        unjudged[why] = (*unjudged.get(why, ()), name)
+    return Numerics(
+        power,
+        bool(lowered.codes) and rightness.only_holds(lowered),
+        lowered.in_eager,
+        tuple(sample.name for sample in lowered.samples if sample.name not in SAMPLE_NAMES),
+        tuple(unjudged.items()),
+    )

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.artifact import PassRun
 from executorch_goldens.diff import equality
-from executorch_goldens.goldens import accuracy
 from executorch_goldens.goldens.inventory import Inventory, InventoryError
 from executorch_goldens.goldens.record import CONTENTS, FAILURE, MANIFEST, PROGRAM, TRACE, Record
 from lab.compact import parts
@@ -138,7 +137,7 @@ def _counted(record: Record) -> Inventory:
         size=int(record.facts.get("pte", "0").split()[0]),
         constant_bytes=counts["constants"].total(),
         duplicated=counts["duplicated"].get("bytes"),
-        accuracies={name: value for name, value in record.facts.items() if name.startswith(accuracy.FIELD)},
+        accuracies=record.accuracies,
         memory=tuple(counts["memory"].values()),
     )
 

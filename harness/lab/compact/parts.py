@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from executorch_goldens.artifact import Lowered
-from executorch_goldens.goldens.accuracy import nearnesses, same
+from executorch_goldens.goldens import accuracy
+from executorch_goldens.goldens.accuracy import nearnesses
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.outline import Outline, OutlineOperator, OutlineValue, described
 
@@ -75,7 +76,7 @@ def lines(lowered: Lowered, parts: Parts, payloads: Mapping[str, Outline]) -> It
         ]
         if ratios:
             worst = min((ratios[place] for place in places), key=lambda near: near.sqnr or 0.0)
-            words.append(worst.text.replace("; ", ", "))
+            words.append(accuracy.text(worst).replace("; ", ", "))
         yield f"{name}: {'; '.join([*words, _verdict(lowered, places)])}"
 
 
@@ -109,8 +110,14 @@ def compared(text: str, other: str) -> str:
         name, _, value = line.partition(": ")
         ratio, rest = _ratio(value)
         its = _ratio(theirs.get(name, ""))[0]
-        kept.append(f"{name}: {rest}" if ratio and its and same(ratio, its) else line)
+        kept.append(f"{name}: {rest}" if ratio and its and _same(ratio, its) else line)
     return "".join(f"{line}\n" for line in kept)
+
+
+def _same(*ratios: str) -> bool:
+    """Return whether two accuracies are the same; in a line a comma stands for a golden's semicolon."""
+    one, other = (accuracy.read("", ratio.replace(", example", "; example")) for ratio in ratios)
+    return accuracy.same(one, other)
 
 
 def _ratio(text: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.diff import equality
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.running.selection import load_cells, select
 from executorch_goldens.settings import config
@@ -92,7 +93,7 @@ def record_of(outcome: Outcome) -> Record:
     """Return the golden that an export would record."""
     if not isinstance(outcome.result, Artifact):
         return Record({}, {"casualty": outcome.result.verdict})
-    return rendering.render(outcome.result, rendering.MadeWith({}, (), ""))
+    return rendering.render(outcome.result, rendering.MadeWith({}, (), Numerics()))
 
 
 def exported_part(record: Record, other: Record) -> Record:

@@ -18,6 +18,7 @@ from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, PassRu
 from executorch_goldens.goldens import decisions, golden, rendering
 from executorch_goldens.goldens.decisions import FAILURE, IMPRECISE, Decision, Decisions
 from executorch_goldens.goldens.decisions import KNOWN as DEFECT
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import TRACE, Record
 from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict
 from executorch_goldens.settings import releases
@@ -33,7 +34,7 @@ VARIATIONS = ("seed0-heap0", "seed4-heap1")
 
 @pytest.fixture
 def whole(artifacts: Artifacts) -> Record:
-    origin = rendering.MadeWith({"executorch": INSTALLED}, VARIATIONS, "equal")
+    origin = rendering.MadeWith({"executorch": INSTALLED}, VARIATIONS, Numerics())
     return rendering.render(artifacts["steady"][0], origin)
 
 
@@ -322,7 +323,7 @@ def test_a_failure_is_recorded_where_it_is_expected_by_its_cause(
     steady, failing = artifacts["steady"][0], artifacts["does-not-lower"][0]
     made = {ALPHA: steady, BETA: failing}
     assert running(made, updating=True) == {ALPHA: RECORDED, BETA: UNEXPECTED}
-    origin = rendering.MadeWith({"executorch": INSTALLED}, VARIATIONS, "equal")
+    origin = rendering.MadeWith({"executorch": INSTALLED}, VARIATIONS, Numerics())
     cause = decisions.cause_of(rendering.render(failing, origin))
     expected = Decision(FAILURE, cause=cause, releases=(INSTALLED,), cells=("xnnpack-fp32/*",))
     decisions.write(tmp_path, [expected])

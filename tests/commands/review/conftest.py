@@ -15,6 +15,7 @@ from executorch_goldens import cli
 from executorch_goldens.causes.groups import Group, grouped, read_members
 from executorch_goldens.causes.standing import Standing
 from executorch_goldens.goldens import accuracy, golden
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import CONTENTS, MANIFEST
 from executorch_goldens.results import proposals
 from executorch_goldens.settings.config import Config
@@ -122,7 +123,7 @@ def measured_before(runner: Runner, cell: str, used: float) -> None:
     path = runner.root / f"{cell}.txt"
     texts = golden.read(path)
     assert texts is not None
-    said = {**texts.facts, "numerics": "within 2^-7", accuracy.ERROR: accuracy.error(used)}
+    said = {**texts.facts, "numerics": Numerics(-7).text(), accuracy.ERROR: accuracy.error(used)}
     manifest = "".join(f"{name}: {value}\n" for name, value in said.items() if name != CONTENTS)
     golden.write(path, with_texts(texts, {MANIFEST: manifest}))
 

@@ -21,6 +21,7 @@ from executorch_goldens.causes.standing import Standing
 from executorch_goldens.diff.edits import edits, quantities
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, rendering, roots
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import GRAPH, MANIFEST
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
@@ -274,7 +275,7 @@ def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_othe
 
 def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Artifacts) -> None:
     old, new = (
-        rendering.render(artifacts[case][0], rendering.MadeWith({}, (), ""))
+        rendering.render(artifacts[case][0], rendering.MadeWith({}, (), Numerics()))
         for case in ("steady", "hashed-constant")
     )
     more = quantities(old, new)

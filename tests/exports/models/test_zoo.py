@@ -15,8 +15,6 @@ from executorch_goldens.artifact import IMPRECISE, Cell
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.data import Example, example_of
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.record import MANIFEST
-from executorch_goldens.judging.comparison import WITHIN
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import Case, load
 from executorch_goldens.zoo.targets import BUILD, TARGETS
@@ -239,16 +237,13 @@ def test_goldens_were_checked_within_what_their_cases_accept(release: str) -> No
     for cell in golden.recorded(GOLDENS / release):
         texts = golden.read(golden.file_of(GOLDENS / release, cell))
         assert texts is not None
-        (line,) = (line for line in texts.texts()[MANIFEST].splitlines() if line.startswith("numerics: "))
-        within = WITHIN.search(line)
-        if within is None:
-            assert line.startswith(
-                ("numerics: outputs against eager equal", "numerics: none: lowering", "numerics: not run: ")
-            ), cell
+        checked = texts.numerics
+        assert checked is not None, cell
+        if checked.power is None:
             continue
         # Rounded up, and perhaps the next.
         accepted = ZOO[cell.case].imprecise.get(cell.target, IMPRECISE)
-        if not 2.0 ** (int(within[1]) - 2) < accepted:
+        if not 2.0 ** (checked.power - 2) < accepted:
             beyond.add(str(cell))
     assert beyond == {cell for cell, on in MOVED_FAR.items() if release in on}
     of_targets = {Cell.named(cell).target for cell in beyond} - {BUILD}

@@ -12,7 +12,7 @@ from executorch_goldens.artifact import Tensor
 from executorch_goldens.decode.difference import _gaps, distances
 from executorch_goldens.exporting.inside.evaluation import exceeds
 from executorch_goldens.exporting.numerics.rounding import distance
-from executorch_goldens.goldens.accuracy import Nearness
+from executorch_goldens.goldens.accuracy import Nearness, text
 from executorch_goldens.goldens.deviation import Deviation
 from tests.support.screens import screen
 
@@ -50,4 +50,4 @@ def test_every_place_that_measures_a_distance_sees_neighbours_beyond_float64() -
     assert _gaps(ONE, OTHER).tolist() == [1.0] * 8
     assert distance(ONE, OTHER).tolist() == [1.0] * 8
     assert exceeds(ONE, OTHER, np.zeros(8))
-    assert Nearness.of_pairs([(Tensor.from_array(ONE), Tensor.from_array(OTHER))]).text == "0 of 8 equal"
+    assert text(Nearness.of_pairs([(Tensor.from_array(ONE), Tensor.from_array(OTHER))])) == "0 of 8 equal"

@@ -12,13 +12,14 @@ from executorch_goldens.artifact import Cell, Lowered
 from executorch_goldens.decode import DecodeError, SchemaError
 from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
 from executorch_goldens.goldens import rendering
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.judging import verdict
 from tests.support.decoding.oracle import schema_path
 from tests.support.decoding.payloads import FIXTURES, SCHEMAS
 from tests.support.making import artifact, lowered, outcome, tosa
 
 CELL = Cell("tosa-int", "linear")
-ORIGIN = rendering.MadeWith({}, ["seed0-heap0"], "none")
+ORIGIN = rendering.MadeWith({}, ["seed0-heap0"], Numerics())
 
 
 def release(folder: Path, name: str) -> str:

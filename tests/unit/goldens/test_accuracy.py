@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 import numpy as np
 import pytest
 
-from executorch_goldens.artifact import Lowered, Sample, Tensor
+from executorch_goldens.artifact import Lowered, Metric, Sample, Tensor
 from executorch_goldens.diff import equality
 from executorch_goldens.goldens import rendering
-from executorch_goldens.goldens.accuracy import Accuracy, is_worse, nearnesses, same, sqnrs
+from executorch_goldens.goldens.accuracy import (
+    EMPTY,
+    ERROR,
+    FIELD,
+    OTHER_SHAPE,
+    Accuracy,
+    Nearness,
+    error,
+    is_worse,
+    nearnesses,
+    read,
+    read_error,
+    same,
+    sqnr,
+    text,
+)
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import MANIFEST
+from tests import GOLDENS
 from tests.conftest import Artifacts
 from tests.support import making
 from tests.support.making import golden_of, lowered_by, with_texts
@@ -58,7 +78,7 @@ def quantized(*samples: tuple[object, object]) -> Lowered:
 
 
 @pytest.mark.parametrize(
-    ("floats", "outputs", "text"),
+    ("floats", "outputs", "expected"),
     [
         # A hundredth of the power of 50.
         (SIGNAL, SIGNAL + np.float32([0.5, -0.5, 0.0, 0.0]), "sqnr 20.0 dB, cosine 0.99778"),
@@ -89,18 +109,21 @@ def quantized(*samples: tuple[object, object]) -> Lowered:
         ),
     ],
 )
-def test_an_output_is_measured_against_the_float_model(floats: object, outputs: object, text: str) -> None:
+def test_an_output_is_measured_against_the_float_model(
+    floats: object, outputs: object, expected: str
+) -> None:
     (near,) = nearnesses(quantized((floats, outputs)))
-    assert near.text == text
+    assert text(near) == expected
+    assert text(read(FIELD, expected)) == expected
 
 
 def test_all_samples_count_and_the_example_beside_them() -> None:
     lowered = quantized((SIGNAL, SIGNAL + np.float32([0.05, 0.05, 0.0, 0.0])), (SIGNAL, SIGNAL + 1))
     (near,) = nearnesses(lowered)
-    assert near.text == "sqnr 14.0 dB, cosine 0.98265; example 40.0 dB"
+    assert text(near) == "sqnr 14.0 dB, cosine 0.98265; example 40.0 dB"
     assert near.sqnr == pytest.approx(40.0, abs=1e-3)
     assert Accuracy.measure(lowered).sqnr == near.sqnr
-    assert list(sqnrs([near.text])) == [40.0]
+    assert sqnr(read(FIELD, text(near))) == 40.0
 
 
 def test_a_program_that_was_not_quantized_or_not_run_has_no_accuracy() -> None:
@@ -130,9 +153,10 @@ def test_a_program_that_was_not_quantized_or_not_run_has_no_accuracy() -> None:
     ],
 )
 def test_half_a_decibel_is_no_change(before: str, after: str, is_same: bool, worse: bool) -> None:
-    assert same(before, after) == same(after, before) == is_same
+    one, other = read(FIELD, before), read(FIELD, after)
+    assert same(one, other) == same(other, one) == is_same
     if not is_same:
-        assert is_worse(before, after) == worse
+        assert is_worse(one, other) == worse
 
 
 def recorded(lowered: Lowered, accuracy: str | None) -> dict[str, str]:
@@ -166,7 +190,7 @@ def test_a_golden_has_the_accuracy_of_each_output_and_a_float_one_none(
     numerics = next(at for at, line in enumerate(lines) if line.startswith("numerics: "))
     assert lines[numerics + 1] == "accuracy 0: sqnr 40.0 dB, cosine 0.99996"
     assert lines[numerics + 2] == "error: 0 of the tolerance"
-    float_one = rendering.render(artifacts["steady"][0], rendering.MadeWith({}, [], ""))
+    float_one = rendering.render(artifacts["steady"][0], rendering.MadeWith({}, [], Numerics()))
     assert "accuracy" not in float_one.texts()[MANIFEST]
 
 
@@ -188,3 +212,69 @@ def test_a_golden_without_accuracy_has_not_recorded_it_yet_and_gets_it(lowered: 
     assert equality.missing(before, made) == ("accuracy 0",)
     assert equality.confirmed(before, made) == made
     assert not equality.missing(made, made)
+
+
+def facts_of_all_goldens() -> Iterator[tuple[str, str]]:
+    """Yield the facts of all goldens of this repository."""
+    for path in GOLDENS.rglob("*.txt"):
+        with path.open(encoding="utf-8") as file:
+            facts = (
+                line.rstrip("\n").partition(": ") for line in takewhile(lambda line: line[:2] != "==", file)
+            )
+            yield from ((name, value) for name, _, value in facts)
+
+
+def test_what_all_goldens_say_of_numbers_is_read_and_written_as_it_was() -> None:
+    counted = Counter[str]()
+    for name, value in facts_of_all_goldens():
+        if name.startswith(FIELD):
+            found = read(name, value)
+            assert isinstance(found, Metric) or found.note in ("", EMPTY, OTHER_SHAPE), value
+            assert text(found) == value
+        elif name == ERROR:
+            used = read_error(value)
+            assert used is not None
+            assert error(used) == value
+        elif name == "numerics":
+            checked = Numerics.read(value)
+            assert checked is not None, value
+            assert checked.text() == value
+        counted[name.partition(" ")[0]] += 1
+    assert counted["accuracy"] > 1000
+    assert counted[ERROR] > 1000
+    assert counted["numerics"] > 4000
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Metric("top_1", math.nan, math.inf, -1e-20),
+        Nearness(math.inf, 1.0, odd=1, size=3, example=Nearness(off=0.5)),
+        Nearness(12.5, -0.5, example=Nearness(note=EMPTY)),
+        Nearness(odd=2, size=4),
+    ],
+)
+def test_any_measure_is_read_as_it_was_written(found: Nearness | Metric) -> None:
+    written = text(found)
+    assert text(read("accuracy top_1", written)) == written
+    assert same(read("accuracy top_1", written), read("accuracy top_1", written))
+
+
+@pytest.mark.parametrize(
+    "checked",
+    [
+        Numerics(),
+        Numerics(fails=True),
+        Numerics(not_run="the runtime lacks a kernel: aten::sin.out"),
+        Numerics(
+            0,
+            True,
+            ("aten::sin.out", "aten::cos.out"),
+            ("mine",),
+            (("eager does not end", ("zeros", "a: drawn")),),
+        ),
+        Numerics(unjudged=(("eager raises OSError", ("zeros",)), ("eager is not finite", ("drawn", "mine")))),
+    ],
+)
+def test_any_checks_are_read_as_they_were_written(checked: Numerics) -> None:
+    assert Numerics.read(checked.text()) == checked

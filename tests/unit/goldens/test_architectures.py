@@ -11,6 +11,7 @@ from executorch_goldens.artifact import STAGE, Lowered, PassRun
 from executorch_goldens.decode import decode
 from executorch_goldens.diff import equality
 from executorch_goldens.goldens import golden, rendering
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import MANIFEST, TRACE, Record
 from executorch_goldens.goldens.rendering import MadeWith
 from executorch_goldens.judging.comparison import compare
@@ -35,7 +36,7 @@ def lowered(payload: bytes = PAYLOAD, program: bytes = PROGRAM) -> Lowered:
 def rendered(
     made: Lowered, architecture: str, variations: tuple[str, ...] = VARIATIONS, stages: tuple[str, ...] = ()
 ) -> dict[str, str]:
-    origin = MadeWith(STACK, variations, "outputs against eager equal to the last bit", architecture)
+    origin = MadeWith(STACK, variations, Numerics(), architecture)
     runs = tuple(PassRun(STAGE, name, "0123456789ab", True) for name in stages)
     return rendering.render(artifact(made, *runs), origin)
 

@@ -16,6 +16,7 @@ from executorch_goldens.diff.quantities import directions
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.decisions import BUDGET, Decision, Decisions
 from executorch_goldens.goldens.inventory import Inventory
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.quantities import BudgetLimits, measured, over
 from executorch_goldens.goldens.record import MANIFEST, PROGRAM, Record
 from executorch_goldens.judging import verdict
@@ -29,7 +30,7 @@ CELL = Cell("xnnpack-fp32", "alpha")
 
 @pytest.fixture
 def texts(artifacts: Artifacts) -> Record:
-    return rendering.render(artifacts["steady"][0], rendering.MadeWith({}, ["seed0-heap0"], "equal"))
+    return rendering.render(artifacts["steady"][0], rendering.MadeWith({}, ["seed0-heap0"], Numerics()))
 
 
 def planned(texts: Record, *arenas: int) -> dict[str, str]:
@@ -91,7 +92,9 @@ def test_named_data_was_stored_twice_up_to_a_release(version: str, cells: int) -
 def accurate(texts: Record, *accuracies: str) -> dict[str, str]:
     """Return a golden with an accuracy for each output."""
     lines = "".join(f"accuracy {at}: {text}\n" for at, text in enumerate(accuracies))
-    manifest = texts.texts()[MANIFEST].replace("numerics: equal\n", f"numerics: equal\n{lines}")
+    manifest = texts.texts()[MANIFEST].replace(
+        f"numerics: {Numerics().text()}\n", f"numerics: {Numerics().text()}\n{lines}"
+    )
     return with_texts(texts, {MANIFEST: manifest})
 
 

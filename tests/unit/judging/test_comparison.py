@@ -10,6 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Sample, Tensor
 from executorch_goldens.goldens import rendering
+from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Acceptance, Verdict
@@ -18,7 +19,7 @@ from tests.support import verdicts
 from tests.support.making import CELL, DUPLICATE_OUTPUTS, GRAPH, WRONG_CAT, failure, lowered, tosa
 from tests.support.screens import of_verdict
 
-ORIGIN = rendering.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], "none")
+ORIGIN = rendering.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], Numerics())
 
 
 def texts(result: Lowered | Failure) -> Record:
