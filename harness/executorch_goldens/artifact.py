@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -710,28 +711,125 @@ def decoded(content: bytes) -> Artifact:
     return Artifact(result, patches, seconds, watched, shortcuts, tuple(map(decoded, twins)), reach)
 
 
-#: Beginning of the reason of a ``crashed`` cell, its variation aside, by the harness's own fault.
-OF_HARNESS = "the harness itself failed"
-
-
-@dataclass(frozen=True)
-class Casualty:
-    """An export that did not finish: the child died, was killed at its time limit, or was given no memory.
-
-    Or the harness itself failed: see `executorch_goldens.exporting.blame`.
+class Casualty(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """An export that did not finish, as one of the classes below; `words.casualties` has the sentences.
 
     Attributes
     ----------
     verdict
         ``crashed``, ``timed-out`` or ``out-of-memory``.
-    reason
-        Signal, exit status or limit, and the last lines the child printed.
-    log
-        Output of the child, where the harness itself failed; otherwise empty.
+    of_harness
+        Whether it says nothing about the program: the harness itself failed.
+    telling
+        Names of what does not vary between runs.
+    tail
+        The last lines that the child printed.
     """
 
-    verdict: str
-    reason: str
+    verdict: ClassVar[str] = "crashed"
+    of_harness: ClassVar[bool] = False
+    telling: ClassVar[tuple[str, ...]] = ()
+
+    tail: tuple[str, ...] = ()
+
+    def key(self) -> dict[str, str | int]:
+        """Return its kind, and what does not vary between runs; casualties of one cause have the same."""
+        told = {name: getattr(self, name) for name in self.telling}
+        return {
+            "kind": str(self.__struct_config__.tag),
+            **{n: value for n, value in told.items() if value != ""},
+        }
+
+
+class DeadProcess(Casualty, frozen=True, kw_only=True):
+    """A process that ended before it left an artifact: the child's, or its template's, twice.
+
+    Attributes
+    ----------
+    template
+        How the template of the child went: it `ENDED` by itself, or `HUNG` and was ended; empty where the child died.
+    silent
+        Seconds that a template that hung said nothing.
+    """
+
+    template: str = ""
+    silent: float = 0.0
+
+
+#: How a template went.
+ENDED, HUNG = "ended", "hung"
+
+
+class Killed(DeadProcess, frozen=True, tag="killed"):
+    """Ended by a signal: its name, or its number where it has none."""
+
+    telling = ("signal", "template")
+
+    signal: str
+
+
+class Exited(DeadProcess, frozen=True, tag="exited"):
+    """Exited by itself."""
+
+    telling = ("status", "template")
+
+    status: int
+
+
+class TimedOut(Casualty, frozen=True, tag="timed-out"):
+    """Ended at the limit of time.
+
+    Attributes
+    ----------
+    limit
+        Seconds of processor time, and of idleness, that it may have.
+    processor, wall, idle
+        Seconds that it took; it was idle in the last of them.
+    """
+
+    verdict = "timed-out"
+    telling = ("hanging",)
+
+    limit: float
+    processor: float
+    wall: float
+    idle: float
+
+    @property
+    def hanging(self) -> bool:
+        """True if it computed to the limit, and false if it slept or waited for something."""
+        return self.idle <= self.limit
+
+
+class OutOfMemory(Casualty, frozen=True, tag="out-of-memory"):
+    """Given no memory: at the limit, in bytes, or by a machine that has no more where there is none."""
+
+    verdict = "out-of-memory"
+
+    limit: int | None
+
+
+class OfHarness(Casualty, frozen=True, tag="of-harness"):
+    """An error of the harness's own; see `executorch_goldens.exporting.blame`.
+
+    Attributes
+    ----------
+    stage
+        See `Failure`.
+    error
+        Class and message of the exception.
+    where
+        File, line and function.
+    log
+        Everything that the child printed.
+    """
+
+    of_harness = True
+    telling = ("stage", "error")
+
+    stage: str = ""
+    error: str = ""
+    where: str = ""
     log: str = ""
 
     @property
@@ -740,6 +838,32 @@ class Casualty:
 
     def key(self) -> Mapping[str, Any]:
         return {"kind": "ended", "how": self.reason.partition("\n")[0]}
+
+
+class Unreadable(Casualty, frozen=True, tag="unreadable"):
+    """Left something that is no artifact, and why it is none."""
+
+    error: str
+
+
+class Shortage(Casualty, frozen=True, tag="shortage"):
+    """Failed for lack of memory or disk on a machine of a cluster."""
+
+    node: str
+
+
+#: A casualty as it is read back.
+AnyCasualty = Killed | Exited | TimedOut | OutOfMemory | OfHarness | Unreadable | Shortage
+
+
+def died(
+    status: int, *, template: str = "", silent: float = 0.0, tail: tuple[str, ...] = ()
+) -> Killed | Exited:
+    """Return how a process ended, from its exit status or, below 0, its signal."""
+    if status >= 0:
+        return Exited(status, template=template, silent=silent, tail=tail)
+    named = {each.value: each.name for each in signal.Signals}
+    return Killed(named.get(-status, str(-status)), template=template, silent=silent, tail=tail)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from executorch_goldens.artifact import Casualty
+from executorch_goldens.artifact import Killed
 from executorch_goldens.cli import main
 from executorch_goldens.commands.merge import STEP_SUMMARY
 from executorch_goldens.goldens.decisions import FAILURE, KNOWN, Decision, write
@@ -39,7 +39,7 @@ ITS_OWN = {"lock", "seconds.json"}
 ANSWERS = {
     "alpha": artifact(failure("one")),
     "beta": (artifact(failure("two")), artifact(failure("three"))),
-    "tosa-fp/gamma": Casualty("crashed", "killed by SIGSEGV"),
+    "tosa-fp/gamma": Killed("SIGSEGV"),
     "*": artifact(failure("four")),
 }
 

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from executorch_goldens import cli
-from executorch_goldens.artifact import Artifact, Casualty, Sample, Tensor
+from executorch_goldens.artifact import Artifact, Casualty, Killed, Sample, Tensor
 from executorch_goldens.causes.groups import DECIDED
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
@@ -64,7 +64,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory, release: str, artifacts: Artif
     runner = Runner(tmp_path_factory.mktemp("zoo"), release)
     cases = ("steady", "wrong", "hashed-constant", "set-of-strings")
     runner.zoo("zoo_of_verdicts", "crash", *cases)
-    answers = {"crash": Casualty("crashed", "killed by SIGSEGV"), **{case: artifacts[case] for case in cases}}
+    answers = {"crash": Killed("SIGSEGV"), **{case: artifacts[case] for case in cases}}
     # Exported again, an artifact keeps the graph after the pass that diverges.
     again = tuple(keeping(artifact) for artifact in artifacts["set-of-strings"])
     runner.answers({**answers, "again": {"set-of-strings": again}})

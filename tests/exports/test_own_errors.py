@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from executorch_goldens.artifact import OF_HARNESS
 from executorch_goldens.exporting import running
 from executorch_goldens.exporting.blame import OwnError
 from executorch_goldens.exporting.numerics import arithmetic
@@ -33,7 +32,7 @@ def test_an_error_of_the_harness_costs_its_cell_and_the_run_goes_on(tmp_path: Pa
     assert [finished.rows[cell]["recorded"] for cell in STEADY] == [True, True]
     assert not any(finished.rows[BROKEN][name] for name in ("recorded", "known"))
     assert not any("broken-judge" in path.read_text() for path in runner.goldens.rglob("*.t*"))
-    raised = f"seed0-heap0: {OF_HARNESS} (stage run): RuntimeError: permute"
+    raised = "seed0-heap0: the harness itself failed (stage run): RuntimeError: permute"
     assert finished.rows[BROKEN]["reason"].startswith(raised)
     shown, *_ = (line for line in finished.output.splitlines() if line.startswith(f"crashed: {BROKEN}"))
     assert raised in shown
@@ -54,9 +53,9 @@ def test_what_only_moved_roundings_raise_is_the_harness_in_torchs_own_frames(
     monkeypatch.setitem(arithmetic.FORMULAS, "cosh", lambda x: -(x > 0))  # type: ignore[index]
     with pytest.raises(OwnError) as raised:
         exported(Cosh(), torch.linspace(-1.0, 1.0, 6))
-    assert raised.value.stage == "export"
-    assert "Negation, the `-` operator, on a bool tensor is not supported" in raised.value.error
-    assert "exporting/numerics/rounding.py, line " in raised.value.where
+    assert raised.value.casualty.stage == "export"
+    assert "Negation, the `-` operator, on a bool tensor is not supported" in raised.value.casualty.error
+    assert "exporting/numerics/rounding.py, line " in raised.value.casualty.where
 
 
 def test_what_the_harness_raises_once_the_program_ran_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import itertools
-import json
 import os
 import re
 import shutil
@@ -19,10 +18,11 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import Any
 
+import msgspec
 import pytest
 from filelock import FileLock
 
-from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.artifact import ENDED, HUNG, Cell, Exited, Killed, Outcome, TimedOut, Unreadable
 from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.settings.exports import (
     Machine,
@@ -32,6 +32,7 @@ from executorch_goldens.settings.exports import (
     worker_environment,
 )
 from executorch_goldens.sweep.folder import Folder
+from executorch_goldens.sweep.messages import Ended, ExportRequest, Started
 from executorch_goldens.sweep.schedule import Job
 from executorch_goldens.sweep.serving import Template
 from executorch_goldens.sweep.sweep import Sweep, SweepError, worth_warming
@@ -148,9 +149,8 @@ def test_an_export_whose_templates_are_killed_twice_is_named_and_costs_no_other(
         (again,) = template.running.values()
         template.process.kill()
         (outcome,) = sweep.outcomes(again.cell)
-        assert isinstance(outcome.result, Casualty)
-        assert outcome.result.verdict == "crashed"
-        assert "the template) ended, and a second one as well: killed by SIGKILL" in outcome.result.reason
+        assert isinstance(outcome.result, Killed)
+        assert (outcome.result.signal, outcome.result.template) == ("SIGKILL", ENDED)
         other = next(cell for cell in sweep.results if cell != again.cell)
         wait_until(lambda: any(job.cell == other for job in sweep.running()))
 
@@ -166,12 +166,12 @@ def test_a_template_that_is_killed_before_it_is_ready_is_started_again_once() ->
 # Limits
 
 
-def serve_one(limit: float, run: Callable[[], object], scratch: Path) -> dict[str, Any]:
+def serve_one(limit: float, run: Callable[[], object], scratch: Path) -> Ended:
     """Let a template run one request in a child; return its answer at the end."""
     requests = os.pipe()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
-    def start(request: Mapping[str, Any], result: int) -> int:
+    def start(request: ExportRequest, result: int) -> int:
         process = os.fork()
         if process == 0:
             os.setpgid(0, 0)
@@ -188,13 +188,16 @@ def serve_one(limit: float, run: Callable[[], object], scratch: Path) -> dict[st
         os._exit(0)
     os.close(requests[0])
     theirs.close()
-    asked = {"id": 1, "limit": limit, "scratch": str(scratch)}
-    os.write(requests[1], json.dumps(asked).encode() + b"\n")
+    asked = ExportRequest(
+        id=1, target="", case="", scratch=str(scratch), log="", cwd=str(scratch), limit=limit
+    )
+    os.write(requests[1], msgspec.json.encode(asked) + b"\n")
     with ours:
-        _, ended = (json.loads(ours.recv(1 << 16)) for _ in range(2))
+        _, ended = (msgspec.json.decode(ours.recv(1 << 16), type=Started | Ended) for _ in range(2))
     os.close(requests[1])
     os.waitpid(template, 0)
-    return dict(ended)
+    assert isinstance(ended, Ended)
+    return ended
 
 
 def spin(seconds: float = 60.0) -> None:
@@ -219,8 +222,8 @@ def wait_and_compute() -> None:
 
 def test_an_export_that_computes_now_and_then_is_not_idle(tmp_path: Path) -> None:
     ended = serve_one(1.2, wait_and_compute, tmp_path)
-    assert (ended["timed_out"], ended["status"]) == (False, 0)
-    assert ended["seconds"] > 2.5
+    assert (ended.timed_out, ended.status) == (False, 0)
+    assert ended.seconds > 2.5
 
 
 @pytest.mark.parametrize("run", [spin, spin_in_a_child])
@@ -228,8 +231,8 @@ def test_an_export_is_ended_at_its_limit_of_processor_time_and_what_it_started_c
     tmp_path: Path, run: Callable[[], object]
 ) -> None:
     ended = serve_one(0.5, run, tmp_path)
-    assert ended["timed_out"]
-    assert 0.5 <= ended["core_seconds"] < 10.0
+    assert ended.timed_out
+    assert 0.5 <= ended.core_seconds < 10.0
 
 
 def doze() -> None:
@@ -248,9 +251,9 @@ def test_an_export_that_does_nothing_is_ended_when_it_was_idle_for_its_limit(
     tmp_path: Path, run: Callable[[], object]
 ) -> None:
     ended = serve_one(0.5, run, tmp_path)
-    assert ended["timed_out"]
-    assert ended["idle"] > 0.5
-    assert ended["core_seconds"] < 0.5
+    assert ended.timed_out
+    assert ended.idle > 0.5
+    assert ended.core_seconds < 0.5
 
 
 def test_a_process_that_waits_for_a_processor_is_not_idle() -> None:
@@ -357,16 +360,15 @@ def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
 
 @pytest.mark.slow
 def test_a_case_that_writes_into_others_files_or_closes_its_own_costs_no_other() -> None:
-    ends = {"overwrite": "wrote to the file for its result", "close": "closed a file that it did not open"}
+    ends = {"overwrite": Unreadable, "close": Exited}
     settings = Settings(default_interpreter(), ("tests.support.zoo_files",), (), jobs=2, limit=120.0)
-    for case, words in ends.items():
+    for case, kind in ends.items():
         cells = [Cell("xnnpack-fp32", name) for name in (case, "beside")]
         with Sweep(cells, variations((0,)), settings) as sweep:
             (lost,), beside = map(sweep.outcomes, cells)
             lowered_by(*beside)
-            assert isinstance(lost.result, Casualty)
-            assert lost.result.verdict == "crashed"
-            assert words in lost.result.reason
+            assert isinstance(lost.result, kind)
+            assert case != "close" or "closed a file that it did not open" in "\n".join(lost.result.tail)
 
 
 # Templates that nothing is wanted of, results that nobody has asked for
@@ -466,14 +468,11 @@ def test_a_cell_whose_templates_hang_twice_is_one_red_cell(monkeypatch: pytest.M
     )
     with Sweep([HANG], variations((0,)), settings, lasting=True) as sweep:
         (outcome,) = sweep.outcomes(HANG)
-        assert isinstance(outcome.result, Casualty)
-        assert outcome.result.verdict == "crashed"
-        assert "the template) hung, silent for 1 s, and a second one as well" in outcome.result.reason
+        assert outcome.result == Killed("SIGKILL", template=HUNG, silent=1.0)
         # Others are exported all the same.
         monkeypatch.setattr("executorch_goldens.sweep.sweep.ANSWER_LIMIT", PATIENCE)
         (outcome,) = sweep.again(HANG, variations((0,)))
-        assert isinstance(outcome.result, Casualty)
-        assert outcome.result.verdict == "timed-out"
+        assert isinstance(outcome.result, TimedOut)
 
 
 def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -482,8 +481,7 @@ def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: p
         hung = template_of(sweep)
         hung.send_signal(signal.SIGSTOP)
         (outcome,) = sweep.outcomes(HANG)
-        assert isinstance(outcome.result, Casualty)
-        assert outcome.result.verdict == "timed-out"
+        assert isinstance(outcome.result, TimedOut)
         assert hung.returncode == -signal.SIGKILL
         wait_until(lambda: not members(hung.pid))
 
@@ -491,9 +489,9 @@ def test_a_template_that_hangs_while_it_exports_leaves_no_process(monkeypatch: p
 @pytest.mark.parametrize(
     "words",
     [
-        *("hello", '"ready"', "\\xff", '{"id": 0, "process": 1}'),
-        '{"id": 77, "process": 1, "template": 1}',
-        '{"id": [0], "process": 1, "template": 1}',
+        *("hello", '"ready"', "\\xff", '{"type": "Started", "id": 0, "process": 1}'),
+        '{"type": "Started", "id": 77, "process": 1, "template": 1}',
+        '{"type": "Started", "id": [0], "process": 1, "template": 1}',
     ],
 )
 def test_an_answer_that_is_none_is_one_error_that_shows_it(

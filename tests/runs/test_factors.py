@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.artifact import Cell, Outcome, TimedOut
 from executorch_goldens.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results.evidence import Evidence
@@ -141,7 +141,7 @@ def test_a_disagreement_that_does_not_come_back_says_so(runner: Runner) -> None:
 
 
 def test_an_export_that_is_lost_leaves_the_factor_open(runner: Runner) -> None:
-    runner.answers({"alpha": ARTIFACTS, "again": {"alpha": Casualty("timed-out", "no end")}})
+    runner.answers({"alpha": ARTIFACTS, "again": {"alpha": TimedOut(5.0, 5.1, 6.0, 0.0)}})
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     assert "\ncause 1: the factor it follows is not known: an export under seed0-heap0" in finished.output
     assert finished.verdicts() == {"tosa-fp/alpha": "order-only"}

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from executorch_goldens.artifact import Casualty, Cell
+from executorch_goldens.artifact import Cell, Killed
 from executorch_goldens.causes.groups import EditedCell
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.progress import MOST_ALIKE, Progress
@@ -29,7 +29,7 @@ A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
 (FIRST,) = variations((0,))
 
 #: A crash needs no artifact.
-CRASH = Casualty("crashed", "killed by SIGSEGV\nlast words")
+CRASH = Killed("SIGSEGV", tail=("last words",))
 
 
 class Screen:

@@ -37,7 +37,7 @@ def facts(result: Artifact | Casualty) -> dict[str, Any]:
     """Return, by name, all that an export made, but for seconds and tracebacks."""
     if isinstance(result, Casualty):
         # A log's lines follow the kernel's and the allocator's moods.
-        return {"casualty": (result.verdict, result.reason.splitlines()[0])}
+        return {"casualty": result.key()}
     found: dict[str, Any] = {}
     if isinstance(result.result, Failure):
         found["failure"] = result.result.facts()

@@ -6,10 +6,21 @@ import math
 import pickle
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
-from executorch_goldens.artifact import Cell, Failure, Lowered, Sample, Tensor
+from executorch_goldens.artifact import (
+    AnyCasualty,
+    Casualty,
+    Cell,
+    Failure,
+    Lowered,
+    Sample,
+    Tensor,
+    TimedOut,
+    died,
+)
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.judging.rightness import excess
 
@@ -252,3 +263,28 @@ def test_a_failure_records_all_but_its_traceback() -> None:
 def test_cells_are_named_and_sorted_by_target_then_case() -> None:
     cells = [Cell("tosa-int", "a"), Cell("tosa-fp", "b"), Cell("tosa-fp", "a")]
     assert [str(cell) for cell in sorted(cells)] == ["tosa-fp/a", "tosa-fp/b", "tosa-int/a"]
+
+
+#: An export that computed up to its limit, and one that slept.
+HUNG, SLEPT = TimedOut(60.0, 60.1, 31.0, 0.5), TimedOut(60.0, 0.3, 61.0, 60.2, tail=("waiting",))
+
+
+@pytest.mark.parametrize("casualty", [HUNG, SLEPT, died(-6, tail=("one", "two")), died(1)])
+def test_a_casualty_is_read_back_as_it_was(casualty: Casualty) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(casualty), type=AnyCasualty) == casualty
+
+
+def test_a_casualty_is_known_again_by_what_does_not_vary() -> None:
+    assert HUNG.key() == {"kind": "timed-out", "hanging": True}
+    assert SLEPT.key() == {"kind": "timed-out", "hanging": False}
+    assert (
+        died(-6, tail=("one",)).key()
+        == died(-6, tail=("two",)).key()
+        == {"kind": "killed", "signal": "SIGABRT"}
+    )
+    assert died(0).key() == {"kind": "exited", "status": 0}
+    assert died(-9, template="hung", silent=60.0).key() == {
+        "kind": "killed",
+        "signal": "SIGKILL",
+        "template": "hung",
+    }

@@ -13,8 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from executorch_goldens.sweep.messages import ExportRequest
 from executorch_goldens.zoo.variations import (
     HASH_SEEDS,
     MAX_HASH_SEED,
@@ -268,10 +270,13 @@ def test_a_scan_ends_when_it_is_closed_and_what_is_missing_is_said_at_once(tmp_p
     assert printed(code, str(tmp_path)) == [[], ["no such folder", "no such folder"]]
 
 
+REQUEST = ExportRequest(id=0, target="tosa-fp", case="", scratch="", log="/dev/stderr", cwd="", limit=60.0)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--once", '{"target": "tosa-fp", "log": "/dev/stderr", "limit": 60, "memory": null}'),
+        ("--once", msgspec.json.encode(REQUEST).decode()),
         (),
     ],
 )

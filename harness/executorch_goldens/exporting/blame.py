@@ -13,8 +13,9 @@ from types import CodeType, FrameType
 from typing import ParamSpec, TypeVar
 
 from executorch_goldens import extensions
-from executorch_goldens.artifact import OF_HARNESS
+from executorch_goldens.artifact import OfHarness
 from executorch_goldens.errors import HarnessError
+from executorch_goldens.words import casualties
 
 #: A frame, and the line in it.
 Place = tuple[FrameType, int]
@@ -47,29 +48,14 @@ def judging(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class OwnError(HarnessError, RuntimeError):
-    """An exception of the harness's own code; says nothing about the program.
+    """An exception of the harness's own code; says nothing about the program."""
 
-    Attributes
-    ----------
-    stage
-        The stage of the export; see `executorch_goldens.artifact.Failure`.
-    where
-        File, line and function.
-    error
-        Class and message of the exception.
-    """
-
-    def __init__(self, stage: str, where: str, error: str) -> None:
-        super().__init__(stage, where, error)
-        self.stage = stage
-        self.where = where
-        self.error = error
+    def __init__(self, casualty: OfHarness) -> None:
+        super().__init__(casualty)
+        self.casualty = casualty
 
     def __str__(self) -> str:
-        return (
-            f"{OF_HARNESS} (stage {self.stage}): {self.error} ({self.where}). "
-            "This says nothing about the program: please report it as a defect of the harness"
-        )
+        return casualties.reason(self.casualty)
 
 
 def own_error(stage: str, error: BaseException, raised: BaseException | None = None) -> OwnError | None:
@@ -99,10 +85,10 @@ def described(stage: str, error: BaseException, place: Place | None = None) -> O
     message = (str(error).strip().splitlines() or [""])[0]
     said = f"{type(error).__name__}: {message}".removesuffix(": ")
     if place is None:
-        return OwnError(stage, "no frame of the harness", said)
+        return OwnError(OfHarness(stage, said, "no frame of the harness"))
     frame, line = place
     file = Path(*Path(frame.f_code.co_filename).parts[-3:])
-    return OwnError(stage, f"{file}, line {line}, in {frame.f_code.co_name}", said)
+    return OwnError(OfHarness(stage, said, f"{file}, line {line}, in {frame.f_code.co_name}"))
 
 
 def _raised_by_own(frames: list[Place]) -> Place | None:

@@ -174,7 +174,7 @@ def failed(reached: ExportProgress, error: BaseException) -> Failure:
         # Till the model is there and has run, what cannot be used is what the case gives.
         if reached.stage != MODEL:
             raise own from error
-        used = f"{result.message} (raised where the harness takes what the case gives: {own.where})"
+        used = f"{result.message} (raised where the harness takes what the case gives: {own.casualty.where})"
         result = dataclasses.replace(result, message=normalise(used))
     if reached.stage != "run":
         return result

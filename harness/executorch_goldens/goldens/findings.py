@@ -10,11 +10,11 @@ import enum
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 
 import msgspec
 
-from executorch_goldens.artifact import Casualty, Metric, Tensor
+from executorch_goldens.artifact import AnyCasualty, Metric, Tensor
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
@@ -473,7 +473,7 @@ class NotFinished(Finding, frozen=True):
     """An export that did not finish."""
 
     variation: str
-    ended: Casualty
+    ended: AnyCasualty
 
     @property
     def fault(self) -> Fault:  # type: ignore[override]
@@ -727,11 +727,11 @@ else:
 
 #: What `cause` adds to the key of an `OfProgram`.
 PLACED = ("output", "begins", "in", "adding")
-#: The names in the key of each kind.
+#: The names in the key of each kind; an export that did not finish has the kind of its end.
 KINDS: Mapping[str, tuple[str, ...]] = {
     _kind(each.__name__): (*each.keyed, *(PLACED if issubclass(each, OfProgram) else ()))
     for each in classes()
-}
+} | {str(each.__struct_config__.tag): each.telling for each in get_args(AnyCasualty)}
 
 
 def cause(found: Sequence[Finding]) -> Key:

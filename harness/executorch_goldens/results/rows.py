@@ -18,7 +18,7 @@ from typing import Any
 import filelock
 import msgspec
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, OfHarness, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
@@ -195,7 +195,8 @@ class Results:
         names = [outcome.variation for outcome in outcomes]
         for outcome in outcomes:
             if isinstance(outcome.result, Casualty):
-                self._keep_log(cell, outcome.variation, outcome.result)
+                if isinstance(outcome.result, OfHarness):
+                    self._keep_log(cell, outcome.variation, outcome.result.log)
                 continue
             place = self.folder(cell) / outcome.variation
             # Of a payload that cannot be decoded there is no text, and the more need of its bytes.
@@ -214,11 +215,10 @@ class Results:
                     (place / f"delegate_{index}.bin").write_bytes(delegate.payload)
         return proposals.distinct(records)
 
-    def _keep_log(self, cell: Cell, variation: str, casualty: Casualty) -> None:
-        if casualty.log:
-            place = self.folder(cell) / LOGS.replace("*", variation)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(casualty.log, encoding="utf-8")
+    def _keep_log(self, cell: Cell, variation: str, log: str) -> None:
+        place = self.folder(cell) / LOGS.replace("*", variation)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(log, encoding="utf-8")
 
 
 def lock(folder: Path) -> filelock.BaseFileLock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import math
 import os
 import selectors
@@ -15,10 +14,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
+
+import msgspec
 
 from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.exporting.system_calls import Supervisor
+from executorch_goldens.sweep.messages import Alive, Answer, Ended, ExportRequest, Started
 
 #: Seconds between a template's looks for ended children, where the system does not notify it (Linux before 5.3).
 POLL_SECONDS = 0.02
@@ -53,7 +55,7 @@ class Child:
         When it is to be looked at, or killed, in seconds of `time.monotonic`.
     """
 
-    request: dict[str, Any]
+    request: ExportRequest
     process: int
     started: float
     ended: int | None
@@ -86,7 +88,7 @@ class Template:
         self,
         requests: int,
         answers: socket.socket,
-        start: Callable[[dict[str, Any], int], int],
+        start: Callable[[ExportRequest, int], int],
         beat: float,
     ) -> None:
         self.requests = requests
@@ -100,10 +102,10 @@ class Template:
         self.buffer = b""
         self.open = True
 
-    def answer(self, message: dict[str, Any], *descriptors: int) -> None:
+    def answer(self, message: Answer, *descriptors: int) -> None:
         # A sweep that has gone without a word is noticed where its requests end; its exports are ended then.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            socket.send_fds(self.answers, [json.dumps(message).encode()], descriptors)
+            socket.send_fds(self.answers, [msgspec.json.encode(message)], descriptors)
 
     def serve(self) -> None:
         """Serve until the requests end and every child has been answered for."""
@@ -136,13 +138,11 @@ class Template:
             return
         *lines, self.buffer = (self.buffer + chunk).split(b"\n")
         for line in lines:
-            request = json.loads(line)
+            request = msgspec.json.decode(line, type=ExportRequest)
             # Without a name, and closed here at once: those that are started later do not have it.
-            with tempfile.TemporaryFile(dir=request["scratch"]) as result:
+            with tempfile.TemporaryFile(dir=request.scratch) as result:
                 process = self.start(request, result.fileno())
-                self.answer(
-                    {"id": request["id"], "process": process, "template": os.getpid()}, result.fileno()
-                )
+                self.answer(Started(request.id, process, os.getpid()), result.fileno())
             ended = descriptor_of(process)
             if ended is not None:
                 self.selector.register(ended, selectors.EVENT_READ)
@@ -153,7 +153,7 @@ class Template:
         now = time.monotonic()
         if self.children and self.beaten + self.beat <= now:
             self.beaten = now
-            self.answer({"alive": [child.request["id"] for child in self.children.values()]})
+            self.answer(Alive(tuple(child.request.id for child in self.children.values())))
         for child in self.children.values():
             if child.due > now:
                 continue
@@ -161,7 +161,7 @@ class Template:
                 child.due = math.inf
                 self.kill(child)
                 continue
-            limit = child.request["limit"]
+            limit = child.request.limit
             longest = max(LOOK, limit / LOOKS)
             child.idleness.look(2 * longest)
             if max(child.idleness.used, child.idleness.idle) > limit:
@@ -189,17 +189,17 @@ class Template:
                 os.close(child.ended)
             self.kill_left_behind(process)
             self.answer(
-                {
-                    "id": child.request["id"],
-                    "status": os.waitstatus_to_exitcode(status),
-                    "timed_out": child.timed_out,
-                    "seconds": time.monotonic() - child.started,
+                Ended(
+                    id=child.request.id,
+                    status=os.waitstatus_to_exitcode(status),
+                    timed_out=child.timed_out,
+                    seconds=time.monotonic() - child.started,
                     # The system's figure lacks a process that was killed before its parent waited for it.
-                    "core_seconds": max(usage.ru_utime + usage.ru_stime, child.idleness.used),
-                    "idle": child.idleness.idle,
+                    core_seconds=max(usage.ru_utime + usage.ru_stime, child.idleness.used),
+                    idle=child.idleness.idle,
                     # In KiB (man 2 getrusage).
-                    "peak_mb": usage.ru_maxrss / 2**10,
-                }
+                    peak_mb=usage.ru_maxrss / 2**10,
+                )
             )
 
     def kill_left_behind(self, group: int) -> None:
@@ -255,7 +255,7 @@ class Groups:
         Folder for the records of what exports depend on; None where nothing is recorded.
     """
 
-    def __init__(self, requests: int, group_of: Callable[[dict[str, Any]], str], records: str | None) -> None:
+    def __init__(self, requests: int, group_of: Callable[[ExportRequest], str], records: str | None) -> None:
         self.requests = requests
         self.group_of = group_of
         self.records = records
@@ -331,7 +331,8 @@ class Groups:
                 break
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
-                pipe = self.pipes.get(self.group_of(json.loads(line)), next(iter(self.pipes.values())))
+                group = self.group_of(msgspec.json.decode(line, type=ExportRequest))
+                pipe = self.pipes.get(group, next(iter(self.pipes.values())))
                 # That its reader has ended is noticed above.
                 with contextlib.suppress(BrokenPipeError):
                     os.write(pipe, line + b"\n")

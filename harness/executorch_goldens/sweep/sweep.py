@@ -10,12 +10,9 @@ from __future__ import annotations
 import functools
 import io
 import itertools
-import json
 import os
-import re
 import selectors
 import shutil
-import signal
 import socket
 import subprocess
 import threading
@@ -23,33 +20,38 @@ import time
 import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from executorch_goldens.artifact import OF_HARNESS, Artifact, Casualty, Cell, Failure, Outcome, decoded
+import msgspec
+
+from executorch_goldens.artifact import (
+    ENDED,
+    HUNG,
+    Artifact,
+    Casualty,
+    Cell,
+    Failure,
+    Outcome,
+    Unreadable,
+    decoded,
+    died,
+)
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.limits import Idleness
-from executorch_goldens.files import shortage
 from executorch_goldens.files.os_errors import explain
-from executorch_goldens.files.wording import in_seconds
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute, in_checkout, worker_environment
+from executorch_goldens.sweep import casualties
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.keys import Wanted
+from executorch_goldens.sweep.messages import Alive, Answer, Ended, ExportRequest, Ready, Started
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job, Schedule
 from executorch_goldens.sweep.spool import Range, Spool
 from executorch_goldens.sweep.template import Standby, TemplateProcess
-from executorch_goldens.sweep.worker import (
-    CASE_RAISED,
-    HARNESS_ERROR,
-    MAIN,
-    OUT_OF_MEMORY,
-    OWN_ERROR,
-    group_of,
-    with_harness,
-)
+from executorch_goldens.sweep.worker import CASE_RAISED, HARNESS_ERROR, MAIN, group_of, with_harness
 from executorch_goldens.zoo.registry import CASES, CHANGED
 from executorch_goldens.zoo.variations import Variation, surrounding_variables
 
@@ -75,28 +77,8 @@ TICK = 0.5
 #: Cells of a target for which a template exports its small model before it serves; see `worth_warming`.
 WORTH_WARMING = 3
 
-#: Fields of the answer that says how an export ended.
-ENDED = frozenset(("id", "status", "timed_out", "seconds", "core_seconds", "idle", "peak_mb"))
-
-#: Fields of that which says that one has started; each of the answers that are about none.
-STARTED = frozenset(("id", "process", "template"))
-WITHOUT_JOB = frozenset(("ready", "alive"))
-
 #: Characters of a template's answer that an error shows.
 SHOWN_ANSWER = 200
-
-#: Errors of an incomplete environment.
-LACKING = ("ModuleNotFoundError", "ImportError", "PackageNotFoundError")
-
-#: Bytes that there must be room for where a child's log is empty: a full disk is why it says nothing.
-LOG_BYTES = 1 << 16
-
-#: Lines of a dead child's output that are shown.
-LOG_LINES = 15
-#: Line of a traceback with a file and a line of it.
-RAISED_IN = re.compile(r'  File "(.*)", line (\d+)')
-#: Heading of an export's current calls (`faulthandler.register`).
-PLACE = "Stack (most recent call first):"
 
 
 class SweepError(HarnessError, RuntimeError):
@@ -513,30 +495,31 @@ class Sweep:
         template.running[job.number] = job
         template.expected[job.number] = time.monotonic() + ANSWER_LIMIT
         case, changes = self._case(job.cell.case)
+        settings = self.settings
         template.send(
-            {
-                "id": job.number,
-                "models": self.settings.models,
-                "pickled": str(self.settings.pickled / job.cell.case) if self.settings.pickled else None,
-                "tolerance": self.settings.tolerances.get(job.cell.target),
-                "target": job.cell.target,
-                "case": case,
-                "changes": changes,
-                "patches": [*self.settings.patches, *self.further_patches.get(job.cell, ())],
-                "capture": self.settings.capture,
-                "execute": self.settings.execute,
-                "omission": asdict(self.settings.omission) if self.settings.omission else None,
-                "observer": self.settings.observer,
-                "twins": self.settings.twins,
-                "scratch": str(scratch),
-                "log": str(scratch / "log"),
-                "cwd": str(self._working_directory(job)),
-                "limit": self.settings.limit,
-                "memory": self.settings.memory,
-                "module": self.modules.get(case),
-                "others": sorted(set(self.modules.values())),
-                "record": str(scratch / "record") if self.reuse is not None else None,
-            }
+            ExportRequest(
+                id=job.number,
+                target=job.cell.target,
+                case=case,
+                scratch=str(scratch),
+                log=str(scratch / "log"),
+                cwd=str(self._working_directory(job)),
+                limit=settings.limit,
+                models=settings.models,
+                module=self.modules.get(case),
+                others=tuple(sorted(set(self.modules.values()))),
+                changes=tuple(changes),
+                pickled=str(settings.pickled / job.cell.case) if settings.pickled else None,
+                tolerance=settings.tolerances.get(job.cell.target),
+                patches=(*settings.patches, *self.further_patches.get(job.cell, ())),
+                capture=settings.capture,
+                execute=settings.execute,
+                omission=settings.omission,
+                observer=settings.observer,
+                twins=settings.twins,
+                memory=settings.memory,
+                record=str(scratch / "record") if self.reuse is not None else None,
+            )
         )
 
     def _receive(self, selector: selectors.BaseSelector, template: TemplateProcess) -> None:
@@ -546,28 +529,29 @@ class Sweep:
             self._template_died(template)
             return
         answer = self._parse(template, message)
-        if answer.get("ready"):
+        if isinstance(answer, Ready):
             template.ready = True
-        for number in answer.get("alive", [answer.get("id")]):
+            return
+        for number in answer.ids if isinstance(answer, Alive) else (answer.id,):
             if number in template.expected:
                 template.expected[number] = time.monotonic() + ANSWER_LIMIT
-        if "process" in answer:
-            template.children[answer["id"]] = (answer["process"], answer["template"])
-            template.results[answer["id"]] = io.FileIO(descriptors[0])
-        elif "id" in answer:
-            template.children.pop(answer["id"], None)
-            del template.expected[answer["id"]]
-            with template.results.pop(answer["id"]) as result:
-                self._deliver(template.running.pop(answer["id"]), answer, result)
+        if isinstance(answer, Started):
+            template.children[answer.id] = (answer.process, answer.template)
+            template.results[answer.id] = io.FileIO(descriptors[0])
+        elif isinstance(answer, Ended):
+            template.children.pop(answer.id, None)
+            del template.expected[answer.id]
+            job = template.running.pop(answer.id)
+            with template.results.pop(answer.id) as result:
+                self._deliver(job, answer, self._end(job, answer, result))
 
-    def _parse(self, template: TemplateProcess, line: bytes) -> dict[str, Any]:
+    def _parse(self, template: TemplateProcess, line: bytes) -> Answer:
         try:
-            answer = json.loads(line)
+            answer: Answer = msgspec.json.decode(line, type=Answer)
         except ValueError:
-            answer = None
-        if isinstance(answer, dict):
-            whole = answer.keys() >= STARTED or answer.keys() >= ENDED
-            if answer.keys() & WITHOUT_JOB or (whole and answer.get("id") in list(template.running)):
+            pass
+        else:
+            if isinstance(answer, Ready | Alive) or answer.id in list(template.running):
                 return answer
         shown = line.decode(errors="backslashreplace")[:SHOWN_ANSWER]
         raise SweepError(
@@ -575,21 +559,30 @@ class Sweep:
             f"--models {' '.join(self.settings.models)} write to files that it did not open?"
         )
 
-    def _deliver(self, job: Job, answer: Mapping[str, Any], result: io.FileIO | None = None) -> None:
-        left = answer["status"] in (0, CASE_RAISED) and not answer["timed_out"] and result is not None
-        if left and result is not None and os.fstat(result.fileno()).st_size > 0:
-            end: Casualty | Range = self.spool.add(result)
-        else:
-            end = self._casualty(job, answer, self._scratch(job))
+    def _end(self, job: Job, ended: Ended, result: io.FileIO) -> Casualty | Range:
+        """Return an export's artifact on disk, or why there is none; raise SweepError for what concerns the run."""
+        whole = ended.status in (0, CASE_RAISED) and not ended.timed_out
+        if whole and os.fstat(result.fileno()).st_size > 0:
+            return self.spool.add(result)
+        log = self._scratch(job) / "log"
+        if ended.status == HARNESS_ERROR and not ended.timed_out:
+            self._require_environment()
+            raise SweepError(f"{job}: {self._in_checkout(casualties.last_word(log))}")
+        found = casualties.casualty(ended, self.settings, log, result)
+        if found.of_harness:
+            self._require_environment()
+        return found
+
+    def _deliver(self, job: Job, answer: Ended, end: Casualty | Range) -> None:
         if job.variation.directory is not None:
             # The next export there must find it as this one did.
             shutil.rmtree(job.variation.directory, ignore_errors=True)
         ended = EndedExport(job.variation, functools.partial(self._outcome, job, answer, end))
         with self.changed:
-            if self.spares_raising and isinstance(end, Range) and answer["status"] == CASE_RAISED:
+            if self.spares_raising and isinstance(end, Range) and answer.status == CASE_RAISED:
                 self._spare(job.cell)
             self.ended += 1
-            self.core_seconds += answer.get("core_seconds", 0.0)
+            self.core_seconds += answer.core_seconds
             self.results[job.cell].append(ended)
             self.changed.notify_all()
 
@@ -598,7 +591,7 @@ class Sweep:
         spared = self.schedule.drop(cell)
         self.wanted[cell] = tuple(each for each in self.wanted[cell] if each not in spared)
 
-    def _outcome(self, job: Job, answer: Mapping[str, Any], ended: Casualty | Range) -> Outcome:
+    def _outcome(self, job: Job, answer: Ended, ended: Casualty | Range) -> Outcome:
         """Return the outcome of an export, and delete its files."""
         result = ended if isinstance(ended, Casualty) else self._artifact(ended)
         if isinstance(result, Casualty) or isinstance(result.result, Failure):
@@ -607,9 +600,9 @@ class Sweep:
             cell=job.cell,
             variation=job.variation.name,
             result=result,
-            seconds=answer["seconds"],
-            peak_mb=answer["peak_mb"],
-            core_seconds=answer["core_seconds"],
+            seconds=answer.seconds,
+            peak_mb=answer.peak_mb,
+            core_seconds=answer.core_seconds,
         )
         if self.reuse is not None:
             self.reuse.put(self.settings, self._wanted(job), outcome, self._scratch(job) / "record")
@@ -621,8 +614,7 @@ class Sweep:
         try:
             return decoded(self.spool.take(ended))
         except ValueError as error:
-            why = "something in its process wrote to the file for its result, which it did not open"
-            return Casualty("crashed", f"{why} ({error})")
+            return Unreadable(str(error))
 
     def _require_environment(self) -> None:
         """Raise SweepError where the environment is gone: a failing export then says nothing about its cell."""
@@ -639,51 +631,8 @@ class Sweep:
     def _working_directory(self, job: Job) -> Path:
         return job.variation.directory or self._scratch(job) / "cwd"
 
-    def _casualty(self, job: Job, answer: Mapping[str, Any], scratch: Path) -> Casualty:
-        """Return why an export did not finish."""
-        if answer["timed_out"]:
-            return Casualty(
-                "timed-out", f"{self._no_end(answer)}\n{words_and_place(scratch / 'log')}".rstrip()
-            )
-        tail = last_lines(scratch / "log")
-        # C++ that is given no memory and does not catch it ends its process; any program may say so in another's name.
-        died_of_it = (
-            self.settings.memory is not None and answer["status"] < 0 and shortage.MEMORY.search(tail)
-        )
-        if answer["status"] == OUT_OF_MEMORY or died_of_it:
-            return Casualty("out-of-memory", f"{self._memory_limit()}\n{tail}".rstrip())
-        if answer["status"] in (HARNESS_ERROR, OWN_ERROR):
-            return self._harness_failed(job, answer["status"], scratch / "log")
-        return Casualty("crashed", f"{answer.get('how', '')}{exit_reason(answer['status'])}\n{tail}".rstrip())
-
-    def _harness_failed(self, job: Job, status: int, log: Path) -> Casualty:
-        """Return the verdict for an error of the harness's own; raise SweepError for one that concerns the run."""
-        self._require_environment()
-        lines = _lines(log)
-        if not lines:
-            _require_room(log)
-        last = lines[-1] if lines else "it ended before it could say why"
-        if status == HARNESS_ERROR:
-            raise SweepError(f"{job}: {self._in_checkout(last)}")
-        _, by_name, rest = last.partition(OF_HARNESS)
-        # The last line is the first one shown, without the class.
-        first = OF_HARNESS + (rest if by_name else f": {last}")
-        return Casualty("crashed", "\n".join((first, *lines[:-1][-LOG_LINES:])), "\n".join((*lines, "")))
-
     def _in_checkout(self, text: str) -> str:
         return in_checkout(text, self.settings.interpreter, self.settings.checkout)
-
-    def _no_end(self, answer: Mapping[str, Any]) -> str:
-        processor, wall, idle = (in_seconds(answer[name]) for name in ("core_seconds", "seconds", "idle"))
-        taken = f"{processor} of processor time and {wall} of wall time, the last {idle} of it idle"
-        return f"no end after {taken}; the limit is {self.settings.limit:g} s of either (export-timeout)"
-
-    def _memory_limit(self) -> str:
-        most = self.settings.memory
-        if most is None:
-            return "the machine has no more memory for it"
-        shown = f"{most / 2**20:,.0f} MiB" if most >= 2**20 else f"{most} bytes"
-        return f"it needs more than {shown} of data (export-memory)"
 
     def _template_died(self, template: TemplateProcess) -> None:
         """Export again, once, the jobs of a template that died: somebody else may have killed it."""
@@ -694,18 +643,21 @@ class Sweep:
         if not template.ready:
             # Who kills it before it is ready did not mean what it exports. What it raises, another raises as well.
             if status >= 0 or template.variation in self.killed:
-                why = not_started(self.settings.interpreter, status, raised(template.log))
+                why = casualties.not_started(
+                    self.settings.interpreter, status, casualties.raised(template.log)
+                )
                 raise SweepError(self._in_checkout(why))
             self.killed.add(template.variation)
-        self._lose_or_repeat(template, status, "ended")
+        self._lose_or_repeat(template, status, ENDED)
 
     def _lose_or_repeat(self, template: TemplateProcess, status: int, how: str) -> None:
         """Export the jobs of a template that is gone again; one that was alone in it the second time may be why."""
-        answer = {"status": status, "timed_out": False, "seconds": 0.0, "core_seconds": 0.0, "idle": 0.0}
-        again = f"the process that starts its exports (the template) {how}, and a second one as well: "
+        silent = ANSWER_LIMIT if how == HUNG else 0.0
         for job in template.running.values():
             if job.again:
-                self._deliver(job, {**answer, "peak_mb": 0.0, "how": again})
+                tail = casualties.last_lines(self._scratch(job) / "log")
+                lost = died(status, template=how, silent=silent, tail=tail)
+                self._deliver(job, Ended(job.number, status), lost)
         self._export_again([job for job in template.running.values() if not job.again])
 
     def _check_answering(self, selector: selectors.BaseSelector) -> None:
@@ -715,11 +667,12 @@ class Sweep:
                 selector.unregister(template.answers)
                 status = template.end(0)
                 del self.templates[template.variation]
-                self._lose_or_repeat(template, status, f"hung, silent for {ANSWER_LIMIT:g} s")
+                self._lose_or_repeat(template, status, HUNG)
             elif not template.ready and self._is_stuck(template, now):
+                last = "\n".join(casualties.last_lines(template.log))
                 raise SweepError(
                     f"{self.settings.interpreter} did not get ready: it computed for {TEMPLATE_LIMIT:g} s, or was idle "
-                    f"for as long:\n{last_lines(template.log)}"
+                    f"for as long:\n{last}"
                 )
 
     def _is_overdue(self, template: TemplateProcess, number: int, now: float) -> bool:
@@ -760,65 +713,3 @@ def worth_warming(cells: Collection[Cell]) -> set[str]:
     return found.union(
         max(targets, key=counts.__getitem__) for targets in groups.values() if found.isdisjoint(targets)
     )
-
-
-def exit_reason(status: int) -> str:
-    """Say how a process ended.
-
-    >>> exit_reason(-11)
-    'killed by SIGSEGV'
-    >>> exit_reason(3), exit_reason(-40)
-    ('exit status 3', 'killed by signal 40')
-    """
-    if status >= 0:
-        return f"exit status {status}"
-    named = {each.value: each.name for each in signal.Signals}
-    return f"killed by {named.get(-status, f'signal {-status}')}"
-
-
-def not_started(interpreter: Path, status: int, lines: str) -> str:
-    r"""Return the message for a template that died before it was ready; `lines` are the last of its log.
-
-    >>> print(not_started(Path("python"), 1, "Traceback:\nModuleNotFoundError: No module named 'torch'"))
-    python lacks something (ModuleNotFoundError: No module named 'torch'): make its environment again, and run again
-    """
-    last = lines.rpartition("\n")[2]
-    if any(f"{name}: " in last for name in LACKING):
-        return f"{interpreter} lacks something ({last}): make its environment again, and run again"
-    return f"{interpreter} could not start exporting ({exit_reason(status)}):\n{lines}"
-
-
-def last_lines(log: Path) -> str:
-    """Return the end of a log, empty if there is none."""
-    return "\n".join(_lines(log)[-LOG_LINES:])
-
-
-def raised(log: Path) -> str:
-    """Return the exception that a log ends with in one line, with the place that raised it; else its last lines."""
-    lines = _lines(log)
-    places = [found for line in lines if (found := RAISED_IN.match(line))]
-    return f"{places[-1][1]}, line {places[-1][2]}: {lines[-1]}" if places else last_lines(log)
-
-
-def words_and_place(log: Path) -> str:
-    """Return the last words of an export that was ended at its limit, and the innermost calls that it was in."""
-    lines = _lines(log)
-    place = next((number for number, line in enumerate(lines) if line == PLACE), len(lines))
-    # A call a line follows.
-    return "\n".join([*lines[:place][-LOG_LINES:], *lines[place + 1 :][:LOG_LINES]])
-
-
-def _lines(log: Path) -> list[str]:
-    try:
-        return log.read_text(errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
-
-
-def _require_room(log: Path) -> None:
-    """Raise OSError where nothing can be written to a log: its child could not say so."""
-    try:
-        with log.open("ab") as file:
-            file.write(bytes(LOG_BYTES))
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(log)) from error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-import json
 import os
 import signal
 import socket
@@ -14,10 +13,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.sweep.folder import Folder
+from executorch_goldens.sweep.messages import ExportRequest
 from executorch_goldens.sweep.schedule import Job
 from executorch_goldens.zoo.variations import Variation
 
@@ -62,11 +63,11 @@ class TemplateProcess:
     results: dict[int, io.FileIO] = field(default_factory=dict)
     expected: dict[int, float] = field(default_factory=dict)
 
-    def send(self, request: dict[str, Any]) -> None:
+    def send(self, request: ExportRequest) -> None:
         assert self.process.stdin is not None
         # A template that has died is noticed, and its jobs are delivered, where its answers end.
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.write(msgspec.json.encode(request) + b"\n")
             self.process.stdin.flush()
 
     def is_starved(self, number: int) -> bool:

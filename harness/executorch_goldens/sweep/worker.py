@@ -1,21 +1,9 @@
 """The template interpreter: imports once, warms up, forks a child per export.
 
 Run as ``python -m executorch_goldens.sweep.worker`` by `sweep.sweep`, never by hand. Requests arrive on standard
-input, one JSON object a line; answers leave on a socket of their own (``--answers FD``), so that whatever a release
-prints cannot disturb them. A request::
-
-    {"id": 7, "models": ["models"], "pickled": null, "case": "cat-h-v", "changes": [], "target": "tosa-int",
-     "tolerance": null, "patches": ["partition-order"], "capture": 0, "execute": true, "omission": null,
-     "observer": null, "twins": 0, "scratch": "<directory>", "log": "<file>",
-     "cwd": "<directory>", "limit": 120.0, "memory": null, "module": "models.cat",
-     "others": ["models.attention"], "record": "<file for the record>"}
-
-An answer is ``{"ready": true}`` once, then for each request ``{"id": 7, "process": 4321, "template": 4320}`` when its
-child has started, with the file that its artifact goes into (`artifact.encoded`); ``{"alive": [7]}`` from time to time;
-and when it has ended::
-
-    {"id": 7, "status": <wait status>, "timed_out": false, "seconds": 0.8, "core_seconds": 0.7, "idle": 0.0,
-     "peak_mb": 700.0}
+input, an `ExportRequest` a line; answers leave on a socket of their own (``--answers FD``), so that whatever a release
+prints cannot disturb them. An answer is `Ready` once, then for each request `Started` when its child has, with the file
+that its artifact goes into (`artifact.encoded`), `Alive` from time to time, and `Ended`: see `sweep.messages`.
 
 The template imports what every export needs. For each group of targets that it serves it forks a template of the
 group's own, which imports and warms up what these need: see `executorch_goldens.exporting.recording`.
@@ -32,7 +20,6 @@ import ctypes
 import errno
 import fcntl
 import functools
-import json
 import os
 import pickle
 import resource
@@ -43,10 +30,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
+
+import msgspec
 
 from executorch_goldens import extensions
-from executorch_goldens.artifact import Artifact, Omission, decoded, encoded
+from executorch_goldens.artifact import decoded, encoded
 from executorch_goldens.errors import HarnessError, placed
 from executorch_goldens.exporting import system_calls
 from executorch_goldens.exporting.alone import load_all, load_alone
@@ -57,6 +46,7 @@ from executorch_goldens.files import shortage
 from executorch_goldens.patches.guard import GuardError, resolve
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.sweep import reaching
+from executorch_goldens.sweep.messages import ExportRequest, Ready
 from executorch_goldens.sweep.serving import READY, WHERE, Groups, Template
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.targets import Target, find
@@ -192,12 +182,12 @@ def warm_up(targets: Sequence[str]) -> None:
     gc.freeze()
 
 
-def run_twins(request: dict[str, Any], result: int) -> None:
+def run_twins(request: ExportRequest, result: int) -> None:
     """Carry out a request in some processes, one after the other, whose memory is the same when they begin.
 
     What one of them does and another does not follows neither an order by address nor anything else in memory.
     """
-    files = [tempfile.TemporaryFile(dir=request["scratch"]) for _ in range(request["twins"])]  # noqa: SIM115
+    files = [tempfile.TemporaryFile(dir=request.scratch) for _ in range(request.twins)]  # noqa: SIM115
     # `os.fork` runs hooks that leave objects in the parent. The C library's does not: each copy is like the one before.
     fork = ctypes.PyDLL(None).fork
     for file in files:
@@ -205,7 +195,7 @@ def run_twins(request: dict[str, Any], result: int) -> None:
         if copy == 0:
             process = os.fork()
             if process == 0:
-                run_request({**request, "twins": 0}, file.fileno())
+                run_request(msgspec.structs.replace(request, twins=0), file.fileno())
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(0)
@@ -213,7 +203,7 @@ def run_twins(request: dict[str, Any], result: int) -> None:
             os._exit(0)
         end_as(copy)
     first, *twins = (decoded(os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)) for file in files)
-    write_artifact(result, replace(first, twins=tuple(twins)))
+    write_result(result, encoded(replace(first, twins=tuple(twins))))
 
 
 def end_as(process: int) -> None:
@@ -225,48 +215,47 @@ def end_as(process: int) -> None:
         os._exit(code)
 
 
-def run_request(request: dict[str, Any], result: int) -> int:
+def run_request(request: ExportRequest, result: int) -> int:
     """Carry out one request in this process; writes the artifact to `result`, returns an exit status, or raises."""
     from executorch_goldens import patches
     from executorch_goldens.exporting import compat
     from executorch_goldens.exporting.entry import export
 
-    if request["twins"]:
+    if request.twins:
         run_twins(request, result)
         return 0
     reaching.begin()
     recorder = RECORDER
-    if recorder is not None and request["record"] is not None:
+    if recorder is not None and request.record is not None:
         # This run has made everything in these folders.
-        recorder.begin(Path(request["record"]), (request["cwd"], request["scratch"]), BEFORE)
-    os.chdir(request["cwd"])
-    tempfile.tempdir = os.environ["TMPDIR"] = request["cwd"]
+        recorder.begin(Path(request.record), (request.cwd, request.scratch), BEFORE)
+    os.chdir(request.cwd)
+    tempfile.tempdir = os.environ["TMPDIR"] = request.cwd
     case = requested_case(request)
     named = {*patches.PATCHES, *(point.name for point in extensions.points(extensions.PATCHES))}
-    if request["models"] and not set(request["patches"]) <= named:
+    if request.models and not {*request.patches} <= named:
         # A module with cases that are not this one registers it.
-        load_all(request["models"])
-    patches.apply(request["patches"], compat.installed_release(), target_or_none(request["target"]))
-    omission, observer = request["omission"], request["observer"]
+        load_all(request.models)
+    patches.apply(request.patches, compat.installed_release(), target_or_none(request.target))
     artifact = export(
         case,
-        request["target"],
-        request["patches"],
-        request["capture"],
-        request["execute"],
-        request["tolerance"],
-        Omission(**omission) if omission is not None else None,
-        resolve(observer)() if observer is not None else NOBODY,
+        request.target,
+        request.patches,
+        request.capture,
+        request.execute,
+        request.tolerance,
+        request.omission,
+        resolve(request.observer)() if request.observer is not None else NOBODY,
     )
-    write_artifact(result, replace(artifact, reach=reaching.taken()))
-    if recorder is not None and request["record"] is not None:
+    write_result(result, encoded(replace(artifact, reach=reaching.taken())))
+    if recorder is not None and request.record is not None:
         recorder.end()
     return CASE_RAISED if artifact.case_failure is not None else 0
 
 
-def write_artifact(result: int, artifact: Artifact) -> None:
-    """Write an artifact; raise LostResultError where the case has closed the file."""
-    content = memoryview(encoded(artifact))
+def write_result(result: int, made: bytes) -> None:
+    """Write an artifact, or why there is none; raise LostResultError where the case has closed the file."""
+    content = memoryview(made)
     try:
         while content:
             content = content[os.write(result, content) :]
@@ -278,24 +267,24 @@ def write_artifact(result: int, artifact: Artifact) -> None:
         ) from None
 
 
-def requested_case(request: dict[str, Any]) -> Case:
+def requested_case(request: ExportRequest) -> Case:
     """Return the case that `request` names."""
-    if request["pickled"]:
-        return pickled_case(request)
-    case = load_alone(request["models"], request["case"], request["module"], request["others"])
-    if not request["changes"]:
+    if request.pickled is not None:
+        return pickled_case(request.case, Path(request.pickled))
+    case = load_alone(request.models, request.case, request.module, request.others)
+    if not request.changes:
         return case
     from executorch_goldens.exporting.changing import changed
 
-    return changed(case, tuple(request["changes"]))
+    return changed(case, request.changes)
 
 
-def pickled_case(request: dict[str, Any]) -> Case:
-    """Return the case whose module and inputs a test has pickled."""
+def pickled_case(name: str, file: Path) -> Case:
+    """Return the case whose module and inputs a test has pickled into a file."""
     from executorch_goldens.exporting.data import Data, Example
 
     try:
-        module, inputs = pickle.loads(Path(request["pickled"]).read_bytes())
+        module, inputs = pickle.loads(file.read_bytes())
     except Exception as error:
         raise RuntimeError(
             f"golden_export: a fresh interpreter cannot load the module ({type(error).__name__}: {error}): its class "
@@ -305,14 +294,14 @@ def pickled_case(request: dict[str, Any]) -> Case:
     def build(data: Data) -> Example:
         return Example(module, inputs, fill=False)
 
-    return Case(name=request["case"], family="tests", guards="what a test exports", build=build)
+    return Case(name=name, family="tests", guards="what a test exports", build=build)
 
 
-def fork_child(answers: socket.socket, threads: int) -> Callable[[dict[str, Any], int], int]:
+def fork_child(answers: socket.socket, threads: int) -> Callable[[ExportRequest, int], int]:
     """Return a starter that forks: the child carries out the request with its output in the log, and exits."""
     import torch
 
-    def start(request: dict[str, Any], result: int) -> int:
+    def start(request: ExportRequest, result: int) -> int:
         process = os.fork()
         if process == 0:
             # Only the template answers: when it dies, the sweep must see the socket's end.
@@ -325,7 +314,7 @@ def fork_child(answers: socket.socket, threads: int) -> Callable[[dict[str, Any]
 
 
 def finish_in_child(
-    request: dict[str, Any], result: int, prepare: Callable[[], None] = lambda: None
+    request: ExportRequest, result: int, prepare: Callable[[], None] = lambda: None
 ) -> NoReturn:
     """Prepare, carry out `request` and leave this process without running the template's clean-up."""
     status = HARNESS_ERROR
@@ -333,9 +322,9 @@ def finish_in_child(
         # Out of the way of a case that closes what it did not open, and not handed on to programs.
         result = fcntl.fcntl(result, fcntl.F_DUPFD_CLOEXEC, RESULT)
         os.setpgid(0, 0)
-        redirect(request["log"])
+        redirect(request.log)
         say_where()
-        limit_memory(request["memory"])
+        limit_memory(request.memory)
         prepare()
         status = run_request(request, result)
     except BaseException as error:
@@ -346,6 +335,9 @@ def finish_in_child(
         if shortage.of_memory(error):
             status = OUT_OF_MEMORY
         tell(error)
+        if isinstance(error, OwnError):
+            with contextlib.suppress(OSError, LostResultError):
+                write_result(result, msgspec.msgpack.encode(error.casualty))
     finally:
         # On a full disk the words are lost, and the status is not.
         with contextlib.suppress(OSError):
@@ -394,12 +386,17 @@ def redirect(log: str) -> None:
     os.close(descriptor)
 
 
-def fresh_child(options: Sequence[str]) -> Callable[[dict[str, Any], int], int]:
+def fresh_child(options: Sequence[str]) -> Callable[[ExportRequest, int], int]:
     """Return a starter that runs each request in a fresh interpreter with this one's environment."""
 
-    def start(request: dict[str, Any], result: int) -> int:
+    def start(request: ExportRequest, result: int) -> int:
         os.set_inheritable(result, True)
-        command = [*with_harness(Path(sys.executable), MAIN), "--once", json.dumps(request), *options]
+        command = [
+            *with_harness(Path(sys.executable), MAIN),
+            "--once",
+            msgspec.json.encode(request).decode(),
+            *options,
+        ]
         command += ["--answers", str(result)]
         return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
 
@@ -476,7 +473,7 @@ def serve(options: argparse.Namespace, answers: socket.socket, variation: Variat
 
     if RECORDER is not None:
         RECORDER.pause(True)
-    router = Groups(0, lambda request: group_of(request["target"]), options.records)
+    router = Groups(0, lambda request: group_of(request.target), options.records)
     for group, targets in (groups or {"": []}).items():
         router.start(group, functools.partial(serve_group, options, answers, variation, targets))
     say_ready(answers)
@@ -485,7 +482,7 @@ def serve(options: argparse.Namespace, answers: socket.socket, variation: Variat
 
 
 def say_ready(answers: socket.socket) -> None:
-    answers.send(json.dumps({"ready": True}).encode())
+    answers.send(msgspec.json.encode(Ready()))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -527,8 +524,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Objects that torch and ExecuTorch allocate at import, operators for instance, never move again.
     _held = perturb_heap(options.heap_seed)
     if options.once is not None:
-        request = json.loads(options.once)
-        finish_in_child(request, options.answers, functools.partial(prepare, options, request["target"]))
+        request = msgspec.json.decode(options.once, type=ExportRequest)
+        finish_in_child(request, options.answers, functools.partial(prepare, options, request.target))
     answers = socket.socket(fileno=options.answers)
     answers.set_inheritable(False)
     if options.isolation == "fork":

@@ -1,1 +1,1 @@
-"""The sentences: what was found, and what a person may do, from data."""
+"""The sentences about what was found: each is made here, last, from data."""

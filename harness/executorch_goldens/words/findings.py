@@ -13,6 +13,7 @@ from executorch_goldens.goldens.findings import Deviated, Fails, Finding, Wiring
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import QUANTITIES, SQNR
 from executorch_goldens.settings.config import RENAMES
+from executorch_goldens.words import casualties
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 from executorch_goldens.zoo.targets import better_conditioned
 
@@ -323,15 +324,14 @@ def _(found: findings.Unchecked, target: str = "", labels: Labels = OF_RUN) -> I
 def title(found: Finding, target: str, labels: Labels = OF_RUN) -> str:
     """Return the reason as a title of cells has it, whichever variation shows it."""
     if isinstance(found, findings.NotFinished):
-        return found.ended.reason.partition("\n")[0]
+        return casualties.reason(found.ended)
     return reason(found, target, labels)
 
 
 @lines.register
 def _(found: findings.NotFinished, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    first, *rest = found.ended.reason.splitlines()
-    yield f"{found.variation}: {first}"
-    yield from rest
+    yield f"{found.variation}: {casualties.reason(found.ended)}"
+    yield from found.ended.tail
 
 
 @lines.register

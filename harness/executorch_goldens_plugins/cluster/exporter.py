@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
+from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome, Shortage
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.keys import Ingredients, Wanted, digest, request
@@ -102,12 +102,12 @@ class Exporter:
         if casualty is None and made is None:
             # A failure of the moment (executorch_goldens.sweep.reuse): not kept, and so nothing to hand over.
             assert isinstance(outcome.result, Artifact)
-            casualty = Casualty("crashed", f"ended for lack of memory or disk on {os.uname().nodename}")
+            casualty = Shortage(os.uname().nodename)
         return {
             "cell": [wanted[0].target, wanted[0].case],
             "variation": wanted[1].name,
             "made": made,
-            "casualty": None if casualty is None else [casualty.verdict, casualty.reason, casualty.log],
+            "casualty": msgspec.to_builtins(casualty),
             "seconds": outcome.seconds,
             "peak_mb": outcome.peak_mb,
             "core_seconds": outcome.core_seconds,

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from executorch_goldens import extensions
-from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.artifact import AnyCasualty, Cell, Outcome
 from executorch_goldens.running.additions import Addition
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.facts import View
@@ -233,8 +233,8 @@ class ClusterSweep(Sweep):
         """Return a reader of a job's outcome; raise SweepError where its entry does not match its key."""
         if row["casualty"] is not None:
             figures = (row["seconds"], row["peak_mb"], row["core_seconds"])
-            casualty = Outcome(job.cell, job.variation.name, Casualty(*row["casualty"]), *figures)
-            return lambda: casualty
+            casualty = msgspec.convert(row["casualty"], AnyCasualty)
+            return lambda: Outcome(job.cell, job.variation.name, casualty, *figures)
         if self.reuse.store.content(row["made"]) is None:
             raise self._error(f"the result of {job} arrived damaged: run again")
         self.kept += 1

@@ -29,7 +29,6 @@ from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.toolchain import chosen as chosen_toolchain
 from executorch_goldens.zoo import registry, targets
-from executorch_goldens.zoo.registry import FAILS
 from executorch_goldens.zoo.variations import Variation, named, variations
 from executorch_goldens_plugins.downstream import golden
 from executorch_goldens_plugins.downstream.compilers import KINDS, CompileJob, Compiler, Result
@@ -170,7 +169,8 @@ def recorded(verdict: CompileVerdict, made: golden.Golden, goldens: Goldens) -> 
         return verdict
     golden.write(goldens.path(verdict.cell), made)
     # That a refusal was recorded is said once more.
-    refused = verdict.reason if verdict.reason.startswith(f"{FAILS}:") else ""
+    refuses = verdict.name == "new" and any("refused" in facts for facts in made.delegates)
+    refused = verdict.reason if refuses else ""
     return CompileVerdict(verdict.cell, "stable" if verdict.name == "stable" else "recorded", refused)
 
 

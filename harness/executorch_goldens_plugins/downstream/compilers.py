@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens import extensions
+from executorch_goldens.artifact import died
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings.exports import DROPPED_ENVIRONMENT
-from executorch_goldens.sweep.sweep import exit_reason
 from executorch_goldens.sweep.worker import with_harness
+from executorch_goldens.words import casualties
 from executorch_goldens.zoo.variations import Variation
 from executorch_goldens_plugins.downstream.driver import CompileRequest
 from executorch_goldens_plugins.downstream.targets import CONVERTER, LIBRARY, VELA
@@ -221,4 +222,4 @@ def _result(folder: Path) -> Result:
     lines = (folder / "log").read_text(errors="replace").splitlines()[-LOG_LINES:]
     if status in TIMED_OUT:
         return Died("timed-out", "no end within the limit (--export-timeout)")
-    return Died("crashed", "; ".join([exit_reason(int(status)), *lines]))
+    return Died("crashed", "; ".join([casualties.reason(died(int(status))), *lines]))

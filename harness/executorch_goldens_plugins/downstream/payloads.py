@@ -13,6 +13,7 @@ from executorch_goldens.errors import CommandError
 from executorch_goldens.files import untrusted
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.words import casualties
 from executorch_goldens.zoo.variations import variations
 
 LIST = "delegates.json"
@@ -53,7 +54,7 @@ def exported(cells: Sequence[Cell], settings: Settings, folder: Path) -> Iterato
 def of_outcome(outcome: Outcome) -> Payloads:
     """Return the payloads of an export, or in a line why it has none."""
     if not isinstance(outcome.result, Artifact):
-        return Payloads(failure=f"{outcome.result.verdict}: {outcome.result.reason.splitlines()[0]}")
+        return Payloads(failure=f"{outcome.result.verdict}: {casualties.reason(outcome.result)}")
     result = outcome.result.result
     if not isinstance(result, Lowered):
         return Payloads(failure=f"{result.stage}: {result.type}: {result.message.splitlines()[0]}")

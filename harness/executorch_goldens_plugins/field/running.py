@@ -18,12 +18,13 @@ from typing import Any, Self
 
 import msgspec
 
+from executorch_goldens.artifact import died
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting.limits import WALL
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.logged import explained
 from executorch_goldens.settings.exports import absolute, worker_environment
-from executorch_goldens.sweep.sweep import exit_reason
+from executorch_goldens.words import casualties
 from executorch_goldens_plugins.field.format import (
     LARGEST_TENSOR,
     MOST_TENSORS,
@@ -210,9 +211,9 @@ class Runtime:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(PATIENCE)
         status = self._process.returncode
+        how = casualties.reason(died(status)) if status is not None else "closed its answers"
         return RunningError(
-            f"{self.interpreter} ended ({exit_reason(status) if status is not None else 'closed its answers'}) "
-            f"where it was to run programs; {self._last_words()}"
+            f"{self.interpreter} ended ({how}) where it was to run programs; {self._last_words()}"
         )
 
     def _last_words(self) -> str:
@@ -305,7 +306,7 @@ def _end_of(folder: Path, answer: Mapping[str, Any], limits: ProgramLimits) -> t
     error, log = _text(folder / "error"), _text(folder / "log")
     if status > 0 and error:
         return REFUSED, explained(error, log)[:SHOWN]
-    return CRASHED, explained(exit_reason(status), log)[:SHOWN]
+    return CRASHED, explained(casualties.reason(died(status)), log)[:SHOWN]
 
 
 def _text(path: Path) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Failure, Killed, Lowered, Outcome
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.findings import NotFinished
@@ -97,8 +97,8 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
         disagreeing = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
         return Defect("follows-seed", judged.name, reason(judged), seeds=disagreeing)
     ended = judged.findings[0]
-    if isinstance(ended, NotFinished) and ended.key()["kind"] == "killed":
-        killed = [isinstance(outcome.result, Casualty) for outcome in outcomes].index(True)
+    if isinstance(ended, NotFinished) and isinstance(ended.ended, Killed):
+        killed = [outcome.variation for outcome in outcomes].index(ended.variation)
         return Defect("crashes", "crashed", title(ended, cell.target), stage="run", seeds=(seeds[killed],))
     for defect in _corrupt(results[0], judged, seeds[:1]) if judged.name == "corrupt" else ():
         return defect

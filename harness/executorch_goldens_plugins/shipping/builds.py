@@ -11,6 +11,7 @@ from pathlib import Path
 from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.settings.exports import Machine, Settings, worker_environment
 from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.words import casualties
 from executorch_goldens.zoo.variations import Variation
 
 #: Values of ``ATEN_CPU_CAPABILITY``, the least first (``compute_cpu_capability`` of ``DispatchStub.cpp``). torch does
@@ -117,7 +118,7 @@ def _program(outcome: Outcome) -> bytes | str:
     """Return the program of an export, or in words why there is none."""
     result = outcome.result
     if not isinstance(result, Artifact):
-        return f"{result.verdict}: {result.reason}"
+        return "\n".join((f"{result.verdict}: {casualties.reason(result)}", *result.tail))
     if not isinstance(result.result, Lowered):
         return f"lowering fails: {result.result.type}: {result.result.message.partition(chr(10))[0]}"
     return result.result.pte

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from executorch_goldens.artifact import Killed
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.decisions import KNOWN, Decision
 from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict, cause
@@ -17,12 +18,13 @@ from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict, cause
 #: are not accepted.
 NEVER = ("timed-out", "out-of-memory", "damaged-golden", "unexpected")
 #: Signals from outside that end a process: the system that lacks memory, or a person.
-FROM_OUTSIDE = "killed by SIGKILL"
+FROM_OUTSIDE = ("SIGKILL",)
 
 
 def is_defect(judged: Verdict) -> bool:
     """Return whether a verdict is one that an update accepts as a known defect."""
-    passing = judged.name in NEVER or FROM_OUTSIDE in judged.reason
+    lost = judged.casualty
+    passing = judged.name in NEVER or (isinstance(lost, Killed) and lost.signal in FROM_OUTSIDE)
     return not (judged.recordable or judged.name == "stable" or passing or _is_ours(judged))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from executorch_goldens.artifact import Casualty, Cell
+from executorch_goldens.artifact import Cell, Killed
 from executorch_goldens.causes.groups import grouped, read_members
 from executorch_goldens.causes.standing import Standing
 from executorch_goldens.cli import main
@@ -402,7 +402,8 @@ for line in sys.stdin:
     batch = json.loads(line)
     rows = [
         {{
-            "cell": each["cell"], "variation": "seed0-heap0", "made": None, "casualty": ["crashed", "x" * 200],
+            "cell": each["cell"], "variation": "seed0-heap0", "made": None,
+            "casualty": {{"kind": "killed", "signal": "SIGSEGV", "tail": ["x" * 200]}},
             "seconds": 1.0, "peak_mb": 1.0, "core_seconds": 1.0,
         }}
         for each in batch["exports"]
@@ -440,7 +441,7 @@ def test_many_cells_and_a_client_that_answers_at_once_do_not_wait_for_each_other
         for cell in cells:
             assert sweep.ready(cell, 20.0), f"{cell}: the run and its client wait for each other"
             (outcome,) = sweep.outcomes(cell)
-            assert isinstance(outcome.result, Casualty)
+            assert outcome.result == Killed("SIGSEGV", tail=("x" * 200,))
 
 
 def test_a_client_goes_on_though_the_run_does_not_read_its_answers() -> None:

@@ -22,7 +22,19 @@ import numpy as np
 import pytest
 import torch
 
-from executorch_goldens.artifact import Altered, Casualty, Cell, Delegate, Failure, Lowered, Sample, Tensor
+from executorch_goldens.artifact import (
+    Altered,
+    Casualty,
+    Cell,
+    Delegate,
+    Exited,
+    Failure,
+    Killed,
+    Lowered,
+    Sample,
+    Tensor,
+    TimedOut,
+)
 from executorch_goldens.cli import ERROR, main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.exporting.eager import FLOAT8
@@ -320,8 +332,8 @@ def test_the_same_program_with_different_outputs_is_nothing_that_two_seeds_show(
         (giving(), "right under seed0-heap0: there is nothing to show"),
         (failure("no", "model"), "no exported graph"),
         (failure("no", "export"), "no exported graph"),
-        (Casualty("timed-out", "no end within 180 s"), "is timed-out"),
-        (Casualty("crashed", "exit status 0"), "is crashed"),
+        (TimedOut(180.0, 180.1, 190.0, 0.0), "is timed-out"),
+        (Exited(0), "is crashed"),
     ],
 )
 def test_what_no_script_can_show_is_refused(result: Lowered | Failure | Casualty, said: str) -> None:
@@ -349,7 +361,7 @@ def test_doubled_outputs_of_a_delegate_and_signals_are_found() -> None:
     payload = (PAYLOADS / "equal-buffers-1.2.0.tosa").read_bytes()
     found = find(CELL, [outcome(giving(1.0, tosa(payload)), CELL)])
     assert (found.kind, found.reason.endswith("is in 2 output slots")) == ("slots", True)
-    found = find(CELL, [outcome(Casualty("crashed", "killed by SIGABRT\nlast words"), CELL)])
+    found = find(CELL, [outcome(Killed("SIGABRT", tail=("last words",)), CELL)])
     assert (found.kind, found.reason, found.seeds) == ("crashes", "killed by SIGABRT", (0,))
 
 

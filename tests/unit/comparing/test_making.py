@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.artifact import Cell, Killed, Outcome
 from executorch_goldens.comparing.making import MOST_NO_WORSE, Compared, Comparison, Tally, twice
 from executorch_goldens.comparing.outcome import SAME
 from executorch_goldens.comparing.searching import UNCHANGED, Search, Try
@@ -95,7 +95,7 @@ MAKES = {
     "B": lowered(GRAPH.replace("x", "y")),
     "C": lowered(GRAPH.replace("x", "z")),
     "F": failure("no"),
-    "X": Casualty("crashed", "killed by SIGSEGV"),
+    "X": Killed("SIGSEGV"),
 }
 FOUR = variations()
 

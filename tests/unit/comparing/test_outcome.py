@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import Cell
+from executorch_goldens.artifact import Cell, TimedOut
 from executorch_goldens.comparing import page
 from executorch_goldens.comparing.making import Compared
 from executorch_goldens.comparing.outcome import ALLOWED, KINDS, SAME, UNREACHED, Made, kind_of, shown
@@ -212,3 +212,13 @@ def test_what_may_be_allowed_is_a_kind() -> None:
     assert page.allowed("renames, order") == ("renamed", "order")
     with pytest.raises(ValueError, match="'names' is not one of renames, order"):
         page.allowed("renames,names")
+
+
+def test_exports_that_reach_the_limit_are_the_same_however_long_they_took() -> None:
+    release = releases.load().release("1.4.1")
+    hung = [TimedOut(60.0, 60.0 + more, 61.0 + more, 0.0) for more in (0.1, 0.2)]
+    base, head = (Made.from_outcomes(outcomes(*each), release) for each in (hung, hung[::-1]))
+    assert base.repeats
+    assert kind_of(base, head) == SAME
+    slept = [TimedOut(60.0, 0.1, 61.0, 60.1)] * 2
+    assert kind_of(base, Made.from_outcomes(outcomes(*slept), release)) == "differently"

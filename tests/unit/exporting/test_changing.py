@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -13,6 +14,7 @@ from executorch_goldens.comparing import candidates
 from executorch_goldens.exporting import changing, rewriting
 from executorch_goldens.exporting.changing import CHANGES, NotChangedError, changed
 from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.sweep.messages import ExportRequest
 from executorch_goldens.sweep.worker import requested_case
 from executorch_goldens.zoo.registry import CASES, Case, ZooError
 
@@ -243,14 +245,18 @@ def test_what_has_keywords_is_left_as_it_is() -> None:
 
 
 def test_an_export_that_is_asked_for_a_changed_case_makes_it() -> None:
-    request = {
-        "models": ["tests.support.zoo"],
-        "case": "steady",
-        "module": None,
-        "others": [],
-        "pickled": None,
-    }
-    plain, other = (requested_case({**request, "changes": changes}) for changes in ([], ["rotated"]))
+    request = ExportRequest(
+        id=0,
+        target="",
+        case="steady",
+        scratch="",
+        log="",
+        cwd="",
+        limit=60.0,
+        models=("tests.support.zoo",),
+    )
+    rotated = msgspec.structs.replace(request, changes=("rotated",))
+    plain, other = map(requested_case, (request, rotated))
     assert (plain.name, other.name) == ("steady", "steady-x-rotated")
 
 

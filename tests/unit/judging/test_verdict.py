@@ -12,13 +12,15 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import (
     EXPORTED,
-    OF_HARNESS,
     STAGE,
     Artifact,
     Casualty,
     Failure,
+    Killed,
     Lost,
     Lowered,
+    OfHarness,
+    OutOfMemory,
     PassRun,
     Sample,
     Tensor,
@@ -160,20 +162,23 @@ def test_real_exports_are_told_apart(artifacts: Mapping[str, Sequence[Artifact]]
     assert name_of("wrong") == "corrupt"
 
 
-@pytest.mark.parametrize("name", ["crashed", "timed-out"])
-def test_one_casualty_is_the_verdict_of_the_cell(name: str, snapshot: SnapshotAssertion) -> None:
-    found = judged(lowered(), Casualty(name, "killed by SIGSEGV\nlast words"), lowered(REORDERED))
-    assert found.name == name
-    assert of_verdict(found) == snapshot
+@pytest.mark.parametrize(
+    "lost", [Killed("SIGSEGV", tail=("last words",)), OutOfMemory(None, tail=("last words",))]
+)
+def test_one_casualty_is_the_verdict_of_the_cell(lost: Casualty, snapshot: SnapshotAssertion) -> None:
+    assert of_verdict(judged(lowered(), lost, lowered(REORDERED))) == snapshot
 
 
 def test_a_cell_that_the_harness_itself_failed_on_is_no_known_defect_and_cannot_be_recorded() -> None:
     release = load().release("1.4.1")
     defect = Decision(KNOWN, "crashed", why="an issue", releases=(release.version,), cells=(str(CELL),))
     decided = Decisions(Path(), release.version, (defect,))
-    for reason, own in (("killed by SIGSEGV", False), (f"{OF_HARNESS} (stage run): KeyError: 'x'", True)):
-        outcomes = [outcome(Casualty("crashed", f"{reason}\nlast words"), CELL)]
-        found = compare(CELL, outcomes, None, release, decided).verdict
+    lost: tuple[tuple[Casualty, bool], ...] = (
+        (Killed("SIGSEGV"), False),
+        (OfHarness("run", "KeyError: 'x'", "somewhere"), True),
+    )
+    for casualty, own in lost:
+        found = compare(CELL, [outcome(casualty, CELL)], None, release, decided).verdict
         assert (found.name, found.is_of_harness) == ("crashed", own)
         assert (bool(found.known), found.accepted, found.recordable) == (not own, not own, False)
 

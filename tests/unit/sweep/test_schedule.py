@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.artifact import Casualty, Cell, Outcome
+from executorch_goldens.artifact import Cell, Killed, Outcome
 from executorch_goldens.sweep.schedule import Job, Schedule
 from executorch_goldens.sweep.seconds import TABLE, Remembered, Seconds, SecondsError, committed
 from executorch_goldens.zoo.variations import variations
@@ -56,9 +56,8 @@ def test_what_a_template_that_hung_had_comes_first() -> None:
 # What exports take
 
 
-def outcome(seconds: float, core_seconds: float, verdict: str = "") -> Outcome:
-    result = Casualty(verdict or "crashed", "")
-    return Outcome(A, FIRST.name, result, seconds, 1.0, core_seconds)
+def outcome(seconds: float, core_seconds: float) -> Outcome:
+    return Outcome(A, FIRST.name, Killed("SIGSEGV"), seconds, 1.0, core_seconds)
 
 
 def test_the_longest_comes_first_and_what_is_unknown_takes_the_median_of_its_target() -> None:

@@ -16,15 +16,16 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import (
     Artifact,
-    Casualty,
     Cell,
     Delegate,
     Failure,
+    Killed,
     Lowered,
     Outcome,
     PassRun,
     Sample,
     Tensor,
+    TimedOut,
     Watched,
 )
 from executorch_goldens.exporting.recording import FILE, state_when_read
@@ -238,8 +239,8 @@ def test_a_sweep_whose_exports_are_all_stored_starts_no_template(
 
 def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: Reuse, tmp_path: Path) -> None:
     for result in (
-        Casualty("timed-out", "no end within 5 s"),
-        Casualty("crashed", "killed by SIGSEGV"),
+        TimedOut(5.0, 5.1, 6.0, 0.0),
+        Killed("SIGSEGV"),
         replace(ARTIFACT, result=replace(FAILURE, type="OSError", message="No space left on device")),
         replace(ARTIFACT, result=replace(FAILURE, message="DefaultCPUAllocator: can't allocate memory")),
     ):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from executorch_goldens.artifact import Artifact, Departure, Failure, Lowered, Outcome
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.words import casualties
 from executorch_goldens_plugins.repro.defect import signature
 
 #: Words of a verdict on outputs whose values are wrong.
@@ -28,7 +29,9 @@ def of_verdict(judged: Verdict, outcomes: Sequence[Outcome]) -> tuple[str, str]:
     if isinstance(result, Lowered) and judged.name in ("corrupt", "imprecise"):
         return _beginning(result), _of_outputs(judged.reason)
     where = judged.divergence.name if judged.divergence is not None else ""
-    return where, signature(_without_variation(judged))
+    # Of a crash without the name of the variation.
+    lost = judged.casualty
+    return where, signature(judged.reason if lost is None else casualties.reason(lost))
 
 
 def _of_failure(failure: Failure) -> tuple[str, str]:
@@ -52,9 +55,3 @@ def _beginning(lowered: Lowered) -> str:
     if not isinstance(found, Departure):
         return signature(str(found))
     return f"{found.operator or 'an output'}{'' if found.alone else ', by what adds up'}"
-
-
-def _without_variation(judged: Verdict) -> str:
-    """Return the reason of a verdict without the name of the variation that a crash was of."""
-    name, colon, rest = judged.reason.partition(": ")
-    return rest if colon and name.startswith("seed") else judged.reason

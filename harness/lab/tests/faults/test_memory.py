@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Outcome
+from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome, OutOfMemory
 from executorch_goldens.exporting.entry import first_cause
 from executorch_goldens.files import shortage
 from executorch_goldens.judging import verdict
@@ -34,9 +34,8 @@ def test_an_export_that_needs_more_memory_than_it_may_have_is_out_of_memory_and_
     found = swept([*cases, "sound"], LIMIT)
     for case in cases:
         result = found[case].result
-        assert isinstance(result, Casualty), case
-        assert result.verdict == "out-of-memory", result
-        assert result.reason.startswith("it needs more than 3,072 MiB of data (export-memory)\n")
+        assert isinstance(result, OutOfMemory), (case, result)
+        assert (result.limit, bool(result.tail)) == (LIMIT, True)
     assert isinstance(found["sound"].result, Artifact)
 
 
@@ -44,8 +43,7 @@ def test_an_export_that_needs_more_memory_than_it_may_have_is_out_of_memory_and_
 @pytest.mark.slow
 def test_a_fresh_interpreter_is_limited_as_a_fork_is() -> None:
     result = swept(["much-in-python"], LIMIT, "fresh")["much-in-python"].result
-    assert isinstance(result, Casualty)
-    assert result.verdict == "out-of-memory"
+    assert isinstance(result, OutOfMemory)
 
 
 def test_a_chain_of_exceptions_that_comes_round_has_an_end() -> None:
