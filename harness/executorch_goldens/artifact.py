@@ -832,13 +832,6 @@ class OfHarness(Casualty, frozen=True, tag="of-harness"):
     where: str = ""
     log: str = ""
 
-    @property
-    def of_harness(self) -> bool:
-        return self.reason.startswith(OF_HARNESS)
-
-    def key(self) -> Mapping[str, Any]:
-        return {"kind": "ended", "how": self.reason.partition("\n")[0]}
-
 
 class Unreadable(Casualty, frozen=True, tag="unreadable"):
     """Left something that is no artifact, and why it is none."""

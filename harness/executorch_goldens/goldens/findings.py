@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 
 import msgspec
 
-from executorch_goldens.artifact import AnyCasualty, Metric, Tensor
+from executorch_goldens.artifact import AnyCasualty, Casualty, Metric, Tensor
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
+
+if TYPE_CHECKING:
+    Ended = Casualty
+else:
+    #: An export that did not finish, as it is read back.
+    Ended = AnyCasualty
 
 #: A finding without what is one cell's own: its kind, then fields by name.
 Key = Mapping[str, Any]
@@ -473,7 +479,7 @@ class NotFinished(Finding, frozen=True):
     """An export that did not finish."""
 
     variation: str
-    ended: AnyCasualty
+    ended: Ended
 
     @property
     def fault(self) -> Fault:  # type: ignore[override]
