@@ -519,15 +519,25 @@ class OwnFileFails(Raised, frozen=True):
         return f"{self.at.file}: {self.at.function}"
 
 
-class Unreadable(Finding, frozen=True):
-    """A payload, or a golden, that cannot be read, and the way out."""
+class Damaged(Finding, frozen=True):
+    """Something that cannot be read: what, where, and the way out."""
 
-    message: str
     keyed = ("what",)
+    message: str
 
     @property
     def what(self) -> str:
         return general(self.message)
+
+
+class Undecodable(Damaged, frozen=True):
+    """A payload that is not what its format's schema says."""
+
+
+class DamagedGolden(Damaged, frozen=True):
+    """A golden that cannot be used."""
+
+    fault = Fault.REPOSITORY
 
 
 # Variations that disagree

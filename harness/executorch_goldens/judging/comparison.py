@@ -111,12 +111,12 @@ def damaged(cell: Cell, error: golden.GoldenError) -> Verdict:
     """Report that the golden of `cell` cannot be used; one that a merge left may be recorded again."""
     merged = isinstance(error, golden.ConflictError)
     acceptance = Acceptance.POSSIBLE if merged else Acceptance.IMPOSSIBLE
-    return Verdict(cell, "damaged-golden", (findings.Unreadable(str(error)),), acceptance=acceptance)
+    return Verdict(cell, "damaged-golden", (findings.DamagedGolden(str(error)),), acceptance=acceptance)
 
 
 def undecodable(cell: Cell, error: DecodeError, decided: Decisions = NONE) -> Verdict:
     """Report that a payload of `cell` does not match the schema of its release."""
-    return as_known(decided, Verdict(cell, "undecodable", (findings.Unreadable(str(error)),)))
+    return as_known(decided, Verdict(cell, "undecodable", (findings.Undecodable(str(error)),)))
 
 
 def diverging(

@@ -86,7 +86,7 @@ class Judge:
                 return JudgedCell(as_known(self.decided, own), reviewed=reviewed)
             if conflict is not None and comparison.record is not None:
                 merged = dataclasses.replace(
-                    comparison.verdict, findings=(findings.Unreadable(conflict.what),)
+                    comparison.verdict, findings=(findings.DamagedGolden(conflict.what),)
                 )
                 comparison = dataclasses.replace(comparison, verdict=merged)
             return self._decided(path, comparison, reviewed, snapshot)

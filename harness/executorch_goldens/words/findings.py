@@ -366,7 +366,7 @@ def frame(at: findings.Frame) -> str:
 
 
 @lines.register
-def _(found: findings.Unreadable, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
+def _(found: findings.Damaged, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
     yield found.message
 
 
