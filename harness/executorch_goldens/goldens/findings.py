@@ -537,7 +537,7 @@ class Undecodable(Damaged, frozen=True):
 class DamagedGolden(Damaged, frozen=True):
     """A golden that cannot be used."""
 
-    fault = Fault.REPOSITORY
+    fault = Fault.NONE
 
 
 # Variations that disagree
