@@ -142,6 +142,11 @@ class Lost:
     changed: str = ""
 
 
+#: The machine had too little memory, disk or descriptors; a case declares what it is not; a model is no function of
+#: its inputs.
+MACHINE, DECLARATION, UNSTEADY_MODEL = "machine", "declaration", "unsteady"
+
+
 @dataclass(frozen=True)
 class Failure:
     """An exception that ended an export, without parts that vary from run to run.
@@ -164,6 +169,8 @@ class Failure:
         Graph and delegates of a program that does not run; None where lowering fails.
     lost
         The loss of quantization before lowering fails; None where that is within the target's floor.
+    fault
+        Whose fault it is, where that is not the release's or the model's: `MACHINE`, `DECLARATION` or `UNSTEADY_MODEL`.
     """
 
     stage: str
@@ -174,6 +181,7 @@ class Failure:
     traceback: str
     made: Lowered | None = None
     lost: Lost | None = field(default=None, compare=False)
+    fault: str = ""
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Return the fields of a golden, as (field, value)."""
@@ -209,6 +217,8 @@ class Sample:
         The sample of one step that has the inputs of the last of several steps; empty where there is none.
     method
         The method that the last step runs, where the program has several; otherwise empty.
+    order
+        The method of each step, where these are several; otherwise empty.
     """
 
     name: str
@@ -219,6 +229,7 @@ class Sample:
     shifts: tuple[float, ...] = ()
     alone: str = ""
     method: str = ""
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens.artifact import Artifact, Cell, Failure
+from executorch_goldens.artifact import DECLARATION, MACHINE, UNSTEADY_MODEL, Artifact, Cell, Failure
 from executorch_goldens.exporting.blame import OwnError
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
@@ -18,7 +18,7 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.judging import verdict
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.sweep import Sweep
-from executorch_goldens.zoo.registry import Case, load
+from executorch_goldens.zoo.registry import Case, UnsteadyError, ZooError, load
 from executorch_goldens.zoo.variations import variations
 from tests.support.making import outcome
 from tests.support.modules import function
@@ -39,6 +39,25 @@ def test_a_model_that_raises_is_a_failure_of_its_stage() -> None:
     assert artifact.result.pass_name is None
     assert artifact.result.function is None
     assert "Traceback" in artifact.result.traceback
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (OSError(28, "No space left on device"), MACHINE),
+        (FileNotFoundError(2, "No such file or directory"), ""),
+        (ZooError("no Example"), DECLARATION),
+        (UnsteadyError("its model raises when called again"), UNSTEADY_MODEL),
+        (ValueError("no model"), ""),
+    ],
+)
+def test_a_failure_says_whose_fault_it_is(error: Exception, fault: str) -> None:
+    def build(data: Data) -> Example:
+        raise error
+
+    result = export(Case("raising", "tests", "raises", build), "xnnpack-fp32").result
+    assert isinstance(result, Failure)
+    assert result.fault == fault
 
 
 def test_what_a_case_raises_is_its_failure_whatever_its_class() -> None:
@@ -94,9 +113,10 @@ def test_an_exception_of_the_harness_is_no_verdict_and_names_itself(monkeypatch:
     monkeypatch.setattr(numerics.Layout, "declared", lambda value: wrong)
     with pytest.raises(OwnError) as raised:
         export(ZOO["linear"], "tosa-fp")
-    assert raised.value.stage == "run"
-    assert raised.value.error.startswith("RuntimeError: permute")
-    assert re.search(r"exporting/numerics/programs.py, line \d+, in ", raised.value.where)
+    found = raised.value.casualty
+    assert found.stage == "run"
+    assert found.error.startswith("RuntimeError: permute")
+    assert re.search(r"exporting/numerics/programs.py, line \d+, in ", found.where)
     assert str(raised.value).startswith("the harness itself failed (stage run): RuntimeError: permute")
     assert "\n" not in str(raised.value)
 

@@ -14,7 +14,15 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from executorch_goldens.artifact import Artifact, Failure, Lowered, Omission
+from executorch_goldens.artifact import (
+    DECLARATION,
+    MACHINE,
+    UNSTEADY_MODEL,
+    Artifact,
+    Failure,
+    Lowered,
+    Omission,
+)
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.exporting import kernels, recipe
 from executorch_goldens.exporting.blame import OF_THE_MACHINE, described, own_error
@@ -26,7 +34,7 @@ from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.causes import without_sources
 from executorch_goldens.patches import shortcuts
-from executorch_goldens.zoo.registry import Case
+from executorch_goldens.zoo.registry import Case, UnsteadyError, ZooError
 
 #: The runtime's message for an input larger than the planned memory.
 BOUNDED = "Attempted to resize a bounded tensor"
@@ -83,6 +91,7 @@ def export(
     except BaseException as error:
         require_memory(reached, error)
         result = failed(reached, error)
+        result = dataclasses.replace(result, fault=fault(error, result))
     try:
         # A further lowering for this is none of the export's passes: nothing watches.
         result = looked_into(request, reached, result, partial(again, request))
@@ -192,6 +201,16 @@ def way_out(reached: ExportProgress, message: str) -> str:
         f"; memory is planned for the example's size of {', '.join(reached.unbounded)}, which has no bound: "
         "declare max= for it in dynamic_shapes"
     )
+
+
+def fault(error: BaseException, result: Failure) -> str:
+    """Return whose fault an error is that is described; see `Failure`."""
+    if shortage.explains(result.type, result.message):
+        return MACHINE
+    cause = first_cause(error)
+    if isinstance(cause, UnsteadyError):
+        return UNSTEADY_MODEL
+    return DECLARATION if isinstance(cause, ZooError) else ""
 
 
 def failure(stage: str, error: BaseException) -> Failure:

@@ -194,8 +194,9 @@ def outputs_of(
 
 def sample(reference: Reference, name: str, given: tuple[Tensor, ...], method: str) -> Sample:
     """Return the record of a sample with the program's outputs `given`."""
+    order = reference.order if len(reference.order) > 1 else ()
     if (moved := reference.moved.get(name)) is None:
-        return Sample(name, reference.expected[name], given, method=method)
+        return Sample(name, reference.expected[name], given, method=method, order=order)
     return Sample(
         name,
         reference.expected[name],
@@ -205,6 +206,7 @@ def sample(reference: Reference, name: str, given: tuple[Tensor, ...], method: s
         shifts=moved.shifts,
         alone=alone(reference.samples, name),
         method=method,
+        order=order,
     )
 
 

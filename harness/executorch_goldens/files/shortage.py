@@ -1,13 +1,11 @@
 """Detects failures from lack of memory, disk or descriptors: they say nothing about the cell.
 
-Nothing of torch is imported here: exporting processes ask, and so does what judges them.
+Nothing of torch is imported here: sweeps ask as well.
 """
 
 from __future__ import annotations
 
 import re
-
-from executorch_goldens.artifact import Failure
 
 #: Messages of the C++ library, torch's allocator (c10/core/impl/alloc_cpu.cpp) and the system for a failed allocation.
 MEMORY = re.compile(r"MemoryError|bad_alloc|allocate memory|out of memory", re.IGNORECASE)
@@ -36,8 +34,7 @@ def of_memory(error: BaseException) -> bool:
     return False
 
 
-def explains(failure: Failure) -> bool:
-    """Return whether a retry may succeed: the export failed for lack of memory, disk space or descriptors."""
-    message = failure.message
-    of_class = CLASSES.fullmatch(failure.type.rpartition(".")[2])
+def explains(type: str, message: str) -> bool:
+    """Return whether a retry may succeed: an exception is from lack of memory, disk space or descriptors."""
+    of_class = CLASSES.fullmatch(type.rpartition(".")[2])
     return bool(of_class or MEMORY.search(message) or MESSAGES.search(message))

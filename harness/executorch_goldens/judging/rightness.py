@@ -98,8 +98,7 @@ def of_a_build(lowered: Lowered) -> Iterator[findings.OfBuild]:
     if not lowered.recipe:
         return
     yield from (findings.OfBuild(name, mode) for name, mode in lowered.training)
-    wrong = [sample.name for sample in lowered.samples if any(_wrong_in(lowered, sample))]
-    if all("," in name.partition(":")[0] for name in wrong):
+    if all(sample.order for sample in lowered.samples if any(_wrong_in(lowered, sample))):
         yield findings.OfBuild()
         return
     for method in lowered.by_method():

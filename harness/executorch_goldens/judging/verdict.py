@@ -12,13 +12,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
+from executorch_goldens.artifact import (
+    DECLARATION,
+    MACHINE,
+    UNSTEADY_MODEL,
+    Artifact,
+    Casualty,
+    Cell,
+    Failure,
+    Lowered,
+    Outcome,
+)
 from executorch_goldens.diff import texts
 from executorch_goldens.diff.changes import Change
 from executorch_goldens.diff.likeness import RENAMED, names_alone, reordered
 from executorch_goldens.diff.payloads import compare
 from executorch_goldens.diff.renaming import Renames
-from executorch_goldens.files import shortage
 from executorch_goldens.goldens import findings, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.causes import essence
@@ -45,7 +54,6 @@ from executorch_goldens.judging.rightness import (
 )
 from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.zoo import targets
-from executorch_goldens.zoo.registry import UnsteadyError, ZooError
 
 #: The verdict of a golden that is one only where it is expected, and that nothing expects (`goldens.decisions`).
 UNEXPECTED = "unexpected"
@@ -273,13 +281,13 @@ def agreed(outcomes: Sequence[Outcome]) -> Artifact:
 def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     """A failure of lowering is an artifact; one of the model is the zoo's, one of the runtime is a wrong program."""
     said = (failure.type, failure.message, _tail(failure.traceback))
-    if shortage.explains(failure):
+    if failure.fault == MACHINE:
         return Verdict(cell, "failed", (findings.OutOfResources(*said),))
-    if failure.stage == "model" and failure.type.endswith(UnsteadyError.__name__):
+    if failure.stage == "model" and failure.fault == UNSTEADY_MODEL:
         return Verdict(cell, "failed", (findings.Unsteady(*said[:2]),))
     if failure.stage == "model":
         # What a declaration got wrong is in no file of the harness.
-        is_declaration = failure.type.endswith(ZooError.__name__)
+        is_declaration = failure.fault == DECLARATION
         return Verdict(cell, "failed", (findings.CaseFails(*(said[:2] if is_declaration else said)),))
     if failure.stage == "run":
         made = failure.made

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
+from executorch_goldens.artifact import MACHINE, Artifact, Failure, Lowered, Outcome
 from executorch_goldens.exporting.recording import FILE, LOOK
-from executorch_goldens.files import shortage
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute
 from executorch_goldens.sweep.facts import Digests, Fact, UnknownDependencyError, View
@@ -108,7 +107,7 @@ class Reuse:
     def put(self, settings: Settings, wanted: Wanted, outcome: Outcome, record: Path) -> None:
         """Store an export with its dependencies, the `record`; not what may end otherwise when it is repeated."""
         made = outcome.result.result if isinstance(outcome.result, Artifact) else None
-        if self.trouble or made is None or (isinstance(made, Failure) and shortage.explains(made)):
+        if self.trouble or made is None or (isinstance(made, Failure) and made.fault == MACHINE):
             return
         view = self.view(settings)
         try:

@@ -15,6 +15,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import (
+    MACHINE,
     Artifact,
     Cell,
     Delegate,
@@ -241,8 +242,7 @@ def test_what_came_to_no_end_or_may_go_otherwise_next_time_is_not_stored(used: R
     for result in (
         TimedOut(5.0, 5.1, 6.0, 0.0),
         Killed("SIGSEGV"),
-        replace(ARTIFACT, result=replace(FAILURE, type="OSError", message="No space left on device")),
-        replace(ARTIFACT, result=replace(FAILURE, message="DefaultCPUAllocator: can't allocate memory")),
+        replace(ARTIFACT, result=replace(FAILURE, fault=MACHINE)),
     ):
         used.put(SETTINGS, WANTED, made(artifact=result), record(tmp_path))
     assert not exports(used.store)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome, OutOfMemory
+from executorch_goldens.artifact import MACHINE, Artifact, Cell, Failure, Outcome, OutOfMemory
 from executorch_goldens.exporting.entry import first_cause
 from executorch_goldens.files import shortage
 from executorch_goldens.judging import verdict
@@ -71,7 +71,8 @@ def test_a_chain_of_exceptions_that_comes_round_has_an_end() -> None:
 )
 @pytest.mark.parametrize("stage", ["model", "lower", "run"])
 def test_what_fails_for_want_of_something_is_never_recorded(type: str, message: str, stage: str) -> None:
-    failure = Failure(stage, type, message, None, None, "Traceback\n")
+    assert shortage.explains(type, message)
+    failure = Failure(stage, type, message, None, None, "Traceback\n", fault=MACHINE)
     judged = verdict.objection(CELL, [Outcome(CELL, "seed0-heap0", Artifact(failure, (), 1.0), 1.0, 1.0)])
     assert judged is not None
     assert (judged.name, judged.recordable) == ("failed", False)
