@@ -42,6 +42,7 @@ from executorch_goldens.toolchains.naming import Sources
 from executorch_goldens.toolchains.sources import laid_over, package_in
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo import variations
+from lab.reach import building
 from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 
@@ -196,16 +197,18 @@ def mapped(made: Compared, tmp_path_factory: pytest.TempPathFactory) -> Config:
     repository = replace(config.load(REPOSITORY), goldens=tmp_path_factory.mktemp("goldens"))
     outcomes, page = made
     records = [
-        maps.ReachRecord("models", each.cell, each.core_seconds, "", each.result.reach)
+        building.ReachRecord("models", each.cell, each.core_seconds, "", each.result.reach)
         for each in outcomes
         if isinstance(each.result, Artifact)
     ]
     assert len(records) == len(CELLS)
     base = page.comparison.sides.base
     version = base.release.version
-    found = maps.build(version, maps.lock_of(version), "2026-11-28", records, base.toolchain.site_packages)
+    found = building.build(
+        version, maps.lock_of(version), "2026-11-28", records, base.toolchain.site_packages
+    )
     (repository.goldens / version).mkdir()
-    maps.write(repository.goldens / version / maps.FILE, found)
+    building.write(repository.goldens / version / maps.FILE, found)
     return repository
 
 

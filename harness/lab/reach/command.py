@@ -38,6 +38,7 @@ from lab import pages
 from lab.further import SOURCES as FURTHER
 from lab.guests import ZOOS
 from lab.mutants.mechanical import drawing
+from lab.reach import building
 
 #: Zoos by the module that registers their cases, those first whose cells have goldens.
 SOURCES = (
@@ -122,7 +123,7 @@ def record(
                     print(f"{outcome.cell}: {outcome.result.verdict}: no record", file=sys.stderr)
                     continue
                 require_golden(repository.goldens / toolchain.release.version, outcome.cell, outcome.result)
-                made = maps.ReachRecord(
+                made = building.ReachRecord(
                     source, outcome.cell, outcome.core_seconds, facts(outcome.result), outcome.result.reach
                 )
                 lines.write(encoded(made))
@@ -175,12 +176,12 @@ def facts(artifact: Artifact) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def encoded(record: maps.ReachRecord) -> str:
+def encoded(record: building.ReachRecord) -> str:
     found = [record.cell.target, record.cell.case, round(record.seconds, 3), record.facts, record.lines]
     return f"{json.dumps(found, separators=(',', ':'))}\n"
 
 
-def read(file: Path) -> Iterator[maps.ReachRecord]:
+def read(file: Path) -> Iterator[building.ReachRecord]:
     """Yield the records of a source; of one that was cut off while it was written, nothing."""
     if not file.is_file():
         return
@@ -190,10 +191,12 @@ def read(file: Path) -> Iterator[maps.ReachRecord]:
         except ValueError:
             continue
         ran = {name: tuple(found) for name, found in lines.items()}
-        yield maps.ReachRecord(file.name.removesuffix(".jsonl"), Cell(target, case), seconds, facts_of, ran)
+        yield building.ReachRecord(
+            file.name.removesuffix(".jsonl"), Cell(target, case), seconds, facts_of, ran
+        )
 
 
-def update(toolchain: Toolchain, records: Sequence[maps.ReachRecord]) -> None:
+def update(toolchain: Toolchain, records: Sequence[building.ReachRecord]) -> None:
     """Put some records into the map."""
     release = toolchain.release.version
     if not records:
@@ -203,13 +206,15 @@ def update(toolchain: Toolchain, records: Sequence[maps.ReachRecord]) -> None:
     kept.update((each.cell, each) for each in records)
     packages = toolchain.site_packages
     today = datetime.date.today().isoformat()
-    made = maps.build(release, maps.lock_of(release), today, kept.values(), packages, of_backends(packages))
-    maps.write(path, made)
+    made = building.build(
+        release, maps.lock_of(release), today, kept.values(), packages, of_backends(packages)
+    )
+    building.write(path, made)
     print(f"{path}: {len(made.cells)} cells, {len(made.functions)} functions, {path.stat().st_size:,} bytes")
     pages.update(["reach"])
 
 
-def kept_records(path: Path, toolchain: Toolchain) -> Iterator[maps.ReachRecord]:
+def kept_records(path: Path, toolchain: Toolchain) -> Iterator[building.ReachRecord]:
     """Yield the records of an existing map that still hold: of this environment, and of cells that their zoo has."""
     if not path.is_file():
         return
@@ -218,7 +223,7 @@ def kept_records(path: Path, toolchain: Toolchain) -> Iterator[maps.ReachRecord]
         return
     sources = [source for source in known.sources if source in SOURCES]
     cells = frozenset(load_cells(tuple(sources), toolchain.release))
-    yield from (each for each in maps.records(known) if each.source in sources and each.cell in cells)
+    yield from (each for each in building.records(known) if each.source in sources and each.cell in cells)
 
 
 def of_backends(packages: Path) -> Iterator[str]:

@@ -15,7 +15,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
 from lab import GOLDENS
 from lab.__main__ import main
-from lab.reach import command, page
+from lab.reach import building, command, page
 
 FILE = "executorch/backends/arm/_passes/fold.py"
 FOLD = """\
@@ -37,10 +37,10 @@ def check(dim):
 CORE, OTHER = Cell("tosa-fp", "linear"), Cell("tosa-int", "linear")
 
 
-def records() -> list[maps.ReachRecord]:
+def records() -> list[building.ReachRecord]:
     ran = {CORE: (3, -3, 5, -5, 7), OTHER: (3, 4, 14)}
     return [
-        maps.ReachRecord("models" if cell == CORE else "further", cell, 1.0, "f", {FILE: lines})
+        building.ReachRecord("models" if cell == CORE else "further", cell, 1.0, "f", {FILE: lines})
         for cell, lines in ran.items()
     ]
 
@@ -51,7 +51,7 @@ def known(tmp_path: Path) -> maps.ReachMap:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(FOLD)
     further = ["executorch/exir/tests.py"]
-    return maps.build("9.9.9", "", "2026-01-01", records(), tmp_path, further)
+    return building.build("9.9.9", "", "2026-01-01", records(), tmp_path, further)
 
 
 def test_the_page_counts_what_the_core_each_source_and_any_cell_reach(known: maps.ReachMap) -> None:
@@ -73,7 +73,7 @@ def test_an_owner_has_its_missing_lines_and_why(
     monkeypatch.setattr(page, "WHY", tmp_path / "why.toml")
     link = "https://github.com/pytorch/executorch/blob/v9.9.9/backends/arm/_passes/fold.py"
     assert f"| [Fold]({link}) | 7 | 1 | nobody asks | `unused` |" in list(page.page(known, [CORE]))
-    only = maps.build("9.9.9", "", "2026-01-01", records()[1:], tmp_path)
+    only = building.build("9.9.9", "", "2026-01-01", records()[1:], tmp_path)
     assert f"| [Fold]({link}) | 7 | 5 | nobody asks | `call` 3-, 5, 5-, 7; `unused` |" in list(
         page.page(only, [])
     )
@@ -106,17 +106,17 @@ def test_what_was_recorded_is_put_into_the_map_and_the_rest_of_it_stays(
     monkeypatch.setattr(command.pages, "update", lambda names: None)
     path = tmp_path / release / maps.FILE
     path.parent.mkdir()
-    maps.write(path, known)
-    linear = next(each for each in maps.records(known) if each.cell == Cell("tosa-fp", "linear"))
+    building.write(path, known)
+    linear = next(each for each in building.records(known) if each.cell == Cell("tosa-fp", "linear"))
     command.update(toolchain, [replace(linear, facts="new", lines={})])
-    made = {each.cell: each for each in maps.records(maps.read(path))}
+    made = {each.cell: each for each in building.records(maps.read(path))}
     assert made.pop(linear.cell) == replace(linear, facts="new", lines={})
-    assert made == {each.cell: each for each in maps.records(known) if each.cell != linear.cell}
+    assert made == {each.cell: each for each in building.records(known) if each.cell != linear.cell}
 
 
 def test_of_a_map_of_another_environment_nothing_stays(tmp_path: Path, known: maps.ReachMap) -> None:
     path = tmp_path / maps.FILE
-    maps.write(path, msgspec.structs.replace(known, lock="another"))
+    building.write(path, msgspec.structs.replace(known, lock="another"))
     assert list(command.kept_records(path, here())) == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.reach import code
 from executorch_goldens.reach import map as maps
+from lab.reach import building
 
 FILE = "executorch/backends/arm/_passes/fold.py"
 OTHER = "executorch/backends/arm/_passes/other.py"
@@ -70,12 +71,12 @@ def known(base: Path, slower: float = 1.0, every: Mapping[Cell, tuple[int, ...]]
     The first takes a second, and each one more; each is so many times slower.
     """
     records = [
-        maps.ReachRecord(
+        building.ReachRecord(
             "models", cell, slower * seconds, "", {FILE: ran, **({TORCHAO: (5,)} if 15 in ran else {})}
         )
         for seconds, (cell, ran) in enumerate(every.items(), 1)
     ]
-    return maps.build("1.5.1", "a lock", "2026-01-01", records, base)
+    return building.build("1.5.1", "a lock", "2026-01-01", records, base)
 
 
 def function(text: str, name: str) -> code.Function:

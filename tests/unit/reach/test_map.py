@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from executorch_goldens.reach import map as maps
+from lab.reach import building
 from tests.unit.reach.packages import (
     FILE,
     FOLD,
@@ -66,7 +67,7 @@ def test_a_function_is_found_by_its_code_wherever_it_is_and_a_changed_one_by_its
 
 
 def test_a_map_is_read_as_it_was_written(made: maps.ReachMap, tmp_path: Path) -> None:
-    maps.write(tmp_path / maps.FILE, made)
+    building.write(tmp_path / maps.FILE, made)
     assert maps.read(tmp_path / maps.FILE) == made
 
 
@@ -75,7 +76,7 @@ def test_what_is_no_map_is_one_error_with_the_way_out(
     made: maps.ReachMap, tmp_path: Path, damage: str
 ) -> None:
     path = tmp_path / maps.FILE
-    maps.write(path, made)
+    building.write(path, made)
     whole = path.read_bytes()
     if damage == "none":
         path.unlink()
@@ -99,6 +100,6 @@ def test_a_map_that_is_too_large_unpacked_is_refused(
     made: maps.ReachMap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(maps, "LARGEST", 100)
-    maps.write(tmp_path / maps.FILE, made)
+    building.write(tmp_path / maps.FILE, made)
     with pytest.raises(maps.MapError, match="larger than 100 bytes unpacked"):
         maps.read(tmp_path / maps.FILE)

@@ -29,6 +29,7 @@ from lab.mutants.mechanical.installing import install
 from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mechanical.search import Found, Kept, Search
 from lab.mutants.mechanical.sites import Site, sites
+from lab.reach import building
 from lab.reach.command import exported
 from tests import GOLDENS
 
@@ -284,12 +285,12 @@ def test_cells_that_run_the_statement_reach_a_site_and_unlike_ones_take_turns(tm
     runs = {f"executorch/{at.file}": (at.first,)}
     third = Cell("tosa-fp", "mul")
     records = [
-        maps.ReachRecord("models", NEVER, 1.0, "", {"executorch/exir/other.py": (at.first,)}),
-        maps.ReachRecord("models", ONE, 2.0, "", runs),
-        maps.ReachRecord("models", third, 1.0, "", runs),
-        maps.ReachRecord("models", TWO, 3.0, "", runs),
+        building.ReachRecord("models", NEVER, 1.0, "", {"executorch/exir/other.py": (at.first,)}),
+        building.ReachRecord("models", ONE, 2.0, "", runs),
+        building.ReachRecord("models", third, 1.0, "", runs),
+        building.ReachRecord("models", TWO, 3.0, "", runs),
     ]
-    known = maps.build("1.5.1", "", "2026-01-01", records, tmp_path)
+    known = building.build("1.5.1", "", "2026-01-01", records, tmp_path)
     assert Reach(known, tmp_path).cells(at) == [third, TWO, ONE]
 
 
@@ -374,8 +375,8 @@ def test_a_mutant_is_killed_by_a_cell_that_runs_its_line(
     settings = toolchain.settings(("models", command.INSTALLED), 1, execute=False)
     (outcome,) = exported([CELL], replace(settings, reach=PACKAGES), math.inf)
     assert isinstance(outcome.result, Artifact)
-    record = maps.ReachRecord("models", CELL, 1.0, "", outcome.result.reach)
-    reach = Reach(maps.build("1.5.1", "", "2026-01-01", [record], package.parent), package.parent)
+    record = building.ReachRecord("models", CELL, 1.0, "", outcome.result.reach)
+    reach = Reach(building.build("1.5.1", "", "2026-01-01", [record], package.parent), package.parent)
     reached = [
         each for each in every if each.function == "Conv1dUnsqueezePass.call_operator" and reach.cells(each)
     ]
@@ -405,9 +406,9 @@ def test_a_cell_that_is_another_each_time_kills_nothing(
     toolchain, zoos = here(), ("lab.options.zoo",)
     load_zoo(zoos)
     unreached = next(each for each in every if each.file.endswith("decompose_gelu_pass.py"))
-    record = maps.ReachRecord(*zoos, unstable, 1.0, "", {})
+    record = building.ReachRecord(*zoos, unstable, 1.0, "", {})
     reach = Reach(
-        maps.build("1.5.1", "", "2026-01-01", [record], toolchain.site_packages), toolchain.site_packages
+        building.build("1.5.1", "", "2026-01-01", [record], toolchain.site_packages), toolchain.site_packages
     )
     monkeypatch.setattr(reach, "cells", lambda _: [unstable])
     settings = toolchain.settings((*zoos, command.INSTALLED), 1, execute=False)
