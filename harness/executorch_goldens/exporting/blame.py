@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import ParamSpec, TypeVar
@@ -47,12 +48,11 @@ def judging(function: Callable[P, R]) -> Callable[P, R]:
     return function
 
 
+@dataclass(eq=False)
 class OwnError(HarnessError, RuntimeError):
     """An exception of the harness's own code; says nothing about the program."""
 
-    def __init__(self, casualty: OfHarness) -> None:
-        super().__init__(casualty)
-        self.casualty = casualty
+    casualty: OfHarness
 
     def __str__(self) -> str:
         return casualties.reason(self.casualty)
@@ -82,13 +82,18 @@ def own_error(stage: str, error: BaseException, raised: BaseException | None = N
 def described(stage: str, error: BaseException, place: Place | None = None) -> OwnError:
     """Return an error of the harness's own; `place` is the innermost frame of the harness's by default."""
     place = place or next(filter(_of_own, reversed(list(traceback.walk_tb(error.__traceback__)))), None)
-    message = (str(error).strip().splitlines() or [""])[0]
-    said = f"{type(error).__name__}: {message}".removesuffix(": ")
     if place is None:
-        return OwnError(OfHarness(stage, said, "no frame of the harness"))
+        return OwnError(OfHarness(stage, in_a_line(error), "no frame of the harness"))
     frame, line = place
     file = Path(*Path(frame.f_code.co_filename).parts[-3:])
-    return OwnError(OfHarness(stage, said, f"{file}, line {line}, in {frame.f_code.co_name}"))
+    where = f"{file}, line {line}, in {frame.f_code.co_name}"
+    return OwnError(OfHarness(stage, in_a_line(error), where))
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return the class and the first line of an error."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}".removesuffix(": ")
 
 
 def _raised_by_own(frames: list[Place]) -> Place | None:

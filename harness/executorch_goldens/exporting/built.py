@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import torch
 from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
@@ -121,11 +122,8 @@ def emissions() -> Iterator[list[Emission]]:
         made.append(Emission(program, edge.emitted(program), modules))
         return program
 
-    EdgeProgramManager.to_executorch = noting
-    try:
+    with mock.patch.object(EdgeProgramManager, "to_executorch", noting):
         yield made
-    finally:
-        EdgeProgramManager.to_executorch = method
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,13 @@ class _Flat(torch.nn.Module):
         return self.call.run(self.module, tensors)
 
 
+def dimensions(declared: Any) -> list[tuple[int, Any]]:
+    """Return the dimensions of an input with their declarations in ``dynamic_shapes``."""
+    if isinstance(declared, Mapping):
+        return list(declared.items())
+    return list(enumerate(declared)) if isinstance(declared, Sequence) else []
+
+
 def require_leaves(what: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     """Raise `ZooError` for an input that is neither a tensor nor one of `CONSTANTS`."""
     for leaf in pytree.tree_leaves((args, dict(kwargs))):

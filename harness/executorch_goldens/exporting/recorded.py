@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from executorch_goldens.exporting.calls import CallSpec, tensors_in
+from executorch_goldens.exporting.calls import CallSpec, dimensions, tensors_in
 from executorch_goldens.files import npz
 from executorch_goldens.zoo.registry import SAMPLE_NAMES, Case, ZooError
 
@@ -193,11 +193,7 @@ class Inputs:
 
 def _changing(shape: Any) -> frozenset[int]:
     """Return the dimensions that may have another size than the example's."""
-    if isinstance(shape, Mapping):
-        pairs = list(shape.items())
-    else:
-        pairs = list(enumerate(shape)) if isinstance(shape, Sequence) else []
-    return frozenset(at for at, dim in pairs if dim is not None and not isinstance(dim, int))
+    return frozenset(at for at, dim in dimensions(shape) if dim is not None and not isinstance(dim, int))
 
 
 def _kind(tensor: torch.Tensor) -> str:

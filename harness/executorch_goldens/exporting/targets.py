@@ -149,21 +149,10 @@ def _compile_spec(target: Target) -> Any:
 
 
 def _quantizers(backend: str) -> Any:
-    """Return the module of a backend's quantizer."""
+    """Return the module of a backend's quantizer; all five releases have the class of its configs there as well."""
     if backend == TOSA:
         return importlib.import_module("executorch.backends.arm.quantizer")
     return importlib.import_module("executorch.backends.xnnpack.quantizer.xnnpack_quantizer")
-
-
-def _config_type(backend: str) -> Any:
-    """Return the class of a backend's configs."""
-    if backend == TOSA:
-        from executorch.backends.arm.quantizer.quantization_config import QuantizationConfig
-
-        return QuantizationConfig
-    from executorch.backends.xnnpack.quantizer import xnnpack_quantizer_utils
-
-    return xnnpack_quantizer_utils.QuantizationConfig
 
 
 def _quantizer(target: Target) -> Callable[[str], Any] | None:
@@ -214,7 +203,7 @@ def _annotator(target: Target, quantization: Quantization, settings: str) -> Any
 def config_of(backend: str, quantization: Quantization, settings: str) -> Any:
     """Return the config that `settings`, one of `zoo.targets.QUANTIZATIONS`, make of a quantization."""
     if settings == "snorm-int8":
-        return _config_type(backend)(snorm_int8(), snorm_int8(), None, None)
+        return _quantizers(backend).QuantizationConfig(snorm_int8(), snorm_int8(), None, None)
     config = getattr(_quantizers(backend), quantization.config)(**quantization.arguments)
     if settings == "histogram":
         return config

@@ -14,6 +14,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
 from executorch_goldens.artifact import Beginning, Departure, FirstDeparture, Inside, Lowered, Sample, Tensor
+from executorch_goldens.exporting.blame import in_a_line
 from executorch_goldens.exporting.inside import tosa, xnnpack
 from executorch_goldens.exporting.inside.comparison import DelegateComparison
 from executorch_goldens.exporting.inside.evaluation import Look, Opened, Values, exceeds, outputs_of
@@ -24,7 +25,9 @@ from executorch_goldens.zoo.registry import UNDELEGATED
 
 #: Inspectors of delegates, by the id of the backend.
 LOOKS: Mapping[str, Look] = {
-    "TOSABackend": Look(numerics.run_tosa, tosa.values, tosa.opened),
+    "TOSABackend": Look(
+        numerics.run_tosa, lambda lowered, inputs, _: tosa.opened(lowered)(inputs)[1], tosa.opened
+    ),
     "XnnpackBackend": Look(xnnpack.run_delegate, xnnpack.values, xnnpack.opened),
 }
 
@@ -154,17 +157,11 @@ def beginning(
         outputs = walk.run_steps(steps)
     except Exception as error:
         # Whatever a release raises where it is asked for more than an export, the verdict stays.
-        return FirstDeparture(sample.name, unknown(described(error)))
+        return FirstDeparture(sample.name, unknown(in_a_line(error)))
     if walk.found is not None:
         return FirstDeparture(sample.name, walk.found)
     places = (BEFORE, AFTER) if lowered.delegates else (BEFORE_EMISSION, EMITTED)
     return FirstDeparture(sample.name, places[not _departs(lowered, sample, outputs)])
-
-
-def described(error: BaseException) -> str:
-    """Return the class and the first line of an error."""
-    first = (str(error).strip().splitlines() or [""])[0]
-    return f"{type(error).__name__}: {first}".removesuffix(": ")
 
 
 def _departs(lowered: Lowered, sample: Sample, outputs: Sequence[Tensor]) -> bool:
@@ -287,23 +284,23 @@ def looked_into(
     """
     walk = _OverAll(method, lowered.bound, off)
     expected = {sample.name: sample.outputs for sample in lowered.samples}
+    begins = None
     for name, steps in samples.items():
         walk.values = 0
         try:
             outputs = walk.run_steps(steps)
         except Exception as error:
             # Whatever a release raises where it is asked for more than an export, the outputs are judged.
-            walk.unseen[walk.delegate or "the program"] = described(error)
+            walk.unseen[walk.delegate or "the program"] = in_a_line(error)
             break
         if walk.found is not None:
-            return FirstDeparture(name, walk.found), Inside(
-                tuple(samples), walk.values, tuple(walk.unseen.items())
-            )
+            begins = FirstDeparture(name, walk.found)
+            break
         if outputs != tuple(expected[name]):
             walk.unseen["outside of the delegates"] = (
                 "not the same to the last bit as eager's operators there"
             )
-    return None, Inside(tuple(samples), walk.values, tuple(walk.unseen.items()))
+    return begins, Inside(tuple(samples), walk.values, tuple(walk.unseen.items()))
 
 
 class _OverAll(DelegateWalk):
@@ -344,5 +341,5 @@ class _OverAll(DelegateWalk):
                     self._opened[self.delegate] = look.opened(lowered)
                 return self._opened[self.delegate](inputs)
             except Exception as error:
-                self.unseen[self.delegate] = described(error)
+                self.unseen[self.delegate] = in_a_line(error)
         return look.run(lowered, inputs), {}

@@ -19,7 +19,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Node
 
 from executorch_goldens.artifact import Departure, Tensor
-from executorch_goldens.exporting.dialect import operator_of
+from executorch_goldens.exporting.dialect import following, operator_of, traced_from
 from executorch_goldens.exporting.inside.evaluation import (
     Array,
     DelegateTensor,
@@ -308,16 +308,6 @@ class DelegateComparison:
         return list(found), [each for each in between if each is not own and not _converts(each)]
 
 
-def following(node: Node) -> set[Node]:
-    """Return the nodes that are computed from a node."""
-    waiting, found = [node], set[Node]()
-    while waiting:
-        users = waiting.pop().users.keys() - found
-        found |= users
-        waiting += users
-    return found
-
-
 def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, torch.Tensor]:
     """Return the inputs of an operator if they were not quantized, by the nodes that dequantize them.
 
@@ -363,11 +353,9 @@ def module_of(node: Node, signature: ExportGraphSignature) -> str:
 
     A quantized program was traced from a graph, not from modules. Its parameters still have their paths.
     """
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    path = str(stack[-1][0]).removeprefix("L['self']").lstrip(".") if stack else ""
     held = {**signature.inputs_to_buffers, **signature.inputs_to_parameters}
     owners = [held[each.name].rpartition(".")[0] for each in node.all_input_nodes if each.name in held]
-    return path or next(filter(None, owners), "")
+    return traced_from(node) or next(filter(None, owners), "")
 
 
 def arrangements(value: torch.Tensor, expected: Any) -> Iterator[torch.Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from unittest import mock
 
 import flatbuffers
 import torch
@@ -26,13 +27,6 @@ HANDING_ON = frozenset({"IDENTITY", "RESHAPE", "TRANSPOSE"})
 #: Data types, in the words of the schema, whose tensors the reference model gives as what they are. It has no others
 #: for what graphs of ATen compute, but for the accumulators of 48 bits.
 GIVEN = frozenset({"BOOL", "INT8", "INT16", "INT32", "FP16", "BF16", "FP32"})
-
-
-def values(
-    lowered: LoweredBackendModule, inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]
-) -> Values:
-    """Return the values inside `lowered`; raises as `opened`."""
-    return opened(lowered)(inputs)[1]
 
 
 def opened(lowered: LoweredBackendModule) -> Opened:
@@ -182,11 +176,8 @@ def noted() -> Iterator[None]:
         }
         return result
 
-    TOSABackend.preprocess = staticmethod(noting)
-    try:
+    with mock.patch.object(TOSABackend, "preprocess", staticmethod(noting)):
         yield
-    finally:
-        TOSABackend.preprocess = method
 
 
 @contextlib.contextmanager
@@ -200,11 +191,8 @@ def passes_noted() -> Iterator[list[GraphModule]]:
         graphs.append(method(*args, **kwargs))
         return graphs[-1]
 
-    setattr(pipeline.owner, pipeline.method, noting)
-    try:
+    with mock.patch.object(pipeline.owner, pipeline.method, noting):
         yield graphs
-    finally:
-        setattr(pipeline.owner, pipeline.method, method)
 
 
 def with_outputs(payload: bytes) -> tuple[bytes, list[str]]:

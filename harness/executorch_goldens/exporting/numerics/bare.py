@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.calls import CallSpec
+from executorch_goldens.exporting.dialect import following
 from executorch_goldens.exporting.numerics.loss import dequantizes, described, of_quantization, quantizes
 from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by
 
@@ -104,7 +105,7 @@ def change(
     pairs = {node: [each for each in own if alike(node, each)] for node in values}
     agreeing = {node for node, same in pairs.items() if same}
     # What only the graph has, as a convolution before the batch norm that is part of it, is followed by what agrees.
-    others = (node for node in values if node not in agreeing and agreeing.isdisjoint(_users(node)))
+    others = (node for node in values if node not in agreeing and agreeing.isdisjoint(following(node)))
     if (first := next(others, None)) is None:
         return ModelChange(UNKNOWN, without)
     lacking = own.keys() - {each for same in pairs.values() for each in same}
@@ -228,16 +229,6 @@ def _described(node: Node) -> str:
         if not any(isinstance(leaf, Node) for leaf in pytree.tree_leaves(each))
     ]
     return described(node) + (f" ({', '.join(plain)})" if plain else "")
-
-
-def _users(node: Node) -> set[Node]:
-    found: set[Node] = set()
-    waiting = [node]
-    while waiting:
-        new = waiting.pop().users.keys() - found
-        found |= new
-        waiting += new
-    return found
 
 
 def _wide(value: Tensor) -> torch.Tensor:

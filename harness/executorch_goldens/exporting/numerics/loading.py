@@ -8,7 +8,6 @@ interfaces, that of a module and that of a program with methods; none offers to 
 from __future__ import annotations
 
 import copy
-import dataclasses
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -52,20 +51,6 @@ WAYS: Mapping[str, Run] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Otherwise:
-    """The result of one way to load a program: outputs by sample, or the exception.
-
-    Attributes
-    ----------
-    error
-        Empty where it raised nothing.
-    """
-
-    outputs: Outputs
-    error: str = ""
-
-
 def differences(
     pte: bytes, samples: Mapping[str, Steps], given: Outputs, limit: float, method: str = "forward"
 ) -> tuple[str, ...]:
@@ -93,27 +78,23 @@ def _differences(
             # The process that maps the file may die of what it unmaps.
             otherwise = run_apart(partial(_run, run, path, samples, method), limit)
         except ApartError as error:
-            reason = logged.explained(str(error), logged.since(begun))
+            otherwise = str(error)
+        if isinstance(otherwise, str):
+            reason = logged.explained(otherwise, logged.since(begun))
             yield f"loaded {way}, the program does not run: {reason}"
             continue
-        if otherwise.error:
-            reason = logged.explained(otherwise.error, logged.since(begun))
-            yield f"loaded {way}, the program does not run: {reason}"
-            continue
-        for line in _unlike(given, otherwise.outputs):
+        for line in _unlike(given, otherwise):
             yield f"loaded {way}, the program gives something else than from a buffer: {line}"
 
 
-def _run(run: Run, path: str, samples: Mapping[str, Steps], method: str) -> Otherwise:
+def _run(run: Run, path: str, samples: Mapping[str, Steps], method: str) -> Outputs | str:
+    """Return the outputs by sample, or the exception in words."""
     try:
-        return Otherwise(
-            {
-                name: numerics.flatten(run(path, copy.deepcopy(steps), method))
-                for name, steps in samples.items()
-            }
-        )
+        return {
+            name: numerics.flatten(run(path, copy.deepcopy(steps), method)) for name, steps in samples.items()
+        }
     except Exception as error:
-        return Otherwise({}, f"{type(error).__name__}: {error}")
+        return f"{type(error).__name__}: {error}"
 
 
 def _unlike(given: Outputs, otherwise: Outputs) -> Iterator[str]:

@@ -18,6 +18,7 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.calls import CallSpec
+from executorch_goldens.exporting.dialect import traced_from
 from executorch_goldens.exporting.numerics.arithmetic import kind_of
 from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
 from executorch_goldens.goldens.accuracy import STEP, Nearness
@@ -251,6 +252,5 @@ def produced(node: Node) -> str:
 
 def described(node: Node) -> str:
     """Return an operator with its node and module."""
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    module = str(stack[-1][0]).removeprefix("L['self']").lstrip(".") if stack else ""
+    module = traced_from(node)
     return f"{node.target} {node.name}" + (f" of {module}" if module else "")

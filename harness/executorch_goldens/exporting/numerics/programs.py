@@ -40,20 +40,10 @@ TOSA_BACKEND = "TOSABackend"
 Steps = Sequence[Sequence[torch.Tensor]]
 
 _DECOMPOSED = torch.ops.quantized_decomposed
-#: The dequantize of a quantized eager graph, with its scale as a number, as a tensor, and with all as tensors.
-DEQUANTIZE = frozenset(
-    {
-        _DECOMPOSED.dequantize_per_tensor.default,
-        _DECOMPOSED.dequantize_per_tensor.tensor,
-        _DECOMPOSED.dequantize_per_tensor.tensor2,
-    }
-)
-QUANTIZE = frozenset(
-    {
-        _DECOMPOSED.quantize_per_tensor.default,
-        _DECOMPOSED.quantize_per_tensor.tensor,
-        _DECOMPOSED.quantize_per_tensor.tensor2,
-    }
+#: Those of a quantized eager graph, with its scale as a number, as a tensor, and with all as tensors.
+DEQUANTIZE, QUANTIZE = (
+    frozenset({packet.default, packet.tensor, packet.tensor2})
+    for packet in (_DECOMPOSED.dequantize_per_tensor, _DECOMPOSED.quantize_per_tensor)
 )
 #: Kinds of output beside a tensor and None: types (the first that matches decides), the result for each, and the
 #: dtype that holds it. A bool is an int to Python.

@@ -6,6 +6,7 @@ import contextlib
 import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from unittest import mock
 
 import torch
 from torchao.quantization.pt2e import move_exported_model_to_eval, qat_utils
@@ -87,11 +88,8 @@ class Norms:
             self._give(nodes[3])
             fold(*nodes)
 
-        qat_utils.fold_bn_weights_into_conv_node = with_own
-        try:
+        with mock.patch.object(qat_utils, "fold_bn_weights_into_conv_node", with_own):
             yield
-        finally:
-            qat_utils.fold_bn_weights_into_conv_node = fold
 
 
 def _state(value: Any) -> str:

@@ -51,8 +51,6 @@ from executorch_goldens.exporting.numerics.programs import Steps, flatten, given
 from executorch_goldens.exporting.undefined import Undefined, leaves, run_nested
 from executorch_goldens.numerics.tolerances import TOUCHED
 
-aten = torch.ops.aten
-
 #: Where every rounding goes in one run: all up, all down, or each its own way. Lowering may round all ties the other
 #: way, which no run at random shows.
 RUNS: Sequence[float | None] = (1.0, -1.0, None, None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from executorch_goldens.exporting.calls import dimensions
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.numerics.programs import Steps
 from executorch_goldens.zoo.registry import Case
@@ -86,7 +87,7 @@ def unbounded(example: Example) -> tuple[str, ...]:
     found = []
     shapes = call.shapes(example.module, example.dynamic_shapes)
     for name, of_input in zip(call.names(example.module), shapes, strict=True):
-        for dimension, dim in _dimensions(of_input):
+        for dimension, dim in dimensions(of_input):
             is_dim = isinstance(dim, torch.export.Dim)
             # A dimension without a name, ``Dim.AUTO`` for instance, may have a bound, too.
             is_dynamic = is_dim or (dim is not None and not isinstance(dim, int))
@@ -94,13 +95,6 @@ def unbounded(example: Example) -> tuple[str, ...]:
                 called = f" ({dim.__name__})" if is_dim else ""
                 found.append(f"dimension {dimension} of input {name}{called}")
     return tuple(found)
-
-
-def _dimensions(declared: Any) -> list[tuple[int, Any]]:
-    """Return the dimensions of an input with their declarations in ``dynamic_shapes``."""
-    if isinstance(declared, Mapping):
-        return list(declared.items())
-    return list(enumerate(declared)) if isinstance(declared, Sequence) else []
 
 
 def _resized(
@@ -122,7 +116,7 @@ def _resized(
 
 def _sizes(tensor: torch.Tensor, declared: Any, which: str) -> Iterator[tuple[int, int]]:
     """Yield each dynamic dimension of an input with its size."""
-    for dimension, dim in _dimensions(declared):
+    for dimension, dim in dimensions(declared):
         size = _size(dim, which)
         if size is not None:
             yield dimension, size if size > 0 else 2 * tensor.shape[dimension]
