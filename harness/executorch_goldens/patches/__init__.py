@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from executorch_goldens import extensions
 from executorch_goldens.errors import HarnessError
@@ -41,6 +42,7 @@ PATCHES: dict[str, Patch] = {
 }
 
 
+@dataclass(eq=False)
 class UnknownNameError(HarnessError, ValueError):
     """A name that no patch has.
 
@@ -52,10 +54,8 @@ class UnknownNameError(HarnessError, ValueError):
         The names there are.
     """
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        super().__init__(name, known)
-        self.name = name
-        self.known = known
+    name: str
+    known: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"there is no patch {self.name!r}; known: {', '.join(self.known)} (or 'auto', or 'none' alone)"

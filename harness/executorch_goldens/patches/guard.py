@@ -11,6 +11,7 @@ import linecache
 import sysconfig
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from types import FunctionType
@@ -32,6 +33,7 @@ DIGITS = 16
 RECORDS = "its module (`python -m executorch_goldens.patches` prints them)"
 
 
+@dataclass(eq=False)
 class GuardError(HarnessError):
     """A patch or a shortcut does not fit the release that is installed; nothing was replaced.
 
@@ -51,19 +53,13 @@ class GuardError(HarnessError):
         File and line of what is installed; empty when there is no such function.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        name: str,
-        release: str,
-        function: str | None = None,
-        expected: str | None = None,
-        found: str | None = None,
-        where: str = "",
-    ) -> None:
-        super().__init__(kind, name, release, function, expected, found, where)
-        self.kind, self.name, self.release = kind, name, release
-        self.function, self.expected, self.found, self.where = function, expected, found, where
+    kind: str
+    name: str
+    release: str
+    function: str | None = None
+    expected: str | None = None
+    found: str | None = None
+    where: str = ""
 
     def __str__(self) -> str:
         named, without = f"{self.kind} {self.name!r}", WITHOUT[self.kind]
