@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
@@ -13,7 +13,6 @@ from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden, merging
 from executorch_goldens.running.options import CORE, FULL, Options
-from executorch_goldens.running.selection import select
 
 FILE = "core.txt"
 #: The command that writes it.
@@ -46,20 +45,6 @@ def tier(options: Options, folder: Path) -> str:
     """Return the tier of a run: as asked, or the core if one is committed and nothing says which cells or writes."""
     narrowed = bool(options.cells) or options.updating or not (folder / FILE).exists()
     return options.tier or (FULL if narrowed else CORE)
-
-
-def chosen(cells: Sequence[Cell], patterns: Sequence[str] | None, tier: str, folder: Path) -> Sequence[Cell]:
-    """Return those of `cells` that a command was asked for, in their order: by pattern, which goes over tiers, or tier.
-
-    Raises
-    ------
-    CoreError
-        Where the core is asked for and none is committed in `folder`, that of the release's goldens.
-    """
-    if tier == CORE and not patterns:
-        return read(folder / FILE)
-    selected = select(cells, patterns)
-    return [cell for cell in cells if cell in selected]
 
 
 def within(

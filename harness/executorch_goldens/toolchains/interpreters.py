@@ -113,17 +113,8 @@ def _found(version: str) -> str | None:
     return done.stdout.strip() or None
 
 
-def minor(version: str) -> str:
-    """Return a version of Python without the number of its bug fixes.
-
-    >>> minor("3.12.4")
-    '3.12'
-    """
-    return ".".join(version.split(".")[:2])
-
-
 def part_of(lock: str, python: str) -> str:
-    """Return the text of a lock without what is for other versions of Python, whatever the machine."""
+    """Return the text of a lock without what is for other versions of Python than ``3.13``, whatever the machine."""
     return ENTRY.sub(lambda entry: entry[0] if _applies(entry[0], python) else "", lock)
 
 
@@ -131,7 +122,7 @@ def _applies(entry: str, python: str) -> bool:
     _, separator, marker = entry.partition("\n")[0].removesuffix("\\").partition(" ; ")
     if not separator:
         return True
-    at = {"python_version": minor(python), "python_full_version": f"{minor(python)}.0"}
+    at = {"python_version": python, "python_full_version": f"{python}.0"}
     environment: dict[str, Any] = {**default_environment(), **at, "implementation_name": "cpython"}
     return any(
         Marker(marker).evaluate(

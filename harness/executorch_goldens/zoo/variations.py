@@ -21,6 +21,7 @@ time, and a 1-in-216 chance for three. The tests measure both kinds.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import glob
 import itertools
@@ -34,7 +35,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, AnyStr, Generic, Self
+from typing import Any, AnyStr
 
 from executorch_goldens.errors import HarnessError
 
@@ -272,20 +273,14 @@ def exported_before(targets: Sequence[str], seed: int) -> tuple[str, ...]:
     return (*targets, *targets[(seed - 1) % min(3, len(targets)) :: 3])
 
 
-class ShuffledScan(Generic[AnyStr]):
+class ShuffledScan(Iterator[os.DirEntry[AnyStr]], contextlib.AbstractContextManager[Any]):
     """Result of `os.scandir` under `shuffle_listings`: the same entries, the same methods."""
 
     def __init__(self, entries: Iterable[os.DirEntry[AnyStr]]) -> None:
-        self.entries: Iterator[os.DirEntry[AnyStr]] = iter(entries)
-
-    def __iter__(self) -> Self:
-        return self
+        self.entries = iter(entries)
 
     def __next__(self) -> os.DirEntry[AnyStr]:
         return next(self.entries)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()

@@ -188,13 +188,6 @@ def test_a_run_takes_the_core_unless_it_says_which_cells_or_writes(
     assert core.tier(options(**asked), tmp_path) == tier
 
 
-def test_a_command_takes_a_tier_but_patterns_go_over_it(tmp_path: Path) -> None:
-    (tmp_path / core.FILE).write_text(f"{B}\n{A}\n")
-    assert core.chosen((A, B, C), None, CORE, tmp_path) == (B, A)
-    assert core.chosen((A, B, C), ["*/c", "*/a"], CORE, tmp_path) == [A, C]
-    assert core.chosen((A, B, C), None, FULL, tmp_path) == [A, B, C]
-
-
 def test_a_cell_without_a_golden_is_checked_unless_a_known_defect_says_why(tmp_path: Path) -> None:
     (tmp_path / core.FILE).write_text("# A head.\ntosa-fp/a  target tosa-fp\n")
     for cell in (A, B):
