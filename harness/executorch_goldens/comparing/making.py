@@ -399,15 +399,13 @@ def alone(folder: Path) -> Iterator[None]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(folder.with_name(f"{folder.name}.lock"))
     try:
-        lock.acquire(timeout=0)
+        held = lock.acquire(timeout=0)
     except filelock.Timeout as error:
         raise UsageError(
             f"a different comparison works in {folder}: wait for it, or name another --sweeps"
         ) from error
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def clear(folder: Path) -> None:

@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens import patches
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
@@ -39,11 +38,11 @@ from executorch_goldens.running.selection import (
     require_targets,
 )
 from executorch_goldens.settings import config
-from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Machine, Settings, cores, default_interpreter
+from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Machine, Settings, cores
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.sweep import Sweep, SweepError
-from executorch_goldens.toolchains.installed import Installed, find_release
+from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.words.refusals import refusal
 from executorch_goldens.words.verdicts import detail, reason
 from executorch_goldens.zoo import targets, variations
@@ -96,30 +95,27 @@ class Suite:
         updating = Updating(bool(option.update_snapshots) or new_only, bool(option.update_snapshots))
         require_a_person(updating.any)
         repository = config.load()
-        interpreter = default_interpreter()
-        release = find_release(Installed.probe(interpreter), None)
-        require_supported(release, repository.releases)
+        toolchain = here()
+        require_supported(toolchain.release, repository.releases)
         require_targets(repository.targets, "[tool.goldens] targets")
         require_targets(repository.tolerances, "[tool.goldens] tolerances")
-        require_flatc(interpreter)
+        require_flatc(toolchain.python)
         seeds = variations.named(repository.variations or "quick")
         require_repeats(
             updating.any, len(seeds), 'Say variations = "quick" in [tool.goldens], or leave it out.'
         )
         folder = Folder.make()
-        settings = Settings(
-            interpreter=interpreter,
-            models=(),
-            patches=patches.select(repository.patches, release.patches),
-            jobs=repository.jobs or cores(),
-            limit=repository.export_timeout or EXPORT_TIMEOUT,
+        settings = toolchain.settings(
+            (),
+            repository.jobs or cores(),
+            repository.export_timeout or EXPORT_TIMEOUT,
             memory=repository.export_memory,
             # A child can import everything that the test imports.
             machine=Machine(paths=tuple(Path(path or ".").absolute() for path in sys.path)),
             tolerances=repository.tolerances,
             pickled=folder.path,
         )
-        return cls(repository, release, settings, seeds, updating, folder)
+        return cls(repository, toolchain.release, settings, seeds, updating, folder)
 
     @property
     def root(self) -> Path:

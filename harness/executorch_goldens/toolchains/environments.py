@@ -165,14 +165,12 @@ class Environments:
     def _alone(self, place: Path) -> Iterator[None]:
         lock = filelock.FileLock(place.with_name(f"{place.name}.lock"))
         try:
-            lock.acquire(timeout=0)
+            held = lock.acquire(timeout=0)
         except filelock.Timeout:
             self.says(f"{place.name} is being made by a different process: waiting for it")
-            lock.acquire()
-        try:
+            held = lock.acquire()
+        with held:
             yield
-        finally:
-            lock.release()
 
     def sign(self, aside: Path, word: str) -> None:
         """Write into an environment by which name it was asked for."""
