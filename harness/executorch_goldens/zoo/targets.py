@@ -276,15 +276,16 @@ def _xnnpack(name: str, what: str, **others: Any) -> Target:
 
 _INT8: Mapping[str, Any] = {"quantization": Quantization(), "floor": INT8_FLOOR}
 _INT16: Mapping[str, Any] = {"quantization": Quantization(INT16_CONFIG), "floor": INT16_FLOOR}
+_MIXED = Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d"))
 
 
 def _int8(**arguments: bool | int) -> Mapping[str, Any]:
     """Return the fields of a target that is quantized to int8 by other arguments of the release's config."""
-    return {"quantization": Quantization(arguments=arguments), "floor": INT8_FLOOR, "opt_in": True}
+    return {"quantization": Quantization(arguments=arguments), "floor": INT8_FLOOR}
 
 
-_MIXED = Quantization(modules=("torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d"))
-_DYNAMIC = Quantization(arguments={"is_per_channel": True, "is_dynamic": True})
+#: The same for targets that a case must ask for.
+_tosa_asked, _xnnpack_asked = (functools.partial(make, opt_in=True) for make in (_tosa, _xnnpack))
 
 #: The harness's own targets.
 TARGETS: Mapping[str, Target] = {
@@ -292,111 +293,89 @@ TARGETS: Mapping[str, Target] = {
     for target in (
         _tosa("tosa-fp", "TOSA-1.0+FP"),
         _tosa("tosa-int", "TOSA-1.0+INT", "post-training quantized, int8", **_INT8),
-        _tosa(
+        _tosa_asked(
             "tosa-int16",
             "TOSA-1.0+INT+int16",
             "post-training quantized, activations int16, weights int8",
-            opt_in=True,
             **_INT16,
         ),
         # The configuration of get_symmetric_a8w4_quantization_config; `quantizer` does not export that.
-        _tosa(
+        _tosa_asked(
             "tosa-int4",
             "TOSA-1.0+INT+int4",
             "as tosa-int, weights int4",
             **_int8(is_per_channel=True, weight_qmin=-7, weight_qmax=7),
         ),
-        _tosa(
+        _tosa_asked(
             "tosa-int-per-tensor",
             "TOSA-1.0+INT",
             "as tosa-int, weights per tensor",
             **_int8(is_per_channel=False),
         ),
-        _tosa(
+        _tosa_asked(
             "tosa-int-qat",
             "TOSA-1.0+INT",
             "as tosa-int, by the config for quantization-aware training, untrained",
             **_int8(is_per_channel=True, is_qat=True),
         ),
-        _tosa("tosa-fp+cf", "TOSA-1.0+FP+cf", "conditions and loops in the delegate", opt_in=True),
-        _tosa("tosa-fp+shape", "TOSA-1.1+FP+shape", "symbolic sizes in the delegate", opt_in=True),
-        _tosa(
-            "tosa-int+shape",
-            "TOSA-1.1+INT+shape",
-            "as tosa-int, symbolic sizes in the delegate",
-            opt_in=True,
-            **_INT8,
+        _tosa_asked("tosa-fp+cf", "TOSA-1.0+FP+cf", "conditions and loops in the delegate"),
+        _tosa_asked("tosa-fp+shape", "TOSA-1.1+FP+shape", "symbolic sizes in the delegate"),
+        _tosa_asked(
+            "tosa-int+shape", "TOSA-1.1+INT+shape", "as tosa-int, symbolic sizes in the delegate", **_INT8
         ),
         # The profile that EthosUCompileSpec lowers to for an Ethos-U55; Vela's result is not looked at.
-        _tosa(
+        _tosa_asked(
             "tosa-u55",
             "TOSA-1.0+INT+int16+int4+u55",
             "as tosa-int, within the limits of an Ethos-U55",
-            opt_in=True,
             **_INT8,
         ),
         # The profile that EthosUCompileSpec lowers to for an Ethos-U85: docs/plugins/downstream.md.
-        _tosa(
-            "tosa-u85",
-            "TOSA-1.0+INT+int16+int4+cf",
-            "as tosa-int, for an Ethos-U85",
-            opt_in=True,
-            **_INT8,
-        ),
-        _tosa(
+        _tosa_asked("tosa-u85", "TOSA-1.0+INT+int16+int4+cf", "as tosa-int, for an Ethos-U85", **_INT8),
+        _tosa_asked(
             "tosa-u55-int16",
             "TOSA-1.0+INT+int16+int4+u55",
             "as tosa-int16, within the limits of an Ethos-U55",
-            opt_in=True,
             **_INT16,
         ),
-        _tosa(
-            "tosa-u85-int16",
-            "TOSA-1.0+INT+int16+int4+cf",
-            "as tosa-int16, for an Ethos-U85",
-            opt_in=True,
-            **_INT16,
+        _tosa_asked(
+            "tosa-u85-int16", "TOSA-1.0+INT+int16+int4+cf", "as tosa-int16, for an Ethos-U85", **_INT16
         ),
         # The default specification of VgfCompileSpec.
-        _tosa("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, for VGF", opt_in=True, **_INT8),
-        _tosa(
+        _tosa_asked("tosa-vgf", "TOSA-1.0+FP+INT", "as tosa-int, for VGF", **_INT8),
+        _tosa_asked(
             "tosa-fp+int",
             "TOSA-1.0+INT+FP",
             "linear and convolution quantized to int8, the rest float32",
             quantization=_MIXED,
             floor=INT8_FLOOR,
-            opt_in=True,
         ),
-        _tosa("tosa-bf16", "TOSA-1.0+FP+bf16", "the model in bfloat16", dtype="bfloat16", opt_in=True),
-        _tosa(
+        _tosa_asked("tosa-bf16", "TOSA-1.0+FP+bf16", "the model in bfloat16", dtype="bfloat16"),
+        _tosa_asked(
             "tosa-fp8e4m3",
             "TOSA-1.0+FP+fp8e4m3",
             "the model in float8 with 4 bits of exponent",
             dtype="float8_e4m3fn",
-            opt_in=True,
         ),
-        _tosa(
+        _tosa_asked(
             "tosa-fp8e5m2",
             "TOSA-1.0+FP+fp8e5m2",
             "the model in float8 with 5 bits of exponent",
             dtype="float8_e5m2",
-            opt_in=True,
         ),
         _xnnpack("xnnpack-fp32", "float32"),
         _xnnpack("xnnpack-int8", "post-training quantized, int8, per channel", **_INT8),
-        _xnnpack(
+        _xnnpack_asked(
             "xnnpack-dynamic",
             "weights int8 per channel, activations quantized as they come",
-            quantization=_DYNAMIC,
-            floor=INT8_FLOOR,
-            opt_in=True,
+            **_int8(is_per_channel=True, is_dynamic=True),
         ),
-        _xnnpack(
+        _xnnpack_asked(
             "xnnpack-int8-per-tensor",
             "post-training quantized, int8, per tensor",
             **_int8(is_per_channel=False),
         ),
-        _xnnpack(
+        _xnnpack_asked(
             "xnnpack-int8-qat",
             "int8 by the config for quantization-aware training, untrained, per channel",
             **_int8(is_per_channel=True, is_qat=True),
