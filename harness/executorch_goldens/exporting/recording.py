@@ -187,11 +187,13 @@ class Recorder:
         noted = ([*key, value, self._since.get(key, self.began)] for key, value in self.facts.items())
         self._write([self.began, before], *noted)
         self._busy = False
+        if before is None:
+            # What is mapped from now on is seen when it is opened.
+            for library in mapped():
+                self._read(library)
 
     def end(self) -> None:
         """End the record: one without its end is none."""
-        for library in mapped():
-            self._read(library)
         self._busy = True
         missed = (
             self._add_seen() if self.watched is True else self.watched or "nothing sees which files it opens"

@@ -303,7 +303,7 @@ def _asked(thread: int, call: Call, given: Sequence[int]) -> tuple[str, int]:
 
 def _note(sight: Sight, call: Call, place: str, flags: int) -> None:
     """Note what a call does to a file."""
-    if call.kind == LIST:
+    if call.kind in (LIST, ASK):
         sight.note(LOOK, place)
         return
     try:
@@ -315,7 +315,7 @@ def _note(sight: Sight, call: Call, place: str, flags: int) -> None:
     if (makes and not mode) or call.kind == REPLACE or (opens and flags & os.O_TRUNC):
         if (FILE, place) not in sight.facts:
             sight.made.add(place)
-    elif call.kind in (ASK, MAKE) or flags & os.O_PATH or not stat.S_ISREG(mode):
+    elif call.kind == MAKE or flags & os.O_PATH or not stat.S_ISREG(mode):
         sight.note(LOOK, place)
     elif flags & os.O_ACCMODE != os.O_WRONLY:
         sight.note(FILE, place)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens import extensions
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import (
     folded_scales,
     guard,
@@ -43,7 +43,7 @@ PATCHES: dict[str, Patch] = {
 
 
 @dataclass(eq=False)
-class UnknownNameError(HarnessError, ValueError):
+class UnknownNameError(UsageError):
     """A name that no patch has.
 
     Attributes

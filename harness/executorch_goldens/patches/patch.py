@@ -1,4 +1,4 @@
-"""The description of a patch."""
+"""The descriptions of a patch and of a shortcut."""
 
 from __future__ import annotations
 
@@ -51,3 +51,26 @@ class Patch:
         edited = backends_of(self.fits.get(release, ()))
         concerned = [each for each in backend_ids if not edited or BACKEND_IDS.get(each) in edited]
         return len(concerned) >= self.delegates
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """A piece of work that exports are spared.
+
+    Attributes
+    ----------
+    name
+        Its name in results.
+    summary
+        One line: what is computed once or not at all.
+    fits
+        Per release, the functions that it replaces or whose behaviour it relies on, as ``module:qualified.name``, and
+        the first 16 digits of the `executorch_goldens.patches.guard.digest` of the source that it was written for.
+    install
+        Makes the replacement in this process; imports what it replaces.
+    """
+
+    name: str
+    summary: str
+    fits: Fits
+    install: Callable[[], None]

@@ -164,14 +164,11 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
 def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tuple[Cell, ...], Settings]:
     """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
     release = toolchain.release
-    try:
-        require_supported(release, options.releases)
-        require_targets(options.tolerances, "[tool.goldens] tolerances")
-        cells = cells_of(listed.cases.values(), release, options.targets)
-        # A module that registers cases may register patches as well.
-        chosen = patches.select(options.patches, release.patches, listed.patches)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    require_supported(release, options.releases)
+    require_targets(options.tolerances, "[tool.goldens] tolerances")
+    cells = cells_of(listed.cases.values(), release, options.targets)
+    # A module that registers cases may register patches as well.
+    chosen = patches.select(options.patches, release.patches, listed.patches)
     # Goldens are recorded with the toolchain as it is.
     wanted = () if options.no_shortcuts or options.updating else tuple(SHORTCUTS)
     fit = Fit.verify(toolchain, chosen, wanted)
@@ -203,10 +200,7 @@ def _of_tier(
 
 def _variations(options: Options, tier: str) -> tuple[Variation, ...]:
     """Return the variations of the cells; raise UsageError for too few to record from."""
-    try:
-        found = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
-    except variations.HashSeedError as error:
-        raise UsageError(str(error)) from error
+    found = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
     require_repeats(options.updating, len(found), "Pass --variations quick, or leave it out.")
     return found
 

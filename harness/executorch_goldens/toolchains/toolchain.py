@@ -29,7 +29,6 @@ from executorch_goldens.toolchains.environments import (
     FOLDER,
     Environments,
     Layer,
-    Says,
     closest,
     python_of,
     say,
@@ -86,7 +85,7 @@ class Toolchain:
         return Settings(self.python, tuple(models), jobs=jobs, limit=limit, **others)
 
     @classmethod
-    def from_name(cls, word: str, repository: Config, says: Says = say) -> Toolchain:
+    def from_name(cls, word: str, repository: Config) -> Toolchain:
         """Return the toolchain of a name, whose environment is made where there is none.
 
         Raises
@@ -104,7 +103,7 @@ class Toolchain:
                     "yourself, or begin with a release"
                 )
             return cls._installed(name.word, name.python, _checkout_of(name.python), is_plain=False)
-        environments = of_person(says)
+        environments = of_person()
         environment = environments.made(name, Layer(repository.requirements, repository.root))
         source, checkout = "", None
         if name.sources is not None:
@@ -161,9 +160,9 @@ def chosen(word: str | None) -> Toolchain:
         raise ToolchainError(f"[tool.goldens] toolchains: {error}") from error
 
 
-def of_person(says: Says = say) -> Environments:
+def of_person() -> Environments:
     """Return the environments of the person, which all repositories share."""
-    return Environments(default_root() / FOLDER, says)
+    return Environments(default_root() / FOLDER)
 
 
 def _as_declared(installed: Installed, version: str) -> Release:
@@ -204,11 +203,11 @@ class Fit:
     patches: Mapping[str, str]
     shortcuts: Mapping[str, str]
 
-    def those(self, kind: str, unfit: Mapping[str, str], says: Says = say) -> tuple[str, ...]:
+    def those(self, kind: str, unfit: Mapping[str, str]) -> tuple[str, ...]:
         """Return the names that fit, and say why others are left out."""
         for name, why in unfit.items():
             if why:
-                says(f"left out: {kind} {name}: {why}")
+                say(f"left out: {kind} {name}: {why}")
         return tuple(name for name, why in unfit.items() if not why)
 
     @classmethod

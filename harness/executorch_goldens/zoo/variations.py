@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, AnyStr
 
-from executorch_goldens.errors import HarnessError
+from executorch_goldens.errors import UsageError
 
 #: Found by search over seeds 0..95: these four put every pair of tag0..tag15 in both orders, in every set of two to 16
 #: tags that is filled in the partitioners' order. Seed 4 gives a different order of issue #19045 than seed 0.
@@ -51,7 +51,7 @@ MOST = 100
 MAX_HASH_SEED = 2**32 - 1
 
 
-class HashSeedError(HarnessError, ValueError):
+class HashSeedError(UsageError):
     """A hash seed that CPython would not take; the message names it and the range."""
 
 

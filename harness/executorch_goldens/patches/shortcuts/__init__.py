@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from executorch_goldens.patches import guard
+from executorch_goldens.patches.patch import Shortcut
 from executorch_goldens.patches.shortcuts import (
     annotation_patterns,
     composite_operators,
@@ -23,7 +24,6 @@ from executorch_goldens.patches.shortcuts import (
     quantize_shapes,
     retraced_shapes,
 )
-from executorch_goldens.patches.shortcuts.shortcut import Shortcut
 from executorch_goldens.zoo.targets import Target
 
 __all__ = ["INSTALLED", "SHORTCUTS", "Shortcut", "install"]

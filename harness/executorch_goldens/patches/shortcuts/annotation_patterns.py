@@ -12,7 +12,7 @@ import functools
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.shortcuts.shortcut import Shortcut
+from executorch_goldens.patches.patch import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import copy
 import functools
+import operator
 from dataclasses import dataclass
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.shortcuts.shortcut import Shortcut
+from executorch_goldens.patches.patch import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(
@@ -43,7 +44,7 @@ class _GraphAsItWas:
     Attributes
     ----------
     nodes
-        (node, name, operation, target, arguments, keyword arguments, type) of each node in order.
+        (node, arguments, keyword arguments, name, operation, target, type) of each node in order.
     codegen, pytree_info
         The writer of the function's head and its end.
     """
@@ -56,7 +57,7 @@ class _GraphAsItWas:
     def from_graph(cls, graph: Any) -> _GraphAsItWas:
         nodes = tuple(
             [
-                (node, node.name, node.op, node.target, node.args, node.kwargs, node.type)
+                (node, node.args, node.kwargs, node.name, node.op, node.target, node.type)
                 for node in graph.nodes
             ]
         )
@@ -69,22 +70,12 @@ class _GraphAsItWas:
             self.codegen is now.codegen
             and self.pytree_info is now.pytree_info
             and len(self.nodes) == len(now.nodes)
+            # Arguments not by value: 1, 1.0 and True are equal and are other code.
             and all(
-                node is its_node
-                and (name, op, target, kind) == (its_name, its_op, its_target, its_kind)
-                # Not by value: 1, 1.0 and True are equal and are other code.
-                and args is its_args
-                and kwargs is its_kwargs
-                for (node, name, op, target, args, kwargs, kind), (
-                    its_node,
-                    its_name,
-                    its_op,
-                    its_target,
-                    its_args,
-                    its_kwargs,
-                    its_kind,
-                ) in zip(self.nodes, now.nodes, strict=True)
+                all(map(operator.is_, one[:3], its[:3]))
+                for one, its in zip(self.nodes, now.nodes, strict=True)
             )
+            and [each[3:] for each in self.nodes] == [each[3:] for each in now.nodes]
         )
 
     def again(self) -> Any:
@@ -97,7 +88,7 @@ class _GraphAsItWas:
         if self.pytree_info is not None:
             graph._codegen.pytree_info = self.pytree_info  # type: ignore[attr-defined]
         copies: dict[Any, Any] = {}
-        for node, name, op, target, args, kwargs, kind in self.nodes:
+        for node, args, kwargs, name, op, target, kind in self.nodes:
             made = graph.create_node(
                 op, target, map_arg(args, copies.__getitem__), map_arg(kwargs, copies.__getitem__), name, kind
             )

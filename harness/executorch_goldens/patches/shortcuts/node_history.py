@@ -8,7 +8,7 @@ third of the time of an LSTM's export. Nothing in a history is changed after it 
 from __future__ import annotations
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.shortcuts.shortcut import Shortcut
+from executorch_goldens.patches.patch import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(

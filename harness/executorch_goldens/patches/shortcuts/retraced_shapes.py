@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.shortcuts.shortcut import Shortcut
+from executorch_goldens.patches.patch import Shortcut
 
 #: Functions that are replaced or relied on: the digests of their source, and the releases that have it.
 FITS = by_release(
