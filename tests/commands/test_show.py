@@ -14,7 +14,7 @@ import pytest
 from executorch_goldens.cli import main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.decode.schemas import ENVIRONMENT_VARIABLE
-from executorch_goldens.diff.payloads import IN_DIGEST
+from executorch_goldens.diff.changes import IN_DIGEST
 from executorch_goldens.goldens import golden, program
 from executorch_goldens.goldens.record import Record
 from tests import GOLDENS

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
 from executorch_goldens.decode import DecodeError, decode
 from executorch_goldens.diff import equality
-from executorch_goldens.diff.edits import edits
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.exporting.building import Build
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
@@ -218,7 +218,10 @@ def test_a_changed_weight_is_named_and_no_pass_is_blamed(release: str) -> None:
     assert found.verdict.divergence is not None
     assert found.verdict.divergence.line == "weights that are not the golden's: 0.weight"
     assert found.verdict.divergence.name == "model"
-    assert next(map(str, edits(reviewed, found.record))) == "weights that are not the golden's: 0.weight"
+    assert (
+        next(map(str, Difference(reviewed, found.record).edits))
+        == "weights that are not the golden's: 0.weight"
+    )
 
 
 def drawn(build: Build) -> object:

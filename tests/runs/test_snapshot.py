@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.artifact import Artifact, Cell, Lowered
-from executorch_goldens.diff.payloads import IN_DIGEST
+from executorch_goldens.diff.changes import IN_DIGEST
 from executorch_goldens.goldens import golden
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from tests.conftest import ZOO_VERDICTS, Artifacts, ZooRun

@@ -1,13 +1,8 @@
-"""Says how far a cell is from eager, and its constants from those of its golden."""
+"""Says how far a cell is from eager."""
 
 from __future__ import annotations
 
 import math
-
-from executorch_goldens.decode.numbers import read_number
-from executorch_goldens.diff.changes import ConstantChanged
-from executorch_goldens.diff.payloads import compare
-from executorch_goldens.goldens.record import PROGRAM, Record
 
 #: From here on a number is shorter with an exponent.
 LONGEST = 1e6
@@ -35,21 +30,3 @@ def times(part: float) -> str:
     if part <= 1:
         return f"{part:.3g}"
     return f"{part:,.0f} times" if 1000 <= part < LONGEST else f"{part:.3g} times"
-
-
-def moved(before: Record | None, after: Record | None) -> float | None:
-    """Return by which part of their largest value constants moved at most; None where none is known to have."""
-    if before is None or after is None:
-        return None
-    parts = []
-    before, after = before.beside(after), after.beside(before)
-    for name in (*before.delegates, PROGRAM):
-        one, other = before.payload(name), after.payload(name)
-        for change in compare(one, other).changes if one is not None and other is not None else ():
-            found = change.difference if isinstance(change, ConstantChanged) else None
-            if found is None or found.largest is None:
-                continue
-            values = [abs(read_number(value)) for _, *pair in found.first for value in pair]
-            largest = max((value for value in values if math.isfinite(value)), default=0.0)
-            parts.append(found.largest / largest if largest else math.inf)
-    return max(parts, default=None)

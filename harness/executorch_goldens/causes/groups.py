@@ -14,8 +14,10 @@ from pathlib import Path
 
 from executorch_goldens.causes import benign
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.diff.edits import TEXT, Edit, Quantities, edits, quantities
-from executorch_goldens.diff.likeness import RENAMED, names_alone
+from executorch_goldens.diff.difference import Difference
+from executorch_goldens.diff.edits import TEXT, Edit, alone
+from executorch_goldens.diff.likeness import RENAMED
+from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import accuracy, golden
 from executorch_goldens.goldens.decisions import Missing
@@ -100,6 +102,8 @@ class Member:
         The amount of text to read, in characters.
     damage
         Why its golden cannot be read, and the way out; empty where it can, or there is none.
+    difference
+        Of `before` and `after`; None where they are not compared, and where it is no longer held.
     """
 
     proposal: Proposal
@@ -113,6 +117,7 @@ class Member:
     undecided: Missing | Fewer | None = None
     size: int = 0
     damage: str = ""
+    difference: Difference | None = None
 
     @property
     def labels(self) -> Labels:
@@ -178,7 +183,7 @@ class Member:
     def ratios(self) -> tuple[float | None, float | None]:
         """SQNR against the float model, of its golden and now, in dB; None where it is not known."""
         now = self.proposal.accuracy.sqnr if self.proposal.accuracy is not None else None
-        return (sqnr(self.before.inventory) if self.before is not None and now is not None else None), now
+        return (sqnr(self.before) if self.before is not None and now is not None else None), now
 
     @property
     def fewer_variations(self) -> tuple[int, int] | None:
@@ -501,6 +506,7 @@ def member(
     proposed: Record | None,
     made: Sequence[Record],
     damage: str = "",
+    difference: Difference | None = None,
 ) -> Member:
     """Return how a cell differs from its golden.
 
@@ -510,6 +516,8 @@ def member(
         The artifacts of its variations, each once.
     damage
         Why its golden cannot be read: nothing is said of how it differs.
+    difference
+        Of `reviewed` and `proposed`, where they were compared before.
     """
     before, after = reviewed, proposed or next(iter(made), None)
     if proposal.verdict in DISAGREEING:
@@ -517,20 +525,29 @@ def member(
     compared = after is not None and (before is not None or (proposed is not None and not damage))
     # Programs of two models are not compared: the case is the cause.
     compared &= proposal.blamed != MODEL or proposal.verdict not in DISAGREEING
-    differences = _edits(proposal, before, after) if compared and after is not None else {}
-    more = quantities(before, after) if compared and after is not None else Quantities()
-    # What was read of them is not needed for long.
-    before, after, proposed = (
-        each.unread() if each is not None else None for each in (before, after, proposed)
-    )
+    found = None
+    edits: Mapping[Edit, str] = {}
+    if compared and before is not None and after is not None:
+        found = difference
+        if found is None or found.before is not before or found.after is not after:
+            found = Difference(before, after, labels_of(proposal))
+        edits = _edits(proposal, found)
+    elif compared and after is not None:
+        edits = alone(after, targets.delegates(proposal.target), labels_of(proposal))
+    more = found.quantities if found is not None else Quantities()
+    for each in (before, after, proposed):
+        if each is not None:
+            # What was read of its payloads is not needed for long.
+            each.outlines.forget()
     size = sum(map(len, after.sections.values())) if after is not None else 0
     is_recorded = reviewed is not None and reviewed.digest == proposal.content
     return Member(
-        *(proposal, before, after, differences, more),
+        *(proposal, before, after, edits, more),
         proposed=proposed,
         recorded=is_recorded,
         size=size,
         damage=damage,
+        difference=found,
     )
 
 
@@ -539,11 +556,11 @@ def labels_of(proposal: Proposal) -> Labels:
     return OF_TOOLCHAINS if BASE in proposal.settings else OF_RUN
 
 
-def _edits(proposal: Proposal, before: Record | None, after: Record) -> Mapping[Edit, str]:
+def _edits(proposal: Proposal, found: Difference) -> Mapping[Edit, str]:
     """Return how a cell differs from its golden: in names alone where that is its verdict, and still so."""
-    if proposal.verdict == RENAMED and before is not None and (names := names_alone(before, after)):
+    if proposal.verdict == RENAMED and (names := found.names_alone):
         return {NAMES_ALONE: " -> ".join(names[0])}
-    return edits(before, after, delegates=targets.delegates(proposal.target), labels=labels_of(proposal))
+    return found.edits
 
 
 def _weights(members: Sequence[Member]) -> Iterator[str]:
@@ -561,7 +578,7 @@ def _weights(members: Sequence[Member]) -> Iterator[str]:
         most = f"{largest.error_words.removeprefix('error ')} in {largest.proposal.cell}"
         which = "its error" if len(unknown) == 1 else f"the largest of {len(unknown)} whose error"
         yield f"error against eager: {most}; {which} before is unknown"
-    if parts := [part for each in members if (part := benign.moved(each.before, each.after)) is not None]:
+    if parts := [part for each in members if (part := each.quantities.moved) is not None]:
         yield f"constants changed by at most {max(parts):.2g} of their largest listed value"
     found = ((each.proposal.cell, each.ratios) for each in members)
     pairs = {cell: (had, now) for cell, (had, now) in found if had is not None and now is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.commands.payload_files import STANDARD, add_schemas, decode_named, read_payload
 from executorch_goldens.decode.decoded import KIND
 from executorch_goldens.diff import equality
-from executorch_goldens.diff.payloads import IN_DIGEST, compare
+from executorch_goldens.diff.changes import DigestChanged
+from executorch_goldens.diff.payloads import Differences, compare
 from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden, program, record
@@ -175,20 +177,22 @@ def _goldens(
             yield f"{name}: only in {before if name in left else after}", iter(())
             continue
         one, other = _section(left[name], name, before), _section(right[name], name, after)
-        for heading, lines in _sections(name, one, other, before, after, limit):
+        for found in _sections(name, one, other, before, after, limit):
             explained = True
-            yield heading, _with_places(lines, before, after)
-    if found := list(_facts(ours, theirs, explained)):
-        yield "facts", iter(found)
+            yield found
+    if facts := list(_facts(ours, theirs, explained)):
+        yield "facts", iter(facts)
 
 
-def _with_places(lines: Iterator[str], *files: str) -> Iterator[str]:
-    """Yield lines, and after one about a digest the files that have the whole text."""
-    for line in lines:
-        yield line
-        if IN_DIGEST in line:
-            places = (Path(file).with_suffix(golden.WHOLE) for file in files)
-            yield from (f"    its whole text: {place}" for place in places if place.is_file())
+def _payloads(differences: Differences, limit: int | None, *files: str) -> Iterator[str]:
+    """Yield the differences of two payloads, and after that in a digest the files that have the whole text."""
+    lines = differences.lines(limit)
+    if limit != 0 and isinstance(differences.changes[0], DigestChanged):
+        # Nothing else of their content differs: below the verdict, it comes first.
+        yield from itertools.islice(lines, 2)
+        places = (Path(file).with_suffix(golden.WHOLE) for file in files)
+        yield from (f"    its whole text: {place}" for place in places if place.is_file())
+    yield from lines
 
 
 def _section(text: str, name: str, file: str) -> Outline | str:
@@ -256,7 +260,7 @@ def _sections(
     if isinstance(ours, Outline) and isinstance(theirs, Outline):
         differences = compare(ours, theirs)
         if not differences.same:
-            yield heading, differences.lines(limit)
+            yield heading, _payloads(differences, limit, before, after)
     elif isinstance(ours, Outline) or isinstance(theirs, Outline):
         raise CommandError(f"{before} and {after} are not both goldens of payloads")
     elif ours != theirs:

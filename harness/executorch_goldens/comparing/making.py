@@ -324,7 +324,7 @@ class Comparison:
             of_head, old, new = judged(*self.variations)
         if may_be_luck(old, new):
             of_head, old, new = judged(*twice(self.variations))
-        compared = Compared(cell, kind_of(old, new), old.unread(), new.unread())
+        compared = Compared(cell, kind_of(old, new), old, new)
         self.found.append(compared)
         for outcome in of_head:
             for file, lines in lines_run(outcome).items():
@@ -336,10 +336,13 @@ class Comparison:
             self._say_at_once(f"{KINDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
             made = results.keep(cell, of_head)
             proposal = results.propose(new.verdict, new.record, old.record, self.came, new.accuracy)
-            self._members.append(member(proposal, old.record, new.record, made))
+            self._members.append(member(proposal, old.record, new.record, made, difference=new.difference))
         if compared.kind != SAME or cell in self.cells:
             # Of a model that a search tried in vain, nobody wants a line.
             results.note(new.verdict, of_head, new.accuracy)
+        for side in (old.record, new.record):
+            if side is not None:
+                side.outlines.forget()
 
     def _say_at_once(self, line: str) -> None:
         """Say what is known of a cell that differs, while others are exported; of many, of the first alone."""

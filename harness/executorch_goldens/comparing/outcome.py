@@ -7,13 +7,14 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
 from executorch_goldens.causes.benign import against
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality, likeness
-from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, accuracies, quantities
+from executorch_goldens.diff.difference import Difference
+from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, accuracies
 from executorch_goldens.goldens import accuracy, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fails, Finding, without_details
@@ -88,6 +89,8 @@ class Made:
         How lowering fails, if it does so in every variation; None otherwise.
     variations
         Number of variations.
+    difference
+        Of the base's artifact and of this one, where it is the head's and they were compared.
     """
 
     verdict: Verdict
@@ -97,6 +100,7 @@ class Made:
     not_run: str = ""
     failure: Fails | None = None
     variations: int = 1
+    difference: Difference | None = None
 
     @classmethod
     def from_outcomes(
@@ -122,11 +126,16 @@ class Made:
             made.not_run if isinstance(made, Lowered) else "",
             failure_of(made) if found.record is not None and isinstance(made, Failure) else None,
             len(outcomes),
+            found.difference,
         )
 
-    def unread(self) -> Made:
-        """Return the same without what was read of its artifact's payloads."""
-        return replace(self, record=self.record.unread() if self.record is not None else None)
+    def difference_from(self, base: Made) -> Difference | None:
+        """Return the difference of the base's artifact and of this one; None where one side has none."""
+        if base.record is None or self.record is None:
+            return None
+        if self.difference is not None and self.difference.before is base.record:
+            return self.difference
+        return Difference(base.record, self.record, OF_TOOLCHAINS)
 
     @property
     def agreed(self) -> Counter[tuple[str, str]]:
@@ -211,12 +220,13 @@ def kind_of(base: Made, head: Made) -> str:
         return "better"
     if head.state > base.state:
         return "at-times" if may_be_luck(base, head) and base.is_among(head) else _WORSE[head.state]
-    if base.record is None or head.record is None:
+    difference = head.difference_from(base)
+    if difference is None:
         # Both are wrong, or do not repeat: there is what each variation made.
         if base.every == head.every or (head.state == UNSTABLE and base.agreed == head.agreed):
             return SAME
         return "as-wrong" if base.wrongness == head.wrongness and head.state != FAILING else "differently"
-    alike = likeness.likeness(base.record, head.record)
+    alike = difference.likeness
     if head.state == FAILING:
         return SAME if alike == likeness.SAME else "differently"
     if head.not_run and not base.not_run:
@@ -250,9 +260,8 @@ def _unchecked(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 def _quantities(base: Made, head: Made) -> dict[str, Quantity]:
     """Return those of `_QUANTITIES` that two artifacts have, by key."""
-    if base.record is None or head.record is None:
-        return {}
-    found = quantities(base.record.inventory, head.record.inventory)
+    difference = head.difference_from(base)
+    found = difference.quantities.by_key if difference is not None else {}
     return {key: found[key] for key in _QUANTITIES if key in found}
 
 
@@ -261,12 +270,12 @@ def _losses(base: Made, head: Made) -> Iterator[str]:
     had, has = base.used, head.used
     if had is not None and has is not None and has > had * TIMES and has - had > PART:
         yield f"error {had:.3g} -> {against(has)}"
-    ratios = [sqnr(each.record.inventory) for each in (base, head) if each.record is not None]
+    ratios = [sqnr(each.record) for each in (base, head) if each.record is not None]
     if None not in ratios and len(ratios) > 1 and accuracy.fell(ratios[0] or 0.0, ratios[1] or 0.0):
         yield f"SQNR {ratios[0]:.1f} -> {ratios[1]:.1f} dB"
     if base.record is None or head.record is None:
         return
-    for _, old, new in accuracies(base.record.inventory, head.record.inventory):
+    for _, old, new in accuracies(base.record, head.record):
         if accuracy.sqnr(old) is accuracy.sqnr(new) is None and accuracy.is_worse(old, new):
             yield f"{accuracy.text(old)} -> {accuracy.text(new)}"
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from executorch_goldens.decode.difference import TensorDifference
+from executorch_goldens.decode.numbers import read_number
 
 #: Longer values are cut at this many characters.
 VALUE_LIMIT = 80
+#: What a golden has of a program as a digest only (`executorch_goldens.goldens.program`), in words.
+IN_DIGEST = "what goldens have as a digest only"
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,11 @@ class Change:
 
     content: ClassVar[bool] = True
     where: str
+
+    @property
+    def is_of_order(self) -> bool:
+        """True if it is one of names, numbering, order and layout, that of a graph's inputs and outputs included."""
+        return not self.content
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of a report: the difference, then details."""
@@ -141,6 +150,15 @@ class ConstantChanged(Change):
     difference: TensorDifference | None
     facts: tuple[tuple[str, str, str], ...] = ()
 
+    @property
+    def moved(self) -> float | None:
+        """By which part of the largest value shown values moved at most; None where none is known to have."""
+        if self.difference is None or self.difference.largest is None:
+            return None
+        values = [abs(read_number(value)) for _, *pair in self.difference.first for value in pair]
+        largest = max((value for value in values if math.isfinite(value)), default=0.0)
+        return self.difference.largest / largest if largest else math.inf
+
     def lines(self) -> Iterator[str]:
         if self.difference is not None:
             first, *rest = self.difference.lines()
@@ -173,6 +191,10 @@ class BoundaryChanged(Change):
     after: tuple[str, ...]
     order_only: bool
 
+    @property
+    def is_of_order(self) -> bool:
+        return self.order_only
+
     def lines(self) -> Iterator[str]:
         how = "in a different order" if self.order_only else "changed"
         yield f"graph {self.which} {how}: {_cut(', '.join(self.before))} -> {_cut(', '.join(self.after))}"
@@ -188,6 +210,17 @@ class PartChanged(Change):
 
     def lines(self) -> Iterator[str]:
         yield f"{self.what}: {_cut(self.before)} -> {_cut(self.after)}"
+
+
+@dataclass(frozen=True)
+class DigestChanged(Change):
+    """Programs that differ in nothing but what goldens have as a digest."""
+
+    before: str
+    after: str
+
+    def lines(self) -> Iterator[str]:
+        yield f"{IN_DIGEST}: {self.before} -> {self.after}"
 
 
 def _cut(text: str) -> str:

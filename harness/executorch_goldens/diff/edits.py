@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from executorch_goldens.diff import equality
 from executorch_goldens.diff.changes import ConstantChanged
 from executorch_goldens.diff.drift import KINDS
-from executorch_goldens.diff.inventories import differences
 from executorch_goldens.diff.likeness import unnumbered
-from executorch_goldens.diff.payloads import compare
+from executorch_goldens.diff.payloads import Differences
 from executorch_goldens.goldens.golden import LAYOUT
 from executorch_goldens.goldens.inventory import Inventory
-from executorch_goldens.goldens.labels import OF_RUN, Labels
-from executorch_goldens.goldens.outline import Outline
-from executorch_goldens.goldens.record import GRAPH, MODEL, Record
+from executorch_goldens.goldens.labels import Labels
+from executorch_goldens.goldens.record import GRAPH, MODEL, PROGRAM, Record
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
+
+if TYPE_CHECKING:
+    from executorch_goldens.diff.difference import Difference
 
 #: Kind of the edit of a cell that has no golden.
 NEW = "new"
@@ -64,49 +66,30 @@ class Edit:
         return ORDER.index(self.kind), self.what
 
 
-@dataclass(frozen=True)
-class Quantities:
-    """Changes in quantities against the golden; negative where there is less.
-
-    Attributes
-    ----------
-    operators
-        Operators of all delegates, by type; types with an unchanged count are left out.
-    program, constants
-        Bytes of the ``.pte``, and of the constants in it.
-    """
-
-    operators: dict[str, int] = field(default_factory=dict)
-    program: int = 0
-    constants: int = 0
+def edits(found: Difference) -> dict[Edit, str]:
+    """Return how an artifact differs from a golden, or from another artifact, each with this cell's detail."""
+    before, after = found.before, found.after
+    names = equality.changed_weights(*(each.sections.get(MODEL, "") for each in (before, after)))
+    edited = {Edit(MODEL, equality.weights_named(names, found.labels)): ""} if names else {}
+    for kind, what, detail in found.contents:
+        edited[_general(kind, what, before.inventory, after.inventory)] = detail or what
+    return edited | dict.fromkeys((*_facts(found), *(() if edited else _sections(found))), "")
 
 
-def edits(
-    before: Record | None, after: Record, *, delegates: bool = True, labels: Labels = OF_RUN
-) -> dict[Edit, str]:
-    """Return how `after` differs from `before`, a golden, each with this cell's detail; none is new.
+def alone(made: Record, delegates: bool, labels: Labels) -> dict[Edit, str]:
+    """Return the edit of a cell that has no golden.
 
     Parameters
     ----------
     delegates
-        Whether the cell's target makes delegates, so that a program without one is worth a word.
+        Whether its target makes delegates, so that a program without one is worth a word.
     """
-    new = after.inventory
-    if before is None:
-        return {Edit(NEW, _alone(new, delegates, f"no {labels.old}")): ""}
-    old = before.inventory
-    names = equality.changed_weights(*(each.sections.get(MODEL, "") for each in (before, after)))
-    model = {Edit(MODEL, equality.weights_named(names, labels)): ""} if names else {}
-    found = model | {
-        _general(kind, what, old, new): detail or what for kind, what, detail in differences(old, new)
-    }
-    return found | dict.fromkeys((*_facts(before, after), *(() if found else _sections(before, after))), "")
-
-
-def _alone(new: Inventory, delegates: bool, unlike: str) -> str:
+    new, unlike = made.inventory, f"no {labels.old}"
     if new.failure:
-        return f"{FAILS}: {new.failure}; {unlike}"
-    return unlike if new.delegates or not delegates else f"{UNDELEGATED}; {unlike}"
+        unlike = f"{FAILS}: {new.failure}; {unlike}"
+    elif delegates and not new.delegates:
+        unlike = f"{UNDELEGATED}; {unlike}"
+    return {Edit(NEW, unlike): ""}
 
 
 def _general(kind: str, what: str, old: Inventory, new: Inventory) -> Edit:
@@ -123,53 +106,34 @@ def _general(kind: str, what: str, old: Inventory, new: Inventory) -> Edit:
     return Edit(kind, what)
 
 
-def _facts(before: Record, after: Record) -> Iterator[Edit]:
-    old, new = equality.compared(before, after).facts, equality.compared(after, before).facts
+def _facts(found: Difference) -> Iterator[Edit]:
+    old, new = (each.facts for each in found.compared)
     for name in dict.fromkeys([*old, *new]):
         # Where lowering fails, or no longer does, the checks follow from that.
-        follows = name == "numerics" and before.fails != after.fails
+        follows = name == "numerics" and found.before.fails != found.after.fails
         if old.get(name) != new.get(name) and not name.startswith(FOLLOWING) and not follows:
             yield Edit(TEXT, f"manifest: {name}")
 
 
-def _sections(before: Record, after: Record) -> Iterator[Edit]:
+def _sections(found: Difference) -> Iterator[Edit]:
     """Yield differences of artifacts that compute the same: in names, in order, around the delegates."""
-    found: dict[Edit, None] = {}
-    before, after = before.beside(after), after.beside(before)
-    for name in sorted(before.delegates.keys() & after.delegates.keys()):
-        found |= dict.fromkeys(_payload("delegate", before.delegates[name], after.delegates[name]))
-    old, new = before.sections.get(GRAPH, ""), after.sections.get(GRAPH, "")
+    edited: dict[Edit, None] = {}
+    for name in sorted(found.changes.keys() - {PROGRAM}):
+        edited |= dict.fromkeys(_payload("delegate", found.changes[name]))
+    old, new = (each.sections.get(GRAPH, "") for each in (found.before, found.after))
     if old != new:
         renamed = unnumbered(old) == unnumbered(new)
-        found[Edit(TEXT, "graph: names and order only" if renamed else "graph: operators' arguments")] = None
-    if not found and before.program is not None and after.program is not None:
-        found |= dict.fromkeys(_payload("program", before.program, after.program))
-    yield from found
+        edited[Edit(TEXT, "graph: names and order only" if renamed else "graph: operators' arguments")] = None
+    if not edited and PROGRAM in found.changes:
+        edited |= dict.fromkeys(_payload("program", found.changes[PROGRAM]))
+    yield from edited
 
 
-def _payload(what: str, old: Outline, new: Outline) -> Iterator[Edit]:
-    differences = compare(old, new)
-    changes = [change for change in differences.changes if change.content]
-    if not changes and not differences.same:
+def _payload(what: str, differences: Differences) -> Iterator[Edit]:
+    if differences.order_only:
         yield Edit(TEXT, f"{what}: {differences.verdict}")
-    for change in changes:
+    for change in differences.changes:
         if isinstance(change, ConstantChanged):
             yield Edit("constants", f"of the {what}")
-        else:
+        elif change.content:
             yield Edit(TEXT, f"{what}: {_NUMBER.sub('…', next(change.lines()).partition(': ')[0])}")
-
-
-def quantities(before: Record | None, after: Record) -> Quantities:
-    """Return how much more there is in `after` than in `before`; nothing where one of them does not lower."""
-    if before is None:
-        return Quantities()
-    old, new = before.inventory, after.inventory
-    if old.failure or new.failure:
-        return Quantities()
-    names = sorted({*old.operators, *new.operators})
-    more = {name: new.operators[name] - old.operators[name] for name in names}
-    return Quantities(
-        {name: count for name, count in more.items() if count},
-        new.size - old.size,
-        new.constant_bytes - old.constant_bytes,
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
 from executorch_goldens.errors import some
@@ -57,13 +58,13 @@ def compared(record: Record, other: Record | None = None) -> Record:
     sections = {name: text for name, text in record.sections.items() if name not in (TRACE, *lacking)}
     if record.fails:
         sections[FAILURE] = comparable(sections[FAILURE], other.sections.get(FAILURE, sections[FAILURE]))
-    return record.part(facts, sections)
+    return replace(record, facts=facts, sections=sections)
 
 
 def without_digests(record: Record) -> Record:
     """Return a golden for display, without digests among its facts: their content is compared itself."""
     facts = {name: _DIGEST.sub("", value) for name, value in record.facts.items()}
-    return record.part(facts, record.sections)
+    return replace(record, facts=facts)
 
 
 def _is_compared(name: str, record: Record, other: Record) -> bool:

@@ -7,17 +7,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from executorch_goldens.diff.changes import AttributeChanged, BoundaryChanged, Change, EdgeRewired
 from executorch_goldens.diff.graphs import Pairing
-from executorch_goldens.diff.payloads import compare, graph_pairs
+from executorch_goldens.diff.payloads import Differences, compare, graph_pairs
 from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.goldens.inventory import Held, Inventory, Use, constants
-from executorch_goldens.goldens.outline import NUMBERING, OutlineGraph, outline
+from executorch_goldens.goldens.outline import NUMBERING, Outline, OutlineGraph, outline
+
+if TYPE_CHECKING:
+    from executorch_goldens.diff.difference import Difference
 
 #: Kind (`drift.KINDS`), what changed, and the detail that this cell adds.
-Difference = tuple[str, str, str]
+InventoryChange = tuple[str, str, str]
 #: Positions, sizes, deviations, and the sample that showed it, as in ``output 0 (drawn)``, in the reason of a
 #: failure: a different one is no different failure.
 INCIDENTAL = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b|(?<=\d) \([a-z ]+\)")
@@ -25,13 +28,46 @@ INCIDENTAL = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b|(?<=\d) \([a-z
 SHOWN_VALUES, SHOWN_CHARACTERS = 4, 60
 
 
-def differences(old: Inventory, new: Inventory) -> Iterator[Difference]:
-    """Yield every difference between two inventories, as (kind, change, detail of this cell)."""
-    found = list(_contents(old, new))
-    yield from found or _wiring(old, new)
+class PayloadTexts:
+    """Texts of the payloads of two inventories, read and compared each time that this is asked for."""
+
+    def __init__(self, old: Inventory, new: Inventory) -> None:
+        self.old, self.new = old.payloads, new.payloads
+
+    def payloads(self, name: str) -> tuple[Outline, Outline]:
+        """Return both payloads of a section."""
+        return outline(self.old[name]), outline(self.new[name])
+
+    def compare(self, name: str) -> Differences:
+        """Return how they differ."""
+        return compare(*self.payloads(name))
 
 
-def _contents(old: Inventory, new: Inventory) -> Iterator[Difference]:
+def differences(
+    old: Inventory, new: Inventory, found: Difference | PayloadTexts | None = None
+) -> Iterator[InventoryChange]:
+    """Yield every difference between two inventories, as (kind, change, detail of this cell).
+
+    Parameters
+    ----------
+    found
+        Reads and compares their payloads.
+    """
+    found = found or PayloadTexts(old, new)
+    contents = list(_contents(old, new, found))
+    yield from contents or _wiring(old, new, found)
+
+
+def _differing(old: Inventory, new: Inventory) -> list[str]:
+    """Return the names of the payloads that both have, and that differ."""
+    return [
+        name
+        for name in sorted(old.payloads.keys() & new.payloads.keys())
+        if old.payloads[name] != new.payloads[name]
+    ]
+
+
+def _contents(old: Inventory, new: Inventory, found: Difference | PayloadTexts) -> Iterator[InventoryChange]:
     """Yield differences in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
         yield from _failures(old.failure or "", new.failure or "")
@@ -46,7 +82,7 @@ def _contents(old: Inventory, new: Inventory) -> Iterator[Difference]:
         yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
     # Where operators were gained or lost, that is reported, and not their attributes as well.
     alike = old.attributes == new.attributes and old.constants == new.constants
-    places = Places() if alike else Places.between(old, new)
+    places = Places() if alike else Places.between(old, new, found)
     for key in sorted(old.attributes.keys() | new.attributes.keys()):
         had, has = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
         if key[0] not in changes and had != has:
@@ -61,7 +97,7 @@ def _contents(old: Inventory, new: Inventory) -> Iterator[Difference]:
             yield "attributes", " ".join(use), f"{held.total()} -> {holds.total()} constants"
 
 
-def _failures(old: str, new: str) -> Iterator[Difference]:
+def _failures(old: str, new: str) -> Iterator[InventoryChange]:
     """Yield how failures differ; empty where a release lowers the cell."""
     if INCIDENTAL.sub("", old) == INCIDENTAL.sub("", new):
         return
@@ -87,14 +123,12 @@ class Places:
     constants: dict[Use, list[tuple[Held, Held]]] = field(default_factory=dict)
 
     @classmethod
-    def between(cls, old: Inventory, new: Inventory) -> Places:
-        found = cls()
-        for name in sorted(old.payloads.keys() & new.payloads.keys()):
-            if old.payloads[name] != new.payloads[name]:
-                sides = (outline(each.payloads[name]).graphs for each in (old, new))
-                for pair in graph_pairs(*sides):
-                    found._add(*pair)
-        return found
+    def between(cls, old: Inventory, new: Inventory, found: Difference | PayloadTexts) -> Places:
+        places = cls()
+        for name in _differing(old, new):
+            for pair in graph_pairs(*(each.graphs for each in found.payloads(name))):
+                places._add(*pair)
+        return places
 
     def _add(self, one: OutlineGraph, other: OutlineGraph) -> None:
         before, after = ({at: (use, held) for at, use, held in constants(each)} for each in (one, other))
@@ -113,7 +147,7 @@ class Places:
 
 def _constants(
     use: Use, gone: Counter[Held], come: Counter[Held], places: Sequence[tuple[Held, Held]]
-) -> Iterator[Difference]:
+) -> Iterator[InventoryChange]:
     """Yield how constants for one use, as many before as after, differ: in type, and in values of one shared type.
 
     Parameters
@@ -149,14 +183,12 @@ def _changed(places: Sequence[tuple[Held, Held]]) -> str:
     return _listed([*shown])
 
 
-def _wiring(old: Inventory, new: Inventory) -> Iterator[Difference]:
+def _wiring(old: Inventory, new: Inventory, found: Difference | PayloadTexts) -> Iterator[InventoryChange]:
     """Yield how payloads of the same operators and constants differ."""
-    for name in sorted(old.payloads.keys() & new.payloads.keys()):
-        if old.payloads[name] == new.payloads[name]:
-            continue
+    for name in _differing(old, new):
         changes = [
             change
-            for change in compare(outline(old.payloads[name]), outline(new.payloads[name])).changes
+            for change in found.compare(name).changes
             if change.content and getattr(change, "owner", "") != "payload"
         ]
         if changes:
@@ -164,7 +196,7 @@ def _wiring(old: Inventory, new: Inventory) -> Iterator[Difference]:
             return
 
 
-def _of_wiring(changes: Sequence[Change]) -> Difference:
+def _of_wiring(changes: Sequence[Change]) -> InventoryChange:
     """Return the sum of a payload's changes."""
     lacked = [change for change in changes if _is_of_one_format(change)]
     if len(lacked) == len(changes):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from executorch_goldens.diff import equality
-from executorch_goldens.diff.changes import BoundaryChanged
 from executorch_goldens.diff.payloads import compare
 from executorch_goldens.diff.renaming import Renames, renamed_nodes, renamed_values
 from executorch_goldens.goldens.golden import LAYOUT
 from executorch_goldens.goldens.outline import Outline
 from executorch_goldens.goldens.program import same_but_sizes
 from executorch_goldens.goldens.record import GRAPH, PROGRAM, TRACE, Record
+
+if TYPE_CHECKING:
+    from executorch_goldens.diff.difference import Difference
 
 #: Relations between two artifacts, see `likeness`.
 SAME, RENAMED, REORDERED, DIFFERENT = "same", "renamed", "reordered", "different"
@@ -27,7 +29,7 @@ _BYTES = re.compile(r" \d+ bytes( sha256 [0-9a-f]{16})?$")
 NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 
-def likeness(before: Record, after: Record) -> str:
+def likeness(found: Difference) -> str:
     """Say how like the artifacts of one cell are.
 
     The program is compared, or how lowering fails, and neither the trace nor the facts about the toolchain, about
@@ -45,37 +47,40 @@ def likeness(before: Record, after: Record) -> str:
     OutlineError
         If a section is not what `executorch_goldens.decode.Decoded.text` writes.
     """
-    old, new = program(before, after), program(after, before)
+    old, new = found.programs
     if old == new:
         return SAME
-    if before.fails or after.fails:
+    if old.fails or new.fails:
         return DIFFERENT
-    if renames(before, after):
+    if found.renames:
         return RENAMED
-    return REORDERED if _is_reordered_program(before, after) else DIFFERENT
+    return REORDERED if _is_reordered_program(found) else DIFFERENT
 
 
-def names_alone(reviewed: Record, made: Record) -> Renames:
+def names_alone(found: Difference) -> Renames:
     """Return the names in which alone an artifact differs from its golden; none where more differs, or nothing.
 
     To `renames` it adds the rest of the facts that are compared: about the toolchain, and about what was measured.
     """
-    sides = (equality.compared(*pair).facts for pair in ((reviewed, made), (made, reviewed)))
-    one, other = ({name: facts[name] for name in facts.keys() - _of_program(facts).keys()} for facts in sides)
-    return renames(reviewed, made) if one == other else ()
+    one, other = (
+        {name: value for name, value in each.facts.items() if not _is_of_program(name)}
+        for each in found.compared
+    )
+    return found.renames if one == other else ()
 
 
-def program(record: Record, other: Record) -> Record:
-    """Return the comparable part of a program, with that of `other`."""
-    compared = equality.compared(record, other)
-    return compared.part(_of_program(compared.facts), compared.sections)
+def program(compared: Record) -> Record:
+    """Return what of an artifact is about its program."""
+    return replace(
+        compared, facts={name: value for name, value in compared.facts.items() if _is_of_program(name)}
+    )
 
 
-def _of_program(facts: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in facts.items() if _PAYLOAD.fullmatch(name) or name in _WHOLE}
+def _is_of_program(fact: str) -> bool:
+    return _PAYLOAD.fullmatch(fact) is not None or fact in _WHOLE
 
 
-def renames(before: Record, after: Record) -> Renames:
+def renames(found: Difference) -> Renames:
     """Return the names in which alone two programs differ, before and after; none where more differs, or nothing.
 
     Names of nodes in the graph's text and of tensors in delegates count, where with other names the text before is the
@@ -83,10 +88,11 @@ def renames(before: Record, after: Record) -> Renames:
     and the keys of data. Bytes of a payload may differ where its text does, and those of the program where bytes of a
     payload do.
     """
+    before, after = found.before, found.after
     ours, theirs = ({**each.sections, TRACE: ""} for each in (before, after))
-    if ours.keys() != theirs.keys() or GRAPH not in ours or not _bytes_follow(before, after):
+    if ours.keys() != theirs.keys() or GRAPH not in ours or not _bytes_follow(found):
         return ()
-    found: list[tuple[str, str]] = []
+    names: list[tuple[str, str]] = []
     for name in sorted(name for name in ours if ours[name] != theirs[name]):
         one, other = before.delegates.get(name), after.delegates.get(name)
         renamed: Renames | None = None
@@ -98,15 +104,16 @@ def renames(before: Record, after: Record) -> Renames:
             renamed = renamed_values(one, other)
         if renamed is None:
             return ()
-        found += renamed
-    return tuple(dict.fromkeys(found))
+        names += renamed
+    return tuple(dict.fromkeys(names))
 
 
-def _bytes_follow(before: Record, after: Record) -> bool:
+def _bytes_follow(found: Difference) -> bool:
     """Return whether digests and sizes differ only where their content does."""
-    old, new = (program(*pair).facts for pair in ((before, after), (after, before)))
+    old, new = (each.facts for each in found.programs)
     if old.keys() != new.keys():
         return False
+    before, after = found.before, found.after
     payloads = [name for name in old if _PAYLOAD.fullmatch(name)]
     for name in payloads:
         section = _section(before, name)
@@ -124,14 +131,15 @@ def _bytes_follow(before: Record, after: Record) -> bool:
 def _section(record: Record, fact: str) -> str:
     """Return the name of the section of the delegate that a fact is about."""
     prefix = fact.replace(" ", "_") + "."
-    return next((name for name in record.delegates if name.startswith(prefix)), "")
+    return next((name for name in record.sections if name.startswith(prefix)), "")
 
 
 # Order
 
 
-def _is_reordered_program(before: Record, after: Record) -> bool:
-    ours, theirs = _payloads(before, after), _payloads(after, before)
+def _is_reordered_program(found: Difference) -> bool:
+    before, after = found.before, found.after
+    ours, theirs = (_payloads(each) for each in found.programs)
     same_graph = before.sections[GRAPH] == after.sections[GRAPH]
     if same_graph and ours == theirs:
         # The difference is in something that neither shows.
@@ -147,24 +155,23 @@ def _is_reordered_program(before: Record, after: Record) -> bool:
         & {each.text for each in payloads[1]}
     ):
         return False
-    one, other = before.beside(after).program, after.beside(before).program
+    one, other = (each.program for each in found.sides)
     assert one is not None
     assert other is not None
-    if any(change.content for change in compare(one, other).changes) or {*one.blobs} != {*other.blobs}:
+    if found.changes[PROGRAM].differs_in_content or {*one.blobs} != {*other.blobs}:
         return False
     if same_graph:
         # Nothing around a delegate undoes another order of its inputs or outputs.
-        changes = (compare(*pair).changes for pair in zip(*payloads, strict=True))
-        return not any(change.content for each in changes for change in each)
-    return reordered(before.sections[GRAPH], payloads[0], after.sections[GRAPH], payloads[1])
+        pairs = zip(before.delegates, after.delegates, strict=True)
+        return all(ours == theirs and not found.changes[ours].differs_in_content for ours, theirs in pairs)
+    return found.is_reordered
 
 
-def _payloads(record: Record, other: Record) -> list[tuple[Outline, str]]:
-    """Return the payload of each delegate, and the part of its bytes that is compared with `other`."""
-    facts = program(record, other).facts
+def _payloads(program: Record) -> list[tuple[Outline, str]]:
+    """Return the payload of each delegate, and the part of its bytes that is compared."""
     return [
-        (record.delegates[_section(record, name)], found[0] if (found := _BYTES.search(value)) else "")
-        for name, value in facts.items()
+        (program.delegates[_section(program, name)], size[0] if (size := _BYTES.search(value)) else "")
+        for name, value in program.facts.items()
         if _PAYLOAD.fullmatch(name)
     ]
 
@@ -178,29 +185,26 @@ def _interface(payload: Outline) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def reordered(graph: str, payloads: Sequence[Outline], other: str, others: Sequence[Outline]) -> bool:
-    """Return whether two programs, graph and payloads each, differ only in names, numbers and order.
+def is_reordered(found: Difference) -> bool:
+    """Return whether two programs, graph and delegates each, differ only in names, numbers and order.
 
     The order of inputs and outputs of delegates counts as such: the graph around them undoes it, or the program's
     outputs would differ.
     """
-    if unnumbered(graph) != unnumbered(other):
+    before, after = found.before, found.after
+    if unnumbered(before.sections[GRAPH]) != unnumbered(after.sections[GRAPH]):
         return False
-    remaining = list(others)
-    for payload in payloads:
-        twin = next((twin for twin in remaining if _is_reordered(payload, twin)), None)
+    remaining = dict(after.delegates)
+    for name, payload in before.delegates.items():
+        changes = (
+            (other, found.changes[name] if other == name else compare(payload, each))
+            for other, each in remaining.items()
+        )
+        twin = next((other for other, each in changes if each.is_reordered), None)
         if twin is None:
             return False
-        remaining.remove(twin)
+        del remaining[twin]
     return not remaining
-
-
-def _is_reordered(one: Outline, other: Outline) -> bool:
-    """Return whether two delegates differ in names and order only, those of their inputs and outputs included."""
-    return all(
-        not change.content or (isinstance(change, BoundaryChanged) and change.order_only)
-        for change in compare(one, other).changes
-    )
 
 
 def unnumbered(graph: str) -> Counter[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from executorch_goldens.diff.changes import (
     AttributeChanged,
     Change,
+    DigestChanged,
     LayoutChanged,
     PartChanged,
     Renamed,
@@ -18,7 +19,6 @@ from executorch_goldens.diff.graphs import graph_changes
 from executorch_goldens.diff.values import ABSENT, EXAMPLES, attribute_changes, content_changes
 from executorch_goldens.goldens import program
 from executorch_goldens.goldens.outline import Outline, OutlineDelegate, OutlineGraph, OutlineValue
-from executorch_goldens.goldens.record import Record
 
 #: Facts of positions and sizes in the payload, by the beginning of their names. They follow from the lengths of names
 #: and from everything else.
@@ -33,8 +33,6 @@ LAYOUT = (
 )
 #: Facts that are keys of data, by the end of their names. The data itself is compared where it is used.
 KEYS = frozenset({"key", "named_key"})
-#: What a golden has of a program as a digest only (`executorch_goldens.goldens.program`).
-IN_DIGEST = "what goldens have as a digest only"
 #: Numbers that nothing refers to: a different one changes nothing if all else is the same. Inputs and outputs are
 #: already in the order of their external ids.
 LABELS = frozenset({"debug_handle", "external_id"})
@@ -58,9 +56,19 @@ class Differences:
         return not self.changes
 
     @property
+    def differs_in_content(self) -> bool:
+        """True if more than names, numbering, order and layout differs."""
+        return any(change.content for change in self.changes)
+
+    @property
     def order_only(self) -> bool:
         """True if only names, numbering, order and layout differ, and no computation."""
-        return bool(self.changes) and not any(change.content for change in self.changes)
+        return bool(self.changes) and not self.differs_in_content
+
+    @property
+    def is_reordered(self) -> bool:
+        """True if no more differs, or the order of inputs and outputs as well, which a graph around it may undo."""
+        return all(change.is_of_order for change in self.changes)
 
     @property
     def verdict(self) -> str:
@@ -87,12 +95,16 @@ class Differences:
             yield f"  and {len(self.changes) - limit} more"
 
 
+#: Those of two payloads that are the same.
+NOTHING = Differences(())
+
+
 def compare(before: Outline, after: Outline) -> Differences:
     """Compare two payloads, each of a golden or decoded."""
     if before.text == after.text:
-        return Differences(())
+        return NOTHING
     changes = list(_outlines(before, after, ""))
-    if not any(change.content for change in changes):
+    if not Differences(tuple(changes)).differs_in_content:
         changes += _by_digest(before, after)
     if not changes:
         changes += _unexplained(before.text, after.text)
@@ -103,14 +115,7 @@ def _by_digest(before: Outline, after: Outline) -> Iterator[Change]:
     """Yield that programs differ in what goldens have a digest of, if that shows nowhere else."""
     ours, theirs = (each.facts.get(program.TEXT, "") for each in (before, after))
     if ours != theirs and not program.same_but_sizes(ours, theirs):
-        yield PartChanged("", IN_DIGEST, ours.partition(",")[0], theirs.partition(",")[0])
-
-
-def in_digest(before: Record, after: Record) -> bool:
-    """Return whether programs differ in what goldens have as a digest only."""
-    one, other = (each.program for each in (before.beside(after), after.beside(before)))
-    changes = compare(one, other).changes if one is not None and other is not None else ()
-    return any(isinstance(each, PartChanged) and each.what == IN_DIGEST for each in changes)
+        yield DigestChanged("", ours.partition(",")[0], theirs.partition(",")[0])
 
 
 def _unexplained(before: str, after: str) -> Iterator[Change]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from executorch_goldens.goldens import accuracy
 from executorch_goldens.goldens.accuracy import Measured
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.quantities import QUANTITIES, measured, sqnr
+from executorch_goldens.goldens.record import Record
 
 #: The directions in which a quantity changes; `OTHER` for less of it where that may be wrong, see `may_be_better`.
 WORSE, BETTER, OTHER = "worse", "better", "different"
@@ -37,6 +38,47 @@ class Quantity:
     def more(self) -> int:
         """How much more there is of it, where its direction is known."""
         return int((self.after or 0) - (self.before or 0))
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """How much more or less an artifact has than another.
+
+    Attributes
+    ----------
+    by_key
+        `quantities` of both.
+    operators
+        How many more operators there are in all delegates, negative for less, by type; types of which there are as
+        many are left out, and all where one artifact has no program.
+    moved
+        By which part of their largest value constants moved at most; None where none is known to have.
+    """
+
+    by_key: Mapping[str, Quantity] = field(default_factory=dict)
+    operators: Mapping[str, int] = field(default_factory=dict)
+    moved: float | None = None
+
+    @classmethod
+    def between(cls, before: Inventory, after: Inventory, moved: float | None = None) -> Quantities:
+        more: dict[str, int] = {}
+        if not (before.failure or after.failure):
+            names = sorted({*before.operators, *after.operators})
+            more = {name: after.operators[name] - before.operators[name] for name in names}
+        return cls(quantities(before, after), {name: each for name, each in more.items() if each}, moved)
+
+    @property
+    def program(self) -> int:
+        """Bytes of the ``.pte`` that it has more."""
+        return self._more("program")
+
+    @property
+    def constants(self) -> int:
+        """Bytes of constants that it has more."""
+        return self._more("constants")
+
+    def _more(self, key: str) -> int:
+        return self.by_key[key].more if key in self.by_key and self.by_key[key].direction else 0
 
 
 def quantities(before: Inventory, after: Inventory) -> dict[str, Quantity]:
@@ -71,25 +113,28 @@ def may_be_better(before: Inventory, after: Inventory) -> bool:
     return None in (before.instructions, after.instructions) or before.instructions == after.instructions
 
 
-def directions(before: Inventory, after: Inventory) -> Iterator[str]:
+def directions(before: Inventory, after: Inventory, found: Quantities) -> Iterator[str]:
     """Yield a line for each quantity that became worse, then for others; none where one has no program."""
-    found = quantities(before, after)
     lines = [
-        (each.direction, _line(key, each, before, after)) for key, each in found.items() if each.direction
+        (each.direction, _line(key, each, before, after))
+        for key, each in found.by_key.items()
+        if each.direction
     ]
-    for field, old, new in accuracies(before, after):
-        line = f"{field}: {accuracy.text(old)} -> {accuracy.text(new)}"
+    for name, old, new in accuracies(before, after):
+        line = f"{name}: {accuracy.text(old)} -> {accuracy.text(new)}"
         lines.append((WORSE if accuracy.is_worse(old, new) else BETTER, line))
     for word in (WORSE, BETTER, OTHER):
         yield from (f"{word}: {line}" for direction, line in lines if direction == word)
 
 
-def accuracies(before: Inventory, after: Inventory) -> Iterator[tuple[str, Measured, Measured]]:
+def accuracies(
+    before: Inventory | Record, after: Inventory | Record
+) -> Iterator[tuple[str, Measured, Measured]]:
     """Yield the accuracies that differ by more than a machine makes them: the field and both values."""
-    for field, old in before.accuracies.items():
-        new = after.accuracies.get(field, old)
+    for name, old in before.accuracies.items():
+        new = after.accuracies.get(name, old)
         if not accuracy.same(old, new):
-            yield field, old, new
+            yield name, old, new
 
 
 def _line(key: str, found: Quantity, before: Inventory, after: Inventory) -> str:

@@ -148,6 +148,23 @@ def outline(source: Decoded | str) -> Outline:
     return replace(_outline(_tree(source.lines()), source), text=source.text())
 
 
+class Outlines:
+    """The outlines of texts, each read once until they are forgotten: they take more memory than the texts."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, Outline] = {}
+
+    def read(self, text: str) -> Outline:
+        """Return the outline of a text; raise OutlineError."""
+        if text not in self._read:
+            self._read[text] = outline(text)
+        return self._read[text]
+
+    def forget(self) -> None:
+        """Let go of all that was read."""
+        self._read.clear()
+
+
 def _tree(lines: Iterable[str]) -> list[_Node]:
     roots: list[_Node] = []
     open_nodes: list[_Node] = []

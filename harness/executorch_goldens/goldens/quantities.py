@@ -62,7 +62,7 @@ def measured(found: Inventory) -> dict[str, int]:
     return {key: number for key, number in quantities.items() if number is not None}
 
 
-def sqnr(found: Inventory) -> float | None:
+def sqnr(found: Inventory | Record) -> float | None:
     """Return the least ratio of signal to quantization noise of a program's outputs, in dB; None if it has none."""
     ratios = map(accuracy.sqnr, found.accuracies.values())
     return min((ratio for ratio in ratios if ratio is not None), default=None)

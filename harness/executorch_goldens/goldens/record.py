@@ -23,7 +23,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -33,7 +33,7 @@ from executorch_goldens.goldens.accuracy import Measured
 from executorch_goldens.goldens.inventory import Inventory, inventory
 from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.operators import OPERATORS
-from executorch_goldens.goldens.outline import Outline, outline
+from executorch_goldens.goldens.outline import Outline, Outlines
 
 #: Version of the layout and of the text forms; raise it when an old golden can no longer be compared.
 FORMAT = 3
@@ -62,9 +62,6 @@ FAILURE, GRAPH, PROGRAM, MODEL, TRACE = "failure", "graph", "pte", "model", "tra
 DELEGATE = "delegate_"
 #: The name under which the facts are shown beside the sections.
 MANIFEST = "manifest"
-
-#: What is read of payloads, once for a record and for its parts.
-_READ = ("delegates", "program")
 
 #: Begins a header, and nothing else.
 MARK = "== "
@@ -101,12 +98,15 @@ class Record:
         The file that it was read from; None for one that was not.
     whole
         The whole text of its program; None where that is not at hand.
+    outlines
+        What was read of its payloads and of those of its parts.
     """
 
     facts: Mapping[str, str]
     sections: Mapping[str, str]
     path: Path | None = field(default=None, compare=False, repr=False)
     whole: str | None = field(default=None, compare=False, repr=False)
+    outlines: Outlines = field(default_factory=Outlines, compare=False, repr=False)
 
     @classmethod
     def in_order(
@@ -146,19 +146,16 @@ class Record:
         """The part of its tolerance that its error takes; None where it does not say."""
         return accuracy.read_error(self.facts.get(accuracy.ERROR, ""))
 
-    @functools.cached_property
+    @property
     def delegates(self) -> Mapping[str, Outline]:
         """The payload of each delegate, by its section; raises OutlineError."""
-        return {name: outline(text) for name, text in self.sections.items() if name.startswith(DELEGATE)}
+        names = (name for name in self.sections if name.startswith(DELEGATE))
+        return {name: self.outlines.read(self.sections[name]) for name in names}
 
-    @functools.cached_property
+    @property
     def program(self) -> Outline | None:
         """The program around the delegates; None where there is none; raises OutlineError."""
-        return outline(self.sections[PROGRAM]) if PROGRAM in self.sections else None
-
-    def payload(self, name: str) -> Outline | None:
-        """Return the payload in a section; None for any other section; raise OutlineError."""
-        return self.program if name == PROGRAM else self.delegates.get(name)
+        return self.outlines.read(self.sections[PROGRAM]) if PROGRAM in self.sections else None
 
     @functools.cached_property
     def inventory(self) -> Inventory:
@@ -180,25 +177,11 @@ class Record:
             runs.append(PassRun(pipeline, name, fingerprint, True))
         return tuple(runs)
 
-    def unread(self) -> Record:
-        """Return the same without what was read of its payloads, which takes more memory than their texts."""
-        made = Record(self.facts, self.sections, self.path, self.whole)
-        made.__dict__.update({name: each for name, each in self.__dict__.items() if name not in _READ})
-        return made
-
-    def part(self, facts: Mapping[str, str], sections: Mapping[str, str]) -> Record:
-        """Return a record with some of its facts and sections, and what was read of its payloads."""
-        made = Record(facts, sections, whole=self.whole)
-        made.__dict__.update({name: self.__dict__[name] for name in _READ if name in self.__dict__})
-        return made
-
     def beside(self, other: Record) -> Record:
         """Return it for a comparison with `other`: with the whole text of its program where both have theirs."""
         if self.whole is None or other.whole is None:
             return self
-        made = self.part(self.facts, {**self.sections, PROGRAM: self.whole})
-        made.__dict__.pop("program", None)
-        return made
+        return replace(self, sections={**self.sections, PROGRAM: self.whole})
 
     def texts(self) -> dict[str, str]:
         """Return the sections with the facts before them, as a person reads them."""

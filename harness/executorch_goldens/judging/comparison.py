@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from executorch_goldens.artifact import EXPORTED, STAGE, Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.likeness import RENAMED
 from executorch_goldens.goldens import findings, golden, rendering
 from executorch_goldens.goldens.decisions import FILE, KNOWN, NONE, Decisions
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.quantities import over
-from executorch_goldens.goldens.record import MODEL, TRACE, Record
+from executorch_goldens.goldens.record import DELEGATE, MODEL, TRACE, Record
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import How
@@ -41,6 +42,8 @@ class JudgedCell:
         Whether its golden now says more of how it is made than before.
     lacking
         Whether its golden lacks what goldens recorded today have.
+    difference
+        Of `reviewed` and `record`, where they were compared.
     """
 
     verdict: Verdict
@@ -48,6 +51,7 @@ class JudgedCell:
     reviewed: Record | None = None
     confirmed: bool = False
     lacking: bool = False
+    difference: Difference | None = None
 
 
 def compare(
@@ -92,13 +96,17 @@ def compare(
         return JudgedCell(Verdict(cell, "changed", (right,)))
     if reviewed is None:
         return JudgedCell(verdict.new(cell, artifact, made, labels), made)
-    if equality.equal(reviewed, made):
-        return JudgedCell(Verdict(cell, "stable"), made)
-    judged = verdict.changed(cell, artifact, reviewed, made, labels)
+    difference = Difference(reviewed, made, labels)
+    if difference.equal:
+        return JudgedCell(Verdict(cell, "stable"), made, difference=difference)
+    failure = artifact.result if isinstance(artifact.result, Failure) else None
+    refusals = artifact.watched.refusals if artifact.watched else ()
+    judged = verdict.changed(cell, difference, failure, refusals)
     if judged.name == RENAMED and RENAMES in allow:
         # The golden stays, and with it the names that people have reviewed.
         return JudgedCell(dataclasses.replace(judged, acceptance=Acceptance.ALLOWED), reviewed)
-    return JudgedCell(diverging(judged, outcomes, reviewed, labels), made)
+    judged = diverging(judged, outcomes, reviewed, labels, difference=difference)
+    return JudgedCell(judged, made, difference=difference)
 
 
 def _over_budget(cell: Cell, made: Record, decided: Decisions) -> Verdict | None:
@@ -125,6 +133,7 @@ def diverging(
     reviewed: Record | None,
     labels: Labels,
     recorded: Sequence[PassRun] | None = None,
+    difference: Difference | None = None,
 ) -> Verdict:
     """Return a verdict with where its artifact went wrong; a golden whose trace is damaged is damaged.
 
@@ -132,18 +141,20 @@ def diverging(
     ----------
     recorded
         The runs that changed the graph when the golden was recorded, where its trace does not say.
+    difference
+        Of `reviewed` and the artifact, where they were compared.
     """
     diagnoses = Diagnoses()
     found = diagnoses.attempt(
         "the pass that made the difference",
-        lambda: _divergence(judged, outcomes, reviewed, recorded),
+        lambda: _divergence(judged, outcomes, reviewed, recorded, difference),
         None,
         (golden.GoldenError,),
     )
     if judged.name in verdict.DISAGREEING and (unsteady := _unsteady(outcomes)) is not None:
         # How the programs of two models differ explains nothing.
         found = divergence.Divergence(MODEL, How.WEIGHTS, weights=unsteady.weights)
-        judged = dataclasses.replace(judged, findings=(unsteady,), sides=None)
+        judged = dataclasses.replace(judged, findings=(unsteady,), difference=None)
     made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
     delegates = tuple(each.backend_id for each in made.delegates) if isinstance(made, Lowered) else None
     return dataclasses.replace(
@@ -151,7 +162,7 @@ def diverging(
         divergence=found,
         undiagnosed=(*judged.undiagnosed, *diagnoses.failed),
         delegates=delegates,
-        labels=judged.labels if judged.sides is not None else labels,
+        labels=labels,
         is_traced=reviewed is not None,
     )
 
@@ -183,6 +194,7 @@ def _divergence(
     outcomes: Sequence[Outcome],
     reviewed: Record | None,
     recorded: Sequence[PassRun] | None,
+    difference: Difference | None,
 ) -> divergence.Divergence | None:
     """Return the pass at which an artifact went wrong; None where no pass is known.
 
@@ -211,8 +223,10 @@ def _divergence(
         return None
     found = _from_golden(result, passes(outcomes[0]), recorded, reviewed)
     made = result.made if isinstance(result, Failure) else result
-    change = verdict.payload_difference(found.name, reviewed, made) if found and made else None
-    return dataclasses.replace(found, change=change) if found and change else found
+    if found is None or made is None or not found.name.startswith(DELEGATE):
+        return found
+    difference = difference or Difference(reviewed, verdict.delegates_of(made))
+    return dataclasses.replace(found, change=verdict.payload_difference(found.name, difference))
 
 
 def _from_golden(

@@ -126,6 +126,7 @@ class Judge:
         self, path: Path, comparison: JudgedCell, reviewed: Record | None, snapshot: SnapshotAssertion
     ) -> JudgedCell:
         """Record unless a decision is missing; otherwise report the missing decision."""
+        comparison = dataclasses.replace(comparison, reviewed=reviewed)
         judged, made = comparison.verdict, comparison.record
         if made is None or judged.allowed:
             return self._recorded(path, comparison, reviewed, snapshot)
@@ -134,7 +135,7 @@ class Judge:
         seen = reviewed if stable and reviewed is not None else made
         if missing := self.decided.missing(judged.cell, seen, stable):
             if judged.name != "stable":
-                return JudgedCell(dataclasses.replace(judged, refusal=missing), made, reviewed)
+                return _with_verdict(comparison, dataclasses.replace(judged, refusal=missing))
             decision = missing.decision
             unexpected = (findings.Unexpected(missing.what, decision.cause, decision.outside or ()),)
             return JudgedCell(Verdict(judged.cell, UNEXPECTED, unexpected, refusal=missing), made, reviewed)
@@ -147,12 +148,12 @@ class Judge:
         judged, made = comparison.verdict, comparison.record
         if made is None or (judged.name == "changed" and reviewed is None):
             # A known defect that is right now gets a golden only once the defect is deleted.
-            return JudgedCell(judged, made, reviewed)
+            return comparison
         if self.updating.changed and reviewed is not None and judged.recordable:
             if refusal := fewer(reviewed, made):
-                return JudgedCell(dataclasses.replace(judged, refusal=refusal), made, reviewed)
+                return _with_verdict(comparison, dataclasses.replace(judged, refusal=refusal))
             if self.holding:
-                return JudgedCell(dataclasses.replace(judged, acceptance=Acceptance.HELD), made, reviewed)
+                return _with_verdict(comparison, dataclasses.replace(judged, acceptance=Acceptance.HELD))
         extension = GoldenExtension.for_golden(path, reviewed)
         with self.alone():
             recorded = snapshot.use_extension(extension) == made
@@ -165,7 +166,7 @@ class Judge:
         )
         if recorded and judged.recordable:
             judged = dataclasses.replace(judged, acceptance=Acceptance.RECORDED)
-        return JudgedCell(judged, made, reviewed, confirmed=confirmed, lacking=lacking)
+        return dataclasses.replace(comparison, verdict=judged, confirmed=confirmed, lacking=lacking)
 
     def _confirm(self, path: Path, reviewed: Record, made: Record) -> bool:
         """Add agreeing variations and missing facts to a golden; return whether there were any."""
@@ -174,3 +175,7 @@ class Judge:
             return False
         golden.write(path, confirmed)
         return True
+
+
+def _with_verdict(comparison: JudgedCell, judged: Verdict) -> JudgedCell:
+    return dataclasses.replace(comparison, verdict=judged)

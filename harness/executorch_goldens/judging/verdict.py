@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +26,8 @@ from executorch_goldens.artifact import (
 )
 from executorch_goldens.diff import texts
 from executorch_goldens.diff.changes import Change
-from executorch_goldens.diff.likeness import RENAMED, names_alone, reordered
-from executorch_goldens.diff.payloads import compare
+from executorch_goldens.diff.difference import Difference
+from executorch_goldens.diff.likeness import RENAMED
 from executorch_goldens.diff.renaming import Renames
 from executorch_goldens.goldens import findings, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -35,7 +36,6 @@ from executorch_goldens.goldens.decisions import FILE, KNOWN, Decision, Decision
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.findings import Fault, Finding, Frame, Key
 from executorch_goldens.goldens.labels import OF_RUN, Labels
-from executorch_goldens.goldens.outline import Outline, outline
 from executorch_goldens.goldens.record import FAILURE, GRAPH, PROGRAM, Record
 from executorch_goldens.goldens.rendering import data_file, decode_data, decode_delegates
 from executorch_goldens.judging.attribution import Attribution
@@ -118,10 +118,10 @@ class Verdict:
         The factor that it follows, where that is known or was sought.
     delegates
         Backend ids of the delegates of its program; None where none was made.
-    sides
-        What differs, a golden and an artifact or two variations' artifacts; None where nothing is compared.
+    difference
+        The difference from its golden, or of two variations; None where nothing is compared.
     labels
-        Nouns for `sides`; names of variations where these disagree.
+        Nouns for what it was compared with, and for the artifact.
     is_traced
         Whether its passes could be compared with those of a golden.
     raised
@@ -145,7 +145,7 @@ class Verdict:
     excess: Excess | None = None
     attribution: Attribution | None = None
     delegates: tuple[str, ...] | None = None
-    sides: tuple[Record, Record] | None = None
+    difference: Difference | None = None
     labels: Labels = OF_RUN
     is_traced: bool = True
     raised: tuple[Frame, int] | None = None
@@ -373,16 +373,12 @@ def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
     if have_one_program(groups):
         return _unequal_outputs(cell, groups)
     results = [_result(group) for group in groups]
-    order_only = differ_in_order_only(results)
-    fails = tuple(failure_of(each) if isinstance(each, Failure) else None for each in results)
     one, other = (Record({}, dict(comparable_texts(result))) for result in results[:2])
-    return Verdict(
-        cell,
-        "order-only" if order_only else "unstable",
-        (findings.Disagreement(names(groups), order_only, fails),),
-        sides=(one, other),
-        labels=Labels(*(group[0].variation for group in groups[:2])),
-    )
+    difference = Difference(one, other, Labels(*(group[0].variation for group in groups[:2])))
+    order_only = differ_in_order_only(results, difference)
+    fails = tuple(failure_of(each) if isinstance(each, Failure) else None for each in results)
+    found = findings.Disagreement(names(groups), order_only, fails)
+    return Verdict(cell, "order-only" if order_only else "unstable", (found,), difference=difference)
 
 
 def names(groups: Sequence[Group]) -> tuple[tuple[str, ...], ...]:
@@ -435,24 +431,21 @@ def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
         yield f"delegate_{index}", decoded.text()
 
 
-def differ_in_order_only(results: Sequence[Lowered | Failure]) -> bool:
-    """Return whether results compute the same in the same delegates and differ only in names, numbers and order."""
-    if not all(isinstance(result, Lowered) for result in results):
-        return False
+def differ_in_order_only(results: Sequence[Lowered | Failure], difference: Difference) -> bool:
+    """Return whether results compute the same in the same delegates and differ only in names, numbers and order.
+
+    Parameters
+    ----------
+    difference
+        Of the texts of the first two.
+    """
     lowered = [result for result in results if isinstance(result, Lowered)]
     # A program that differs where graph and delegates do not has changed in something that neither shows.
-    programs = {(result.graph, result.delegates): result.pte_sha256 for result in lowered}
-    return len(programs) == len(lowered) and all(_order_only(lowered[0], other) for other in lowered[1:])
-
-
-def _order_only(one: Lowered, other: Lowered) -> bool:
-    return one.samples == other.samples and reordered(
-        one.graph, _payloads(one), other.graph, _payloads(other)
-    )
-
-
-def _payloads(lowered: Lowered) -> list[Outline]:
-    return [outline(payload) for payload in decode_delegates(lowered)]
+    programs = {(result.graph, result.delegates) for result in lowered}
+    if len(programs) < len(results) or any(each.samples != lowered[0].samples for each in lowered[1:]):
+        return False
+    others = (Difference(difference.before, Record({}, dict(comparable_texts(each)))) for each in results[2:])
+    return all(each.is_reordered for each in itertools.chain([difference], others))
 
 
 # Difference from the golden
@@ -460,51 +453,55 @@ def _payloads(lowered: Lowered) -> list[Outline]:
 
 def changed(
     cell: Cell,
-    artifact: Artifact,
-    reviewed: Record,
-    made: Record,
-    labels: Labels = OF_RUN,
+    difference: Difference,
+    failure: Failure | None = None,
+    refusals: Sequence[tuple[str, str]] = (),
 ) -> Verdict:
     """Say how an artifact differs from its golden.
 
     It is ``failed`` where lowering did not fail before, and ``renamed`` where names alone differ.
     """
-    possible = functools.partial(Verdict, cell, acceptance=Acceptance.POSSIBLE, labels=labels)
-    if isinstance(artifact.result, Failure) and not reviewed.fails:
+    possible = functools.partial(Verdict, cell, acceptance=Acceptance.POSSIBLE, labels=difference.labels)
+    reviewed, made = difference.before, difference.after
+    if failure is not None and not reviewed.fails:
         text = tuple(made.sections[FAILURE].splitlines())
-        return possible("failed", (findings.NowFails(failure_of(artifact.result), text),))
+        return possible("failed", (findings.NowFails(failure_of(failure), text),))
     diagnoses = Diagnoses()
     unnamed: Renames = ()
-    renames = diagnoses.attempt("whether names alone differ", lambda: names_alone(reviewed, made), unnamed)
+    renames = diagnoses.attempt("whether names alone differ", lambda: difference.names_alone, unnamed)
     if renames:
         return possible(RENAMED, (findings.Renamed(tuple(renames)),))
-    sections = () if reviewed.fails and not made.fails else tuple(texts.differing(reviewed, made))
+    sections = () if reviewed.fails and not made.fails else tuple(difference.differing)
     nothing: tuple[tuple[str, str], ...] = ()
     outside = diagnoses.attempt(
-        "why operators stay outside", lambda: tuple(_newly_outside(artifact, reviewed, made)), nothing
+        "why operators stay outside", lambda: tuple(_newly_outside(difference, refusals)), nothing
     )
     differs = findings.Differs(sections, outside)
-    return possible("changed", (differs,), sides=(reviewed, made), undiagnosed=tuple(diagnoses.failed))
+    return possible("changed", (differs,), difference=difference, undiagnosed=tuple(diagnoses.failed))
 
 
-def _newly_outside(artifact: Artifact, reviewed: Record, made: Record) -> Iterator[tuple[str, str]]:
+def _newly_outside(difference: Difference, refusals: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield operators that newly stay outside, each with a reason why."""
-    refusals = artifact.watched.refusals if artifact.watched is not None else ()
-    more = made.inventory.outside - reviewed.inventory.outside
+    more = difference.after.inventory.outside - difference.before.inventory.outside
     yield from dict.fromkeys((operator, why) for operator, why in refusals if more[operator])
 
 
-def payload_difference(name: str, reviewed: Record, lowered: Lowered) -> Change | None:
+def payload_difference(name: str, difference: Difference) -> Change | None:
     """Return the first difference of the payload ``delegate_<n>`` from its golden; None if it is no payload.
 
     Where no pass has made a different graph, it says which operator, attribute or constant a node visitor serialized
     otherwise.
     """
-    before = [payload for section, payload in reviewed.delegates.items() if section.startswith(f"{name}.")]
-    after = {f"delegate_{index}": decoded for index, decoded in enumerate(decode_delegates(lowered))}
-    if not before or name not in after:
-        return None
-    return next(iter(compare(before[0], outline(after[name])).changes), None)
+    found = (each for section, each in difference.changes.items() if section.startswith(f"{name}."))
+    return next((change for each in found for change in each.changes), None)
+
+
+def delegates_of(lowered: Lowered) -> Record:
+    """Return the payloads of a program, under the names of their sections in a golden."""
+    return Record(
+        {},
+        {f"delegate_{at}.{each.kind}": each.text() for at, each in enumerate(decode_delegates(lowered))},
+    )
 
 
 def new(cell: Cell, artifact: Artifact, made: Record, labels: Labels = OF_RUN) -> Verdict:

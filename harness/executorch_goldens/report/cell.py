@@ -107,7 +107,7 @@ def page(found: CellResult, group: Group | None, gathered: Gathered) -> CellPage
     """Return the page of a cell with its cause; raise the errors of its evidence."""
     evidence = found.evidence()
     labels = found.labels(evidence)
-    member = found.member
+    member = gathered.whole(found.member) if found.member is not None else None
     alone = CellPage(
         *(found, group, evidence, labels),
         errors=list(tensors.errors(evidence)),

@@ -56,7 +56,7 @@ def document(gathered: Gathered) -> Iterator[str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["difference"] = lambda member: "\n".join(listing.difference(member))
+    environment.filters["difference"] = lambda member: "\n".join(listing.difference(gathered.whole(member)))
     environment.filters["linked"] = linked
     environment.globals.update(
         signs=SIGNS,

@@ -19,7 +19,7 @@ from executorch_goldens.goldens.inventory import Inventory, InventoryError
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.judging.verdict import DISAGREEING
-from executorch_goldens.report.rereading import without_sections
+from executorch_goldens.report.rereading import Rereading
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import ReviewDecisions, decisions, name_of
@@ -78,11 +78,13 @@ class Gathered:
     Attributes
     ----------
     groups
-        Causes of the cells that do not pass. Their members read their sections when these are asked for.
+        Causes of the cells that do not pass. Their members are without sections, see `whole`.
     compares
         Whether they are the results of a comparison, whose base is in the place of goldens.
     unchecked
         Which cells have no result, in words; empty where all have one.
+    rereading
+        Reads the goldens of members again.
     measured
         Quantities of the goldens that were read, by `CellResult.name`.
     """
@@ -93,6 +95,7 @@ class Gathered:
     decided: ReviewDecisions
     compares: bool = False
     unchecked: str = ""
+    rereading: Rereading = field(default_factory=Rereading)
     measured: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -111,6 +114,10 @@ class Gathered:
     def rejection(self, found: CellResult) -> str:
         """Return why the cause of a cell was rejected; empty where it was not."""
         return self.decided.rejected.get(name_of(found.release, found.row), "")
+
+    def whole(self, member: Member) -> Member:
+        """Return a member with the sections of its goldens; raise UsageError where these have changed since."""
+        return self.rereading.whole(member)
 
     def readings(self, release: str) -> dict[Cell, Inventory]:
         """Read the goldens of the cells of a release, and note their quantities."""
@@ -147,10 +154,12 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     compares = any(provenance.BASE in part.provenance.settings for part in parts)
     # Proposals of a comparison cannot be accepted.
     standing = None if compares else Standing(repository, goldens)
-    groups = grouped(map(without_sections(), read_members(proposed, goldens, standing)))
+    rereading = Rereading()
+    groups = grouped(map(rereading.without_sections, read_members(proposed, goldens, standing)))
     decided = decisions(parts, goldens, groups)
     unchecked = merging.unchecked(parts)
-    return Gathered(_found(parts, groups, decided), groups, goldens, decided, compares, unchecked)
+    found = _found(parts, groups, decided)
+    return Gathered(found, groups, goldens, decided, compares, unchecked, rereading)
 
 
 def _found(

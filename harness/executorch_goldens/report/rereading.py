@@ -4,64 +4,47 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from executorch_goldens.causes.groups import Member
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden
-from executorch_goldens.goldens.inventory import Inventory
-from executorch_goldens.goldens.outline import Outline
 from executorch_goldens.goldens.record import Record
 
 #: Goldens that are held whole, those that were read last: both sides of a cell.
 HELD = 2
 
 
-class Reread(Record):
-    """A golden of which only the facts are held."""
+class Rereading:
+    """Members whose goldens have nothing but facts, and the goldens' files."""
 
-    def __init__(self, record: Record, read: Callable[[Path], Record | None]) -> None:
+    def __init__(self) -> None:
+        self._read = functools.lru_cache(HELD)(golden.read)
+        self._digests: dict[Path, str] = {}
+
+    def without_sections(self, member: Member) -> Member:
+        """Return a member without what its page and its texts are made from."""
+        before, after = map(self._facts, (member.before, member.after))
+        return replace(member, before=before, after=after, proposed=None, difference=None)
+
+    def _facts(self, record: Record | None) -> Record | None:
+        if record is None:
+            return None
+        if record.path is not None:
+            self._digests[record.path] = record.digest
         facts = {sys.intern(name): sys.intern(value) for name, value in record.facts.items()}
-        self.__dict__.update(facts=facts, path=record.path, digest=record.digest, read=read)
+        return Record(facts, {}, record.path)
 
-    def _whole(self) -> Record:
-        """Return all of it; raise UsageError where it is no longer what it was."""
-        record: Record | None = self.__dict__["read"](self.path)
-        if record is None or record.digest != self.digest:
-            raise UsageError(f"{self.path} changed while the report was written: write the report again")
+    def whole(self, member: Member) -> Member:
+        """Return it with all that its goldens have; raise UsageError where they are no longer what they were."""
+        before, after = map(self._whole, (member.before, member.after))
+        return replace(member, before=before, after=after)
+
+    def _whole(self, held: Record | None) -> Record | None:
+        if held is None or held.path is None:
+            return held
+        record = self._read(held.path)
+        if record is None or record.digest != self._digests[held.path]:
+            raise UsageError(f"{held.path} changed while the report was written: write the report again")
         return record
-
-    @property
-    def sections(self) -> Mapping[str, str]:
-        return self._whole().sections
-
-    @property
-    def delegates(self) -> Mapping[str, Outline]:
-        return self._whole().delegates
-
-    @property
-    def program(self) -> Outline | None:
-        return self._whole().program
-
-    @property
-    def whole(self) -> str | None:
-        return self._whole().whole
-
-    @property
-    def inventory(self) -> Inventory:
-        return self._whole().inventory
-
-
-def without_sections() -> Callable[[Member], Member]:
-    """Return a function that makes the goldens of a member such that they are read again."""
-    read = functools.lru_cache(HELD)(golden.read)
-
-    def held(member: Member) -> Member:
-        before, after = (
-            Reread(each, read) if each is not None else None for each in (member.before, member.after)
-        )
-        return replace(member, before=before, after=after, proposed=None)
-
-    return held

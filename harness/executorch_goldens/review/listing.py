@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from executorch_goldens.causes.groups import BARRED, OUTDATED, PENDING, UNDECIDED, Group, Member
 from executorch_goldens.diff import equality, texts
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.errors import some
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.decisions import Missing
+from executorch_goldens.goldens.labels import Labels
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.updating import FEWER, Fewer
+from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.words import findings, refusals
 
 #: Lines of the specimen that a list shows.
@@ -93,9 +96,9 @@ def difference(member: Member) -> Iterator[str]:
         return
     if member.before is None:
         made = equality.without_digests(equality.compared(member.after))
-        yield from texts.difference(Record({}, {}), made, *_labels(member))
+        yield from texts.difference(Difference(Record({}, {}), made, _labels(member)))
     else:
-        yield from texts.from_golden(member.before, member.after, *_labels(member))
+        yield from Difference(member.before, member.after, _labels(member)).lines()
 
 
 def whole(group: Group) -> Iterator[str]:
@@ -137,7 +140,5 @@ def _moved(before: float | None, after: float | None, form: str) -> str:
     return f"{'?' if before is None else format(before, form)} -> {after:{form}}"
 
 
-def _labels(member: Member) -> tuple[str, str]:
-    if member.proposal.verdict in ("order-only", "unstable"):
-        return "one variation", "another"
-    return member.labels
+def _labels(member: Member) -> Labels:
+    return Labels("one variation", "another") if member.proposal.verdict in DISAGREEING else member.labels

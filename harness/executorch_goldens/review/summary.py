@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from executorch_goldens.causes.groups import Group, Member, worst_first
-from executorch_goldens.diff.quantities import BETTER, OTHER, WORSE, quantities
+from executorch_goldens.diff.difference import Difference
+from executorch_goldens.diff.quantities import BETTER, OTHER, WORSE
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, record
@@ -176,7 +177,8 @@ def _moved(members: Iterable[Member]) -> Mapping[tuple[str, str], list[int]]:
     moved: dict[tuple[str, str], list[int]] = defaultdict(list)
     for member in members:
         if member.before is not None and member.after is not None:
-            for key, each in quantities(member.before.inventory, member.after.inventory).items():
+            found = member.difference or Difference(member.before, member.after)
+            for key, each in found.quantities.by_key.items():
                 if each.direction:
                     moved[each.direction, key].append(each.more)
     return moved

@@ -27,7 +27,6 @@ from executorch_goldens.causes.groups import (
     worst_first,
 )
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.diff.payloads import in_digest
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -272,7 +271,7 @@ class Run:
             self.results.clear(judged.cell)
         else:
             made = self.results.keep(judged.cell, outcomes)
-            if judged.sides is not None and in_digest(*judged.sides):
+            if found.difference is not None and found.difference.in_digest:
                 whole = (folder / outcomes[0].variation / proposals.MADE).with_suffix(golden.WHOLE)
                 judged = dataclasses.replace(judged, whole=whole)
             judged = self.explainer.explain(judged, outcomes, folder)
@@ -295,7 +294,9 @@ class Run:
         program = outcome.result.result if isinstance(outcome.result, Artifact) else None
         accuracy = Accuracy.measure(program) if isinstance(program, Lowered) else None
         proposal = self.results.propose(judged, proposed, found.reviewed, self.provenance, accuracy)
-        self._members[judged.cell] = member(proposal, found.reviewed, proposed, made)
+        self._members[judged.cell] = member(
+            proposal, found.reviewed, proposed, made, difference=found.difference
+        )
         if judged.acceptance is Acceptance.HELD:
             self._held.add(judged.cell)
         else:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from executorch_goldens.diff import texts
-from executorch_goldens.diff.quantities import directions
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.decisions import inline
 from executorch_goldens.goldens.findings import Differs, UnequalOutputs
+from executorch_goldens.goldens.labels import Labels
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED, Verdict
@@ -58,7 +59,7 @@ def _where(judged: Verdict) -> Iterator[str]:
     if judged.after and judged.divergence is not None:
         name = f"graph after {judged.divergence.name}"
         one, other = (Record({}, {name: graph}) for graph in judged.after.values())
-        yield from texts.difference(one, other, *judged.after)
+        yield from texts.difference(Difference(one, other, Labels(*judged.after)))
 
 
 def _otherwise(judged: Verdict) -> Iterator[str]:
@@ -76,18 +77,16 @@ def _otherwise(judged: Verdict) -> Iterator[str]:
 def _difference(judged: Verdict) -> Iterator[str]:
     """Yield how what was compared differs, without mere numbering."""
     looking, nothing, found = Diagnoses(), list[str](), judged.findings[0] if judged.findings else None
-    if judged.sides is not None:
-        before, after = judged.sides
-        compares = texts.from_golden if isinstance(found, Differs) else texts.difference
+    if (difference := judged.difference) is not None:
         if isinstance(found, Differs):
             yield from looking.attempt(
-                "the change in quantities", lambda: [*directions(before.inventory, after.inventory)], nothing
+                "the change in quantities", lambda: [*difference.directions()], nothing
             )
             for operator, why in found.newly_outside:
                 yield f"  {operator} is outside: {why}"
-        yield from looking.attempt(
-            "the differences", lambda: [*compares(before, after, *judged.labels)], nothing
-        )
+            yield from looking.attempt("the differences", lambda: [*difference.lines()], nothing)
+        else:
+            yield from looking.attempt("the differences", lambda: [*texts.difference(difference)], nothing)
     yield from looking.failed
     if judged.whole is not None:
         yield f"  its whole text is in {judged.whole}; 'goldens compare' shows the lines that differ"

@@ -277,7 +277,7 @@ class ShuffledScan(Iterator[os.DirEntry[AnyStr]], contextlib.AbstractContextMana
     """Result of `os.scandir` under `shuffle_listings`: the same entries, the same methods."""
 
     def __init__(self, entries: Iterable[os.DirEntry[AnyStr]]) -> None:
-        self.entries = iter(entries)
+        self.entries: Iterator[os.DirEntry[AnyStr]] = iter(entries)
 
     def __next__(self) -> os.DirEntry[AnyStr]:
         return next(self.entries)

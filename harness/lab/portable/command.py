@@ -100,7 +100,7 @@ def exported_part(record: Record, other: Record) -> Record:
     """Return the part of a golden to compare, without facts on the release and numerics: nothing runs."""
     kept = equality.compared(record, other)
     facts = {name: value for name, value in kept.facts.items() if name.startswith(OF_EXPORTS)}
-    return kept.part(facts, kept.sections)
+    return replace(kept, facts=facts)
 
 
 def differing_sections(one: Record, other: Record) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.causes.groups import Group, Member, grouped, read_members, worst_first
-from executorch_goldens.diff.edits import Quantities
+from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import MODEL
 from executorch_goldens.results import proposals

@@ -18,7 +18,7 @@ from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.causes.groups import BARRED, PENDING, UNDECIDED, Group, grouped, read_members
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.diff.edits import edits, quantities
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, rendering, roots
 from executorch_goldens.goldens.numerics import Numerics
@@ -278,12 +278,13 @@ def test_quantities_count_operators_and_bytes_with_their_direction(artifacts: Ar
         rendering.render(artifacts[case][0], rendering.MadeWith({}, (), Numerics()))
         for case in ("steady", "hashed-constant")
     )
-    more = quantities(old, new)
+    found = Difference(old, new)
+    more = found.quantities
     assert more.operators == {"XNNAdd": 1, "XNNFullyConnected": -1}
     # Weights of 3 x 4 and a bias of 3 are gone, float32; the 32 added bytes are listed beside it.
     assert more.constants == -4 * (12 + 3) + 32
-    assert quantities(new, old).constants == -more.constants
-    assert {str(each) for each in edits(old, new)} >= {"XNNAdd gained", "XNNFullyConnected lost"}
+    assert Difference(new, old).quantities.constants == -more.constants
+    assert {str(each) for each in found.edits} >= {"XNNAdd gained", "XNNFullyConnected lost"}
 
 
 # The list

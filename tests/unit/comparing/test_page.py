@@ -17,7 +17,7 @@ from executorch_goldens.comparing.making import Compared, Comparison
 from executorch_goldens.comparing.outcome import SAME, Made, kind_of
 from executorch_goldens.comparing.page import ComparisonPage
 from executorch_goldens.comparing.sides import Sides
-from executorch_goldens.diff.edits import edits, quantities
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import MANIFEST
@@ -62,8 +62,8 @@ class OfOneCause(Comparison):
                 ),
                 each.base.record,
                 each.head.record,
-                edits(each.base.record, each.head.record),
-                quantities(each.base.record, each.head.record),
+                Difference(each.base.record, each.head.record).edits,
+                Difference(each.base.record, each.head.record).quantities,
                 "",
             )
             for each in self.differing()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.diff import likeness as likenesses
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.likeness import DIFFERENT, RENAMED, REORDERED, SAME
 from executorch_goldens.diff.renaming import Renames, renamed_nodes
 from executorch_goldens.goldens import golden
@@ -31,11 +31,11 @@ def texts_of(cell: str, release: str = "1.5.1") -> dict[str, str]:
 
 
 def likeness(before: Texts | Record, after: Texts | Record) -> str:
-    return likenesses.likeness(recorded(before), recorded(after))
+    return Difference(recorded(before), recorded(after)).likeness
 
 
 def renames(before: Texts, after: Texts) -> Renames:
-    return likenesses.renames(recorded(before), recorded(after))
+    return Difference(recorded(before), recorded(after)).renames
 
 
 def recorded(texts: Texts | Record) -> Record:

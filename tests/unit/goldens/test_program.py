@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.diff.edits import edits
-from executorch_goldens.diff.payloads import IN_DIGEST, compare
+from executorch_goldens.diff.changes import IN_DIGEST, DigestChanged
+from executorch_goldens.diff.difference import Difference
+from executorch_goldens.diff.payloads import compare
 from executorch_goldens.diff.texts import difference
 from executorch_goldens.goldens import golden, program
 from executorch_goldens.goldens.outline import outline
@@ -92,12 +93,15 @@ def test_where_the_digest_alone_differs_the_answer_says_so_and_with_both_texts_w
     golden.write(tmp_path / "before.txt", recorded(before))
     reviewed = golden.read(tmp_path / "before.txt")
     (change,) = compare(reviewed.program, made.program).changes
-    assert (change.content, next(change.lines()).partition(": ")[0]) == (True, IN_DIGEST)
-    assert IN_DIGEST in "\n".join(difference(reviewed, made, "golden", "now"))
-    assert [str(edit) for edit in edits(reviewed, made)] == [f"program: {IN_DIGEST}"]
-    lines = "\n".join(difference(recorded(before), made, "base", "head"))
-    assert "memory_offset 0 -> 16" in lines
-    assert IN_DIGEST not in lines
+    found = Difference(reviewed, made)
+    assert isinstance(change, DigestChanged)
+    assert change.content
+    assert found.in_digest
+    assert next(change.lines()) in "\n".join(difference(found, "golden", "now"))
+    assert [str(edit) for edit in found.edits] == [f"program: {IN_DIGEST}"]
+    found = Difference(recorded(before), made)
+    assert "memory_offset 0 -> 16" in "\n".join(difference(found, "base", "head"))
+    assert not found.in_digest
 
 
 def test_what_shows_elsewhere_is_not_said_of_the_digest_too() -> None:

@@ -10,9 +10,10 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.diff import quantities
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.drift import Drift
-from executorch_goldens.diff.edits import edits
-from executorch_goldens.diff.quantities import directions
+from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.decisions import BUDGET, Decision, Decisions
 from executorch_goldens.goldens.inventory import Inventory
@@ -26,6 +27,10 @@ from tests.support.making import with_texts
 from tests.support.screens import of_verdict, screen
 
 CELL = Cell("xnnpack-fp32", "alpha")
+
+
+def directed(before: Inventory, after: Inventory) -> list[str]:
+    return [*quantities.directions(before, after, Quantities.between(before, after))]
 
 
 @pytest.fixture
@@ -67,7 +72,7 @@ def test_constants_that_are_stored_twice_are_counted(texts: Record, snapshot: Sn
     twice = stored_twice(texts)
     stored = measured(twice.inventory)["duplicated"]
     assert stored in (4 * 12, 4 * 3)
-    assert screen(directions(texts.inventory, twice.inventory), {f" {stored} ": " STORED "}) == snapshot
+    assert screen(directed(texts.inventory, twice.inventory), {f" {stored} ": " STORED "}) == snapshot
 
 
 @pytest.mark.parametrize(
@@ -101,11 +106,11 @@ def accurate(texts: Record, *accuracies: str) -> dict[str, str]:
 def test_accuracy_has_a_direction_from_half_a_decibel_on(texts: Record, snapshot: SnapshotAssertion) -> None:
     one = accurate(texts, "sqnr 41.3 dB, cosine 0.99996", "sqnr 30.0 dB, cosine 0.99900")
     other = accurate(texts, "sqnr 35.2 dB, cosine 0.99900", "sqnr 30.5 dB, cosine 0.99910")
-    assert screen(directions(one.inventory, other.inventory)) == snapshot(name="worse")
-    assert screen(directions(other.inventory, one.inventory)) == snapshot(name="better")
-    assert not list(directions(texts.inventory, one.inventory))
-    assert of_verdict(verdict.changed(CELL, one, other)) == snapshot(name="changed")
-    assert [str(edit) for edit in edits(one, other)] == ["manifest: accuracy 0"]
+    assert screen(directed(one.inventory, other.inventory)) == snapshot(name="worse")
+    assert screen(directed(other.inventory, one.inventory)) == snapshot(name="better")
+    assert not list(directed(texts.inventory, one.inventory))
+    assert of_verdict(verdict.changed(CELL, Difference(one, other))) == snapshot(name="changed")
+    assert [str(edit) for edit in Difference(one, other).edits] == ["manifest: accuracy 0"]
 
 
 def test_drift_says_where_accuracy_fell_most(texts: Record, snapshot: SnapshotAssertion) -> None:
@@ -137,9 +142,9 @@ def test_what_became_worse_comes_before_what_became_better(snapshot: SnapshotAss
     after = Inventory(None, size=900, memory=(1200,))
     after.delegates["XnnpackBackend"] = 1
     after.outside.update({"aten.relu.default": 2})
-    assert screen(directions(before, after)) == snapshot
-    assert not list(directions(before, before))
-    assert not list(directions(before, Inventory("lower: no")))
+    assert screen(directed(before, after)) == snapshot
+    assert not list(directed(before, before))
+    assert not list(directed(before, Inventory("lower: no")))
 
 
 @pytest.mark.parametrize(
@@ -152,16 +157,16 @@ def test_less_is_better_only_where_the_same_operators_are_outside(
 ) -> None:
     """A copy that correctness needs takes memory as well."""
     before = Inventory(None, memory=(320,), instructions=Counter({"aten::copy_": 1}))
-    assert screen(directions(before, replace(before, memory=(288,), **change))) == snapshot
+    assert screen(directed(before, replace(before, memory=(288,), **change))) == snapshot
 
 
 def test_planned_memory_is_told_by_arena_where_there_are_several(snapshot: SnapshotAssertion) -> None:
-    assert screen(directions(Inventory(None, memory=(64,)), Inventory(None, memory=(64, 32)))) == snapshot
+    assert screen(directed(Inventory(None, memory=(64,)), Inventory(None, memory=(64, 32)))) == snapshot
 
 
 def test_a_change_begins_with_them(texts: Record, snapshot: SnapshotAssertion) -> None:
     before = measured(texts.inventory)["memory"]
-    assert of_verdict(verdict.changed(CELL, texts, planned(texts, 3 * before))) == snapshot
+    assert of_verdict(verdict.changed(CELL, Difference(texts, planned(texts, 3 * before)))) == snapshot
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Sample, Tensor
+from executorch_goldens.diff.difference import Difference
 from executorch_goldens.goldens import rendering
 from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import Record
@@ -27,7 +28,7 @@ def texts(result: Lowered | Failure) -> Record:
 
 
 def changed(golden: Lowered | Failure, now: Lowered | Failure, *refusals: tuple[str, str]) -> Verdict:
-    return verdict.changed(CELL, texts(golden), texts(now), refusals)
+    return verdict.changed(CELL, Difference(texts(golden), texts(now)), refusals)
 
 
 def test_a_change_names_the_files_and_shows_the_lines(snapshot: SnapshotAssertion) -> None:
@@ -88,7 +89,8 @@ def test_only_what_was_recorded_or_stable_is_accepted() -> None:
 
 def test_a_payload_that_differs_is_told_by_its_first_difference_from_the_golden() -> None:
     right, wrong = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS)), lowered(GRAPH, tosa(WRONG_CAT))
-    assert verdict.payload_difference("delegate_0", texts(right), right) == ""
-    assert verdict.payload_difference("delegate_0", texts(right), wrong) != ""
-    assert verdict.payload_difference("delegate_1", texts(right), wrong) == ""
-    assert verdict.payload_difference("lowered", texts(right), wrong) == ""
+    none, found = (Difference(texts(right), verdict.delegates_of(made)) for made in (right, wrong))
+    assert verdict.payload_difference("delegate_0", none) == ""
+    assert verdict.payload_difference("delegate_0", found) != ""
+    assert verdict.payload_difference("delegate_1", found) == ""
+    assert verdict.payload_difference("lowered", found) == ""

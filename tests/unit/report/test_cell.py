@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.causes.groups import Group, Member
-from executorch_goldens.diff.edits import Quantities
 from executorch_goldens.diff.operators import Hunk
+from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.report.cell import CellPage
 from executorch_goldens.report.gathering import CellResult
 from executorch_goldens.results.evidence import Evidence

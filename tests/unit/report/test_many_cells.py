@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from executorch_goldens.artifact import Cell
+from executorch_goldens.causes.groups import Member
 from executorch_goldens.diff import equality, operators
 from executorch_goldens.diff.graphs import Pairing
 from executorch_goldens.errors import UsageError
@@ -60,16 +61,20 @@ def test_a_page_is_made_when_its_turn_comes_and_is_gone_before_the_next(
 def test_texts_of_cells_are_not_held(gathered: gathering.Gathered) -> None:
     members = {each.proposal.cell: each for group in gathered.groups for each in group.members}
     member = members.pop(Cell("tosa-int", "cat-h-v"))
-    texts = {text for side in (member.before, member.after) for text in side.sections.values()}
+    texts = {text for side in sides(gathered.whole(member)) for text in side.sections.values()}
     assert len(texts) > 5
     # Those that were read last are.
     assert texts & set(texts_of(gathered))
-    others = [side for each in members.values() for side in (each.before, each.after) if side is not None]
+    others = [side for each in members.values() for side in sides(gathered.whole(each))]
     assert len(others) > 1
     assert all(side.sections for side in others)
     held = set(texts_of(gathered))
     assert member.proposal.reason in held
     assert held & texts == set()
+
+
+def sides(member: Member) -> list[Record]:
+    return [side for side in (member.before, member.after) if side is not None]
 
 
 def texts_of(root: object) -> Iterator[str]:
@@ -121,7 +126,11 @@ def test_operators_that_both_artifacts_have_are_those_that_are_found_by_matching
 def test_a_payload_is_read_once_for_a_record_and_what_is_compared_of_it() -> None:
     record = golden.read(REPOSITORY / "goldens" / "1.4.1" / "tosa-int" / "linear.txt")
     assert record is not None
-    assert record.delegates is record.delegates
-    assert equality.compared(record).delegates is record.delegates
-    assert record.unread().delegates is not record.delegates
-    assert record.unread().delegates == record.delegates
+    (read,) = record.delegates.values()
+    assert [*record.delegates.values()] == [read]
+    for other in (record, equality.compared(record)):
+        assert other.delegates["delegate_0.tosa"] is read
+    record.outlines.forget()
+    (again,) = record.delegates.values()
+    assert again is not read
+    assert again == read
