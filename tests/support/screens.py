@@ -9,7 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from executorch_goldens.goldens.findings import Finding
+from executorch_goldens.goldens.labels import OF_RUN, Labels
+from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.words import causes, findings
 from executorch_goldens.words.verdicts import detail, reason
 
 #: What replaces text that differs each time: seconds, digests and their beginnings, the number of a file.
@@ -29,6 +33,16 @@ def screen(printed: str | Iterable[str], names: Mapping[object, str] | None = No
     for pattern, word in VARIES:
         text = pattern.sub(word, text)
     return text
+
+
+def of_findings(found: Iterable[Finding]) -> str:
+    """Return the lines of each finding."""
+    return screen(line for each in found for line in findings.lines(each))
+
+
+def of_divergence(*found: Divergence | None, labels: Labels = OF_RUN) -> str:
+    """Return the line of each divergence, which has to exist."""
+    return screen(causes.divergence(each, labels) for each in found if each is not None)
 
 
 def of_verdict(*found: Verdict | None) -> str:

@@ -58,7 +58,7 @@ class Deviation:
 
     def measured(self) -> Deviated:
         """Return how many elements differ, by how much, and the first of them."""
-        types = TensorType.of(self.actual), TensorType.of(self.expected)
+        types = TensorType.of_tensor(self.actual), TensorType.of_tensor(self.expected)
         if self.expected.type != self.actual.type:
             return Deviated(*types)
         difference = self.differences()

@@ -69,6 +69,8 @@ class Finding(msgspec.Struct, frozen=True, tag_field="kind", tag=_kind, omit_def
     def key(self) -> Key:
         """Return what findings of one cause have in common."""
         fields = {name: getattr(self, name) for name in self.keyed}
+        # As a file gives it back.
+        fields = {name: [*each] if isinstance(each, tuple) else each for name, each in fields.items()}
         return {"kind": _kind(type(self).__name__), **{name: each for name, each in fields.items() if each}}
 
 
@@ -83,7 +85,7 @@ class TensorType(msgspec.Struct, frozen=True):
     kind: str = ""
 
     @classmethod
-    def of(cls, tensor: Tensor) -> TensorType:
+    def of_tensor(cls, tensor: Tensor) -> TensorType:
         return cls(tensor.dtype, tensor.shape, tensor.kind)
 
     def __str__(self) -> str:
@@ -626,7 +628,7 @@ class NowFails(Finding, frozen=True):
         return self.fails.key()
 
 
-class Renamed(Finding, frozen=True):
+class NamesDiffer(Finding, frozen=True):
     """An artifact differs from its golden in names alone: before and after."""
 
     fault = Fault.NONE
@@ -743,10 +745,11 @@ else:
 
 #: What `cause` adds to the key of an `OfProgram`.
 PLACED = ("output", "begins", "in", "adding")
-#: The names in the key of each kind; an export that did not finish has the kind of its end.
+#: The names in the key of each kind that has one of its own: an export that did not finish has that of its end.
 KINDS: Mapping[str, tuple[str, ...]] = {
     _kind(each.__name__): (*each.keyed, *(PLACED if issubclass(each, OfProgram) else ()))
     for each in classes()
+    if each.key is Finding.key
 } | {str(each.__struct_config__.tag): each.telling for each in get_args(AnyCasualty)}
 
 

@@ -301,7 +301,7 @@ def missing_constant(output: int, expected: Tensor, lowered: Lowered) -> Iterato
         for name, constant in decoded.constants().items()
         for permuted in _arrangements(constant, expected)
     ]
-    wanted = TensorType.of(expected)
+    wanted = TensorType.of_tensor(expected)
     if not candidates:
         if lowered.delegates:
             yield findings.MissingConstant(output, wanted)

@@ -76,7 +76,7 @@ class Acceptance(enum.Enum):
     ALLOWED = "allowed"
 
 
-class Otherwise(NamedTuple):
+class KnownOtherwise(NamedTuple):
     """The known defects of a cell that shows something else, and their file."""
 
     file: Path
@@ -123,7 +123,7 @@ class Verdict:
     labels
         Nouns for what it was compared with, and for the artifact.
     is_traced
-        Whether its passes could be compared with those of a golden.
+        Whether its passes could be compared with those of a golden; None where nobody looked for the pass.
     raised
         Where a case raised before anything was lowered, and under how many variations.
     whole
@@ -140,14 +140,14 @@ class Verdict:
     acceptance: Acceptance = Acceptance.IMPOSSIBLE
     refusal: Refusal | None = None
     known: str = ""
-    otherwise: Otherwise | None = None
+    otherwise: KnownOtherwise | None = None
     divergence: Divergence | None = None
     excess: Excess | None = None
     attribution: Attribution | None = None
     delegates: tuple[str, ...] | None = None
     difference: Difference | None = None
     labels: Labels = OF_RUN
-    is_traced: bool = True
+    is_traced: bool | None = None
     raised: tuple[Frame, int] | None = None
     whole: Path | None = None
     after: Mapping[str, str] = field(default_factory=dict)
@@ -417,12 +417,14 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
     yield f"{PROGRAM} bytes", f"sha256 {result.pte_sha256}\n"
     for name, content in result.data:
         yield data_file(name), decode_data(content, result).text()
-    changed = ((each, each.values) for each in altered_states(result))
-    changes = "".join(
-        f"{each.name} {values.given}: {values.differing} of {values.size}, in {each.writer}\n"
-        for each, values in changed
-    )
-    yield "changes of the model that was given", changes
+    changes = (line for each in altered_states(result) for line in _change_text(each))
+    yield "changes of the model that was given", "".join(changes)
+
+
+def _change_text(found: findings.ChangedModel) -> Iterator[str]:
+    values, writer = found.values, f", in {found.writer}" if found.writer else ""
+    yield f"{found.name} {values.given}: {values.differing} of {values.size}{writer}\n"
+    yield from (f"  {list(each.index)}: {each.expected} -> {each.given}\n" for each in values.elements)
 
 
 def _made_texts(lowered: Lowered) -> Iterator[tuple[str, str]]:
@@ -470,7 +472,7 @@ def changed(
     unnamed: Renames = ()
     renames = diagnoses.attempt("whether names alone differ", lambda: difference.names_alone, unnamed)
     if renames:
-        return possible(RENAMED, (findings.Renamed(tuple(renames)),))
+        return possible(RENAMED, (findings.NamesDiffer(tuple(renames)),))
     sections = () if reviewed.fails and not made.fails else tuple(difference.differing)
     nothing: tuple[tuple[str, str], ...] = ()
     outside = diagnoses.attempt(
@@ -542,4 +544,4 @@ def as_known(decided: Decisions, judged: Verdict) -> Verdict:
     for defect in declared:
         if defect.verdict == judged.name and defect.is_about(judged.cause):
             return dataclasses.replace(judged, known=defect.reason)
-    return dataclasses.replace(judged, otherwise=Otherwise(decided.root / FILE, declared))
+    return dataclasses.replace(judged, otherwise=KnownOtherwise(decided.root / FILE, declared))

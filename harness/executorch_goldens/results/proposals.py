@@ -115,7 +115,7 @@ class Proposal:
         self._write_file()
 
     def _write_file(self) -> None:
-        fields = msgspec.to_builtins(dataclasses.replace(self, folder=Path()))
+        fields = msgspec.to_builtins(self, enc_hook=str)
         del fields["folder"]
         durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
 

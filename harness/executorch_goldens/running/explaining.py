@@ -166,14 +166,13 @@ class Explainer:
         """Return the evidence that a report needs and the results do not hold."""
         finished = all(isinstance(outcome.result, Artifact) for outcome in outcomes)
         groups = verdict.group_by_content(outcomes) if finished else []
+        found = judged.divergence if not judged.blames_case else None
         return Evidence(
             message=detail(judged),
             agreeing=[[outcome.variation for outcome in group] for group in groups],
             follows=causes.attribution(judged.attribution) if judged.attribution is not None else "",
             commands=commands(self.plan, judged),
-            diverging=causes.divergence(judged.divergence, judged.labels)
-            if judged.divergence is not None
-            else "",
+            diverging=causes.divergence(found, judged.labels) if found is not None else "",
             tensors=list(evidence.tensors(groups)),
         )
 

@@ -44,7 +44,8 @@ ALLOWING = f'if names may differ: allow = ["{RENAMES}"] under [tool.goldens] in 
 
 def reason(found: Finding, target: str = "", labels: Labels = OF_RUN) -> str:
     """Return the first line about a finding of a cell of a target."""
-    return next(lines(found, target, labels), "")
+    # What upstream says may have several.
+    return next(lines(found, target, labels), "").partition("\n")[0]
 
 
 @functools.singledispatch
@@ -249,6 +250,11 @@ def _(found: findings.Forgotten, target: str = "", labels: Labels = OF_RUN) -> I
 
 
 @lines.register
+def _(found: findings.Fails, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
+    yield f"{FAILS}: {failing(found)}"
+
+
+@lines.register
 def _(found: findings.DoesNotRun, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
     bare = f"{UNDELEGATED}: " if found.undelegated else ""
     yield f"{bare}the program does not run: {exception(found.type, found.message)}"
@@ -389,7 +395,7 @@ def _failing_first(found: findings.Disagreement) -> Iterator[str]:
     failures: dict[str, list[str]] = {}
     for names, fails in pairs:
         if fails is not None:
-            failures.setdefault(f"{FAILS}: {failing(fails)}", []).append(names)
+            failures.setdefault(reason(fails), []).append(names)
     yield from (f"{what} (under {' '.join(names)})" for what, names in failures.items())
     if others := [names for names, fails in pairs if fails is None]:
         # What fails when it runs has lowered.
@@ -447,7 +453,7 @@ def _(found: findings.NowFails, target: str = "", labels: Labels = OF_RUN) -> It
 
 
 @lines.register
-def _(found: findings.Renamed, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
+def _(found: findings.NamesDiffer, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
     before, after = found.names[0]
     number = len(found.names)
     yield f"differs from its {labels.old} in {count(number, 'name')} alone, as {before} -> {after}"
@@ -460,7 +466,7 @@ def _(found: findings.Renamed, target: str = "", labels: Labels = OF_RUN) -> Ite
 def artifact(found: Finding) -> str:
     """Return what a cell without a golden is."""
     if isinstance(found, findings.NewFailure):
-        return f"{FAILS}: {failing(found.fails)}"
+        return reason(found.fails)
     return contents(found) if isinstance(found, findings.NewProgram) else reason(found)
 
 

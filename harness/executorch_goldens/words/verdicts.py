@@ -35,11 +35,9 @@ def _detail(judged: Verdict) -> Iterator[str]:
         at, variations = judged.raised
         yield f"raised in {findings.frame(at)}, under {count(variations, 'variation')}"
     yield from _otherwise(judged)
-    first = True
-    for each in judged.findings:
-        said = findings.lines(each, judged.cell.target, judged.labels)
-        yield from (line for number, line in enumerate(said) if number or not first)
-        first = False
+    for number, each in enumerate(judged.findings):
+        said = "\n".join(findings.lines(each, judged.cell.target, judged.labels)).splitlines()
+        yield from said if number else said[1:]
     yield from _difference(judged)
     if judged.name == UNEXPECTED and judged.refusal is not None:
         yield refusals.refusal(judged.refusal)
@@ -50,7 +48,7 @@ def _where(judged: Verdict) -> Iterator[str]:
     """Yield where it begins: the pass, the factor, the graphs after the pass."""
     if judged.divergence is not None and not judged.blames_case:
         yield causes.divergence(judged.divergence, judged.labels)
-    elif judged.divergence is None and judged.name in DISAGREEING:
+    elif judged.divergence is None and judged.name in DISAGREEING and judged.is_traced is not None:
         one_program = isinstance(judged.findings[0], UnequalOutputs)
         made = "when the program runs" if one_program else "by serialization or emission"
         yield f"no pass diverges: the difference arises {made}"
@@ -90,5 +88,5 @@ def _difference(judged: Verdict) -> Iterator[str]:
     yield from looking.failed
     if judged.whole is not None:
         yield f"  its whole text is in {judged.whole}; 'goldens compare' shows the lines that differ"
-    if judged.name == "corrupt" and judged.divergence is None and not judged.is_traced:
+    if judged.name == "corrupt" and judged.divergence is None and judged.is_traced is False:
         yield UNTRACED

@@ -15,6 +15,7 @@ from executorch_goldens.comparing.outcome import ALLOWED, KINDS, SAME, UNREACHED
 from executorch_goldens.diff import equality
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.findings import Fails
 from executorch_goldens.goldens.record import MANIFEST, Record
 from executorch_goldens.settings import releases
 from tests import REPOSITORY
@@ -179,10 +180,10 @@ def test_a_line_says_what_it_was_and_what_it_is(snapshot: SnapshotAssertion) -> 
 
 
 def test_what_fails_on_both_sides_is_no_arrow_to_stable(snapshot: SnapshotAssertion) -> None:
-    failing = replace(FAILING, failure="lower: ValueError: no")
+    failing = replace(FAILING, failure=Fails("ValueError", "no", stage="lower"))
     pairs = (
         (failing, replace(failing, verdict=verdict("stable", cell=CELL))),
-        (failing, replace(OTHER_FAILURE, failure="lower: ValueError: never")),
+        (failing, replace(OTHER_FAILURE, failure=Fails("ValueError", "never", stage="lower"))),
         (wrong("corrupt"), wrong("crashed")),
         (PLAIN, failing),
         (failing, PLAIN),

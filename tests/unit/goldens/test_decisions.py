@@ -29,6 +29,7 @@ from executorch_goldens.goldens.decisions import (
 from executorch_goldens.goldens.quantities import BudgetLimits
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.report.grid import SIGNS
+from executorch_goldens.words.refusals import refusal
 from executorch_goldens.zoo.registry import RELEASE
 from executorch_goldens.zoo.targets import TARGETS
 from tests import REPOSITORY
@@ -40,7 +41,7 @@ FAILS = golden_of(failure("no branch on 7 values", "export"))
 NOTHING = golden_of(lowered())
 DELEGATES = golden_of(lowered(GRAPH, tosa(DUPLICATE_OUTPUTS)))
 CAUSE = "export, SomePass: ValueError: no branch on … values"
-OUTSIDE = decisions.cause_of(NOTHING)
+OUTSIDE = decisions.outside_of(NOTHING)
 
 
 def decision(
@@ -66,12 +67,13 @@ def test_what_nothing_expects_is_refused_with_the_table_to_write(
 ) -> None:
     recorded = of_file().missing(CELL, texts, recorded=True)
     of_another_root = of_file(of_zoo=False).missing(CELL, texts)
-    assert screen([of_file().missing(CELL, texts), recorded, of_another_root]) == snapshot
-    assert of_file(decisions.expected(CELL, "1.5.1", texts)).missing(CELL, texts) == ""
+    found = (of_file().missing(CELL, texts), recorded, of_another_root)
+    assert screen(refusal(each) for each in found if each is not None) == snapshot
+    assert of_file(decisions.expected(CELL, "1.5.1", texts)).missing(CELL, texts) is None
 
 
 def test_what_delegates_is_no_decision() -> None:
-    assert of_file().missing(CELL, DELEGATES) == ""
+    assert of_file().missing(CELL, DELEGATES) is None
 
 
 def test_what_delegates_nothing_is_none_where_its_target_has_no_delegates(
@@ -79,37 +81,50 @@ def test_what_delegates_nothing_is_none_where_its_target_has_no_delegates(
 ) -> None:
     bare = replace(TARGETS["xnnpack-int8"], name="bare", delegates=False)
     monkeypatch.setattr("executorch_goldens.zoo.targets.available", lambda: {**TARGETS, "bare": bare})
-    assert of_file().missing(Cell("bare", "gate"), NOTHING) == ""
-    assert of_file().missing(Cell("bare", "gate"), FAILS) != ""
-    assert of_file().missing(Cell("gone", "gate"), NOTHING) != ""
+    assert of_file().missing(Cell("bare", "gate"), NOTHING) is None
+    assert of_file().missing(Cell("bare", "gate"), FAILS) is not None
+    assert of_file().missing(Cell("gone", "gate"), NOTHING) is not None
 
 
 def test_a_decision_expects_one_failure_of_its_cells_on_its_releases() -> None:
     each = of_file(decision(FAILURE, CAUSE, "tosa-fp/gate", "tosa-int/gate", on=("1.4.1", "1.5.1")))
-    assert each.missing(CELL, FAILS) == ""
-    assert each.missing(CELL, golden_of(failure("no branch on 12 values", "export"))) == ""
-    assert each.missing(CELL, golden_of(failure("no loop", "export"))) != ""
-    assert each.missing(CELL, NOTHING) != ""
-    assert each.missing(Cell("tosa-int16", "gate"), FAILS) != ""
-    assert replace(each, release="1.3.1").missing(CELL, FAILS) != ""
+    assert each.missing(CELL, FAILS) is None
+    assert each.missing(CELL, golden_of(failure("no branch on 12 values", "export"))) is None
+    assert each.missing(CELL, golden_of(failure("no loop", "export"))) is not None
+    assert each.missing(CELL, NOTHING) is not None
+    assert each.missing(Cell("tosa-int16", "gate"), FAILS) is not None
+    assert replace(each, release="1.3.1").missing(CELL, FAILS) is not None
 
 
 def test_a_pattern_takes_failures_of_its_cause_and_of_no_other() -> None:
     by_cause = of_file(decision(FAILURE, CAUSE, "tosa-int/*"))
-    assert by_cause.missing(CELL, FAILS) == ""
-    assert by_cause.missing(CELL, golden_of(failure("no loop", "export"))) != ""
-    assert of_file(decision(NO_DELEGATE, "", "tosa-int/*")).missing(CELL, NOTHING) == ""
+    assert by_cause.missing(CELL, FAILS) is None
+    assert by_cause.missing(CELL, golden_of(failure("no loop", "export"))) is not None
+    assert of_file(decision(NO_DELEGATE, "", "tosa-int/*")).missing(CELL, NOTHING) is None
     assert (
-        of_file(decision(NO_DELEGATE, "outside: aten.abs.default", "tosa-int/*")).missing(CELL, NOTHING) != ""
+        of_file(decision(NO_DELEGATE, "", "tosa-int/*", outside=("aten.abs.default",))).missing(CELL, NOTHING)
+        is not None
     )
 
 
-def test_a_known_defect_names_the_whole_cause_or_its_beginning() -> None:
-    whole = "output … int8[…]: … of … values differ; output 0; output 2; begins at TABLE (aten.elu) in TOSA"
-    for cause in (whole, "", whole.partition(";")[0], whole.rpartition(";")[0]):
-        assert decision(KNOWN, cause, verdict="corrupt", why="an issue").names(whole), cause
-    for cause in ("output …", f"{whole}; and more", whole.replace("output 2", "output 3")):
-        assert not decision(KNOWN, cause, verdict="corrupt", why="an issue").names(whole), cause
+def test_a_known_defect_names_the_whole_finding_or_some_of_it() -> None:
+    whole = {
+        "kind": "wrong-values",
+        "dtype": "int8",
+        "output": [0, 2],
+        "begins": "TABLE (aten.elu)",
+        "in": "T",
+    }
+    for finding in (whole, None, {"kind": "wrong-values"}, whole | {"begins": "TABLE (*)"}):
+        assert defect(finding).is_about(whole), finding
+    for finding in ({"kind": "wrong-type"}, whole | {"adding": True}, whole | {"output": 0}):
+        assert not defect(finding).is_about(whole), finding
+
+
+def defect(finding: dict[str, object] | None) -> Decision:
+    return Decision(
+        KNOWN, "corrupt", finding=finding, why="an issue", releases=("1.5.1",), cells=(str(CELL),)
+    )
 
 
 def test_budgets_and_what_is_accepted_unchecked_are_those_of_names_and_patterns() -> None:
@@ -153,6 +168,16 @@ def test_budgets_and_what_is_accepted_unchecked_are_those_of_names_and_patterns(
         pytest.param(
             'what = "known"\nverdict = "stable"\nwhy = "x"\nreleases = ["1.5.1"]\ncells = ["a/b"]',
             id="no defect",
+        ),
+        pytest.param(
+            'what = "known"\nverdict = "corrupt"\nfinding = { kind = "wrong-value" }\nreleases = ["1.5.1"]\n'
+            'cells = ["a/b"]',
+            id="near finding",
+        ),
+        pytest.param(
+            'what = "known"\nverdict = "corrupt"\nfinding = { kind = "wrong-values", outputs = 0 }\n'
+            'releases = ["1.5.1"]\ncells = ["a/b"]',
+            id="near field",
         ),
         pytest.param('what = "imprecise"\nunchecked = ["other"]\nwhy = "x"\ncells = ["*"]', id="every cell"),
         pytest.param(
@@ -296,7 +321,7 @@ def test_the_file_is_brought_up_to_date_with_the_goldens_and_keeps_what_people_w
         decision(FAILURE, CAUSE, "tosa-fp/gate"),
         said,
         other,
-        decision(NO_DELEGATE, OUTSIDE, "tosa-fp/sum"),
+        decision(NO_DELEGATE, "", "tosa-fp/sum", outside=OUTSIDE),
     }
     before = (tmp_path / FILE).read_bytes()
     again = decisions.update(tmp_path)
@@ -317,7 +342,7 @@ def test_every_golden_that_is_one_only_if_expected_is_expected_and_no_other() ->
         here = Decisions(root, folder.name, stated)
         for cell in golden.recorded(folder):
             texts = goldens[str(cell), folder.name] = golden.read(golden.file_of(folder, cell))
-            assert here.missing(cell, texts) == "", cell
+            assert here.missing(cell, texts) is None, cell
     expected = [each for each in stated if each.what in decisions.EXPECTED.values()]
     assert expected
     unmet = [

@@ -16,9 +16,9 @@ from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.verdict import Acceptance, Verdict
 from executorch_goldens.zoo.targets import TARGETS
-from tests.support import verdicts
 from tests.support.making import CELL, DUPLICATE_OUTPUTS, GRAPH, WRONG_CAT, failure, lowered, tosa
 from tests.support.screens import of_verdict
+from tests.support.verdicts import verdict as verdict_of
 
 ORIGIN = rendering.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], Numerics())
 
@@ -28,7 +28,8 @@ def texts(result: Lowered | Failure) -> Record:
 
 
 def changed(golden: Lowered | Failure, now: Lowered | Failure, *refusals: tuple[str, str]) -> Verdict:
-    return verdict.changed(CELL, Difference(texts(golden), texts(now)), refusals)
+    failed = now if isinstance(now, Failure) else None
+    return verdict.changed(CELL, Difference(texts(golden), texts(now)), failed, refusals)
 
 
 def test_a_change_names_the_files_and_shows_the_lines(snapshot: SnapshotAssertion) -> None:
@@ -77,20 +78,20 @@ def test_a_new_golden_leads_with_what_a_person_has_to_decide(
     }
     for name, (found, kind) in shown.items():
         assert found.recordable
-        assert verdicts.kind_of_new(found) == kind
+        assert found.kind_of_new == kind
         assert of_verdict(found) == snapshot(name=name)
 
 
 def test_only_what_was_recorded_or_stable_is_accepted() -> None:
-    assert verdicts.verdict("stable").accepted
-    assert not verdicts.verdict("new").accepted
-    assert verdicts.verdict("new", acceptance=Acceptance.RECORDED).accepted
+    assert verdict_of("stable").accepted
+    assert not verdict_of("new").accepted
+    assert verdict_of("new", acceptance=Acceptance.RECORDED).accepted
 
 
 def test_a_payload_that_differs_is_told_by_its_first_difference_from_the_golden() -> None:
     right, wrong = lowered(GRAPH, tosa(DUPLICATE_OUTPUTS)), lowered(GRAPH, tosa(WRONG_CAT))
     none, found = (Difference(texts(right), verdict.delegates_of(made)) for made in (right, wrong))
-    assert verdict.payload_difference("delegate_0", none) == ""
-    assert verdict.payload_difference("delegate_0", found) != ""
-    assert verdict.payload_difference("delegate_1", found) == ""
-    assert verdict.payload_difference("lowered", found) == ""
+    assert verdict.payload_difference("delegate_0", none) is None
+    assert verdict.payload_difference("delegate_0", found) is not None
+    assert verdict.payload_difference("delegate_1", found) is None
+    assert verdict.payload_difference("lowered", found) is None

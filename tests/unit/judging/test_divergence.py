@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.judging.divergence import divergence, divergence_from_golden
-from tests.support.screens import screen
+from tests.support.screens import of_divergence
 
 FOLD = PassRun("arm backend", "Fold", "a", True)
 FUSE = PassRun("arm backend", "Fuse", "b", True)
@@ -23,21 +23,21 @@ def test_the_first_pass_whose_result_differs_is_named(snapshot: SnapshotAssertio
     other = replace(FUSE, fingerprint="c")
     found = divergence([FOLD, FUSE, FOLD], [FOLD, other, FUSE])
     assert found is not None
-    assert screen(found.line) == snapshot
+    assert of_divergence(found) == snapshot
     assert (found.name, found.numbers) == ("Fuse", (2, 2))
 
 
 def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders(snapshot: SnapshotAssertion) -> None:
     found = divergence([TAGS[0], FOLD], [TAGS[1], FUSE])
     assert found is not None
-    assert screen(found.line) == snapshot
+    assert of_divergence(found) == snapshot
 
 
 def test_other_passes_or_fewer_are_said_to_be(snapshot: SnapshotAssertion) -> None:
     other, fewer = divergence([FOLD], [FUSE]), divergence([FOLD, FUSE], [FOLD])
     assert other is not None
     assert fewer is not None
-    assert screen([other.line, fewer.line]) == snapshot
+    assert of_divergence(other, fewer) == snapshot
     assert fewer.numbers is None
 
 
@@ -73,13 +73,13 @@ def test_a_departure_names_the_pass_and_what_it_does_now(
     found = divergence_from_golden([FOLD, FUSE, PTE], runs)
     assert found is not None
     assert found.name == name
-    assert screen(found.line) == snapshot
+    assert of_divergence(found) == snapshot
 
 
 def test_a_partitioner_departs_with_its_tags(snapshot: SnapshotAssertion) -> None:
     found = divergence_from_golden([TAGS[0], FUSE], [TAGS[1], FUSE])
     assert found is not None
-    assert screen(found.line) == snapshot
+    assert of_divergence(found) == snapshot
 
 
 def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named(
@@ -88,7 +88,7 @@ def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named(
     one, other = replace(FUSE, beyond="names"), replace(FUSE, beyond="other names")
     found = divergence([FOLD, one, PTE], [FOLD, other, replace(PTE, fingerprint="q")])
     assert found is not None
-    assert screen(found.line) == snapshot
+    assert of_divergence(found) == snapshot
     assert (found.name, found.numbers) == ("Fuse", None)
 
 
@@ -102,7 +102,7 @@ def test_a_pass_that_makes_another_graph_is_named_before_one_that_gives_other_na
 def test_a_partitioner_parts_where_equal_tags_stand_for_other_nodes(snapshot: SnapshotAssertion) -> None:
     found = divergence([replace(TAGS[0], beyond="a b"), FOLD], [replace(TAGS[0], beyond="b a"), FUSE])
     assert found is not None
-    assert screen(found.line) == snapshot
+    assert of_divergence(found) == snapshot
 
 
 def test_an_export_that_fails_departs_where_it_fails_unless_a_pass_before_did(
@@ -113,7 +113,7 @@ def test_an_export_that_fails_departs_where_it_fails_unless_a_pass_before_did(
     assert ended is not None
     assert before is not None
     assert (ended.name, before.name) == ("FuseVisitor", "Fold")
-    assert screen(ended.line) == snapshot
+    assert of_divergence(ended) == snapshot
 
 
 def test_a_pass_that_was_put_in_is_named_where_the_export_fails_behind_it() -> None:
@@ -163,8 +163,8 @@ def test_a_partitioner_gets_the_goldens_order_of_tags_and_else_that_of_the_first
 
 def test_a_comparison_of_toolchains_speaks_of_its_base(snapshot: SnapshotAssertion) -> None:
     runs = [FOLD, replace(FUSE, fingerprint="other"), PTE]
-    found = divergence_from_golden([FOLD, FUSE, PTE], runs, labels=OF_TOOLCHAINS)
+    found = divergence_from_golden([FOLD, FUSE, PTE], runs)
     assert found is not None
-    added = divergence_from_golden([PTE], [replace(IDLE, changed=True), PTE], labels=OF_TOOLCHAINS)
+    added = divergence_from_golden([PTE], [replace(IDLE, changed=True), PTE])
     assert added is not None
-    assert screen([found.line, added.line]) == snapshot
+    assert of_divergence(found, added, labels=OF_TOOLCHAINS) == snapshot

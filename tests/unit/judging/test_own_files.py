@@ -14,8 +14,10 @@ from syrupy.assertion import SnapshotAssertion
 import executorch_goldens
 from executorch_goldens import extensions
 from executorch_goldens.artifact import Failure
+from executorch_goldens.goldens.findings import Frame
 from executorch_goldens.judging import verdict
-from executorch_goldens.judging.own_files import Frame, OwnFiles, frames
+from executorch_goldens.judging.own_files import OwnFiles, frames
+from executorch_goldens.words.findings import frame
 from executorch_goldens.zoo import targets
 from tests.support.making import CELL
 from tests.support.screens import of_verdict
@@ -102,7 +104,7 @@ def test_the_nearest_line_is_the_innermost_of_an_own_file_whoever_raised_it() ->
     assert files.place(traceback, "tosa-fp") is None
     found = files.nearest(traceback, "tosa-fp")
     assert found == Frame("/firm/firmware/nets/gate.py", 41, "build")
-    assert str(files.relative(found)) == "nets/gate.py, line 41, in build"
+    assert frame(files.relative(found)) == "nets/gate.py, line 41, in build"
     assert files.relative(Frame("/elsewhere/zoo/a.py", 1, "b")).file == "/elsewhere/zoo/a.py"
     assert files.nearest(text(f"{SITE}/torch/fx/graph.py"), "tosa-fp") is None
 
@@ -114,7 +116,7 @@ def test_a_line_that_cannot_be_read_is_the_place_and_not_the_line_that_imports_i
     )
     found = OwnFiles(ROOT).place(traceback, "tosa-fp")
     assert found == Frame("/firm/firmware/net.py", 7, "")
-    assert str(found) == "/firm/firmware/net.py, line 7"
+    assert frame(found) == "/firm/firmware/net.py, line 7"
 
 
 def test_a_repository_that_is_reached_by_a_link_is_itself(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from executorch_goldens.artifact import (
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging import rightness, verdict
+from executorch_goldens.words.findings import miswired
 from tests.support.making import (
     CELL,
     DUPLICATE_OUTPUTS,
@@ -35,7 +36,7 @@ from tests.support.making import (
     outcomes,
     tosa,
 )
-from tests.support.screens import of_verdict, screen
+from tests.support.screens import of_findings, of_verdict, screen
 
 #: The codes that issue #18971 expects of its cat, shape (1, 2, 4, 5): two ramps in steps of 1/127.
 RAMPS = np.stack(np.broadcast_arrays(np.int8([-102, -51, 0, 51, 102]), np.int8([-95, -32, 32, 95])[:, None]))[
@@ -152,7 +153,7 @@ def test_a_build_that_is_wrong_on_recorded_runs_alone_is_not_told_to_declare_a_q
     assert not list(rightness.of_a_build(recorded))
     exact = (Tensor.from_array(np.float32([0.0])),)
     measured = tuple(replace(each, spreads=exact) for each in recorded.samples)
-    assert screen(rightness.of_a_build(replace(recorded, samples=measured))) == snapshot
+    assert of_findings(rightness.of_a_build(replace(recorded, samples=measured))) == snapshot
 
 
 def test_only_the_first_indices_are_shown(snapshot: SnapshotAssertion) -> None:
@@ -380,9 +381,9 @@ def test_a_payload_that_writes_no_output_is_corrupt_whatever_the_memory_holds(
 
 def test_a_tensor_deviates_where_it_differs_beyond_the_tolerance() -> None:
     one, other = Tensor.from_array(np.int8([1])), Tensor.from_array(np.int8([2]))
-    assert not Deviation("x", one, one).exceeds_tolerance()
-    assert Deviation("x", one, other).exceeds_tolerance()
-    assert not Deviation("x", one, other, tolerance=1.0).exceeds_tolerance()
+    assert not Deviation(one, one).exceeds_tolerance()
+    assert Deviation(one, other).exceeds_tolerance()
+    assert not Deviation(one, other, tolerance=1.0).exceeds_tolerance()
 
 
 def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload(snapshot: SnapshotAssertion) -> None:
@@ -394,7 +395,7 @@ def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload(snapshot: Sna
 def test_the_body_of_a_loop_may_hand_on_its_input_in_a_real_payload(snapshot: SnapshotAssertion) -> None:
     payload = (PAYLOADS / "loop-1.4.1.tosa").read_bytes()
     body = decode_delegates(lowered(GRAPH, tosa(payload)))[0].graphs[2]
-    assert screen(rightness.miswired_outputs(body)) == snapshot
+    assert screen(map(miswired, rightness.miswired_outputs(body))) == snapshot
     assert verdict.objection(CELL, outcomes(lowered(GRAPH, tosa(payload)))) is None
 
 
@@ -403,7 +404,7 @@ def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict(
 ) -> None:
     graph = decode_delegates(lowered(GRAPH, tosa(DUPLICATE_OUTPUTS)))[0].graphs[0]
     undeclared = replace(graph, outputs=(*graph.outputs[:2], "nowhere"))
-    assert screen(rightness.miswired_outputs(undeclared)) == snapshot
+    assert screen(map(miswired, rightness.miswired_outputs(undeclared))) == snapshot
 
 
 def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload(snapshot: SnapshotAssertion) -> None:

@@ -163,7 +163,9 @@ def test_real_exports_are_told_apart(artifacts: Mapping[str, Sequence[Artifact]]
 
 
 @pytest.mark.parametrize(
-    "lost", [Killed("SIGSEGV", tail=("last words",)), OutOfMemory(None, tail=("last words",))]
+    "lost",
+    [Killed("SIGSEGV", tail=("last words",)), OutOfMemory(None, tail=("last words",))],
+    ids=["killed", "out of memory"],
 )
 def test_one_casualty_is_the_verdict_of_the_cell(lost: Casualty, snapshot: SnapshotAssertion) -> None:
     assert of_verdict(judged(lowered(), lost, lowered(REORDERED))) == snapshot

@@ -10,8 +10,15 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import plugins
 from executorch_goldens.artifact import Cell
-from executorch_goldens.goldens.record import MODEL
-from executorch_goldens.judging.divergence import Divergence
+from executorch_goldens.goldens.findings import (
+    ChangedModel,
+    Deviated,
+    Fails,
+    NowFails,
+    TensorType,
+    UnsteadyCase,
+    WrongValues,
+)
 from executorch_goldens.judging.rightness import Excess
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.hints import unpatched, ways_out
@@ -72,9 +79,15 @@ def test_other_verdicts_have_other_ways_out(name: str) -> None:
     assert lines(None, name=name) == []
 
 
-#: Of what upstream's serializer says of #19152.
-ALIASED = "message: Output node 'aten_permute_copy_default' is already in the inputs."
-CHANGED = "lowering changed pointwise.weight of the model that it was given"
+#: What upstream's serializer says of #19152.
+ALIASED = "Output node 'aten_permute_copy_default' is already in the inputs."
+FLOAT32 = TensorType("float32", (1,))
+CHANGED = ChangedModel("pointwise.weight", "SomePass", Deviated(FLOAT32, FLOAT32))
+WRONG = WrongValues(0, "example", Deviated(FLOAT32, FLOAT32))
+
+
+def fails(message: str) -> NowFails:
+    return NowFails(Fails("RuntimeError", message, stage="lower"), ())
 
 
 def named(release: str, judged: Verdict, asked: str = "none", applied: tuple[str, ...] = ()) -> str:
@@ -87,9 +100,9 @@ def named(release: str, judged: Verdict, asked: str = "none", applied: tuple[str
     [
         ("1.4.1", verdict("order-only", cell=FLOAT)),
         ("1.5.1", verdict("unstable", cell=CELL)),
-        ("1.2.0", verdict("corrupt", "output 0", cell=CELL)),
+        ("1.2.0", verdict("corrupt", WRONG, cell=CELL)),
         ("1.4.1", verdict("corrupt", CHANGED, cell=CELL)),
-        ("1.4.1", verdict("failed", "lowering now fails", (ALIASED,), XNNPACK)),
+        ("1.4.1", verdict("failed", fails(ALIASED), cell=XNNPACK)),
     ],
     ids=["order-only", "unstable", "corrupt", "changed model", "failed"],
 )
@@ -104,17 +117,12 @@ def test_what_a_declared_patch_is_for_names_it_its_issue_and_the_line_that_appli
     [
         verdict("order-only", cell=XNNPACK),
         verdict("changed", cell=FLOAT),
-        verdict("corrupt", "output 0", cell=FLOAT),
+        verdict("corrupt", WRONG, cell=FLOAT),
         verdict("corrupt", CHANGED, cell=XNNPACK),
-        verdict("failed", "lowering now fails", ("message: out of range",), XNNPACK),
+        verdict("failed", fails("out of range"), cell=XNNPACK),
         verdict("unstable", cell=FLOAT, delegates=("TOSABackend",)),
         verdict("unstable", cell=BUILT, delegates=("XnnpackBackend", "XnnpackBackend")),
-        verdict(
-            "unstable",
-            cell=BUILT,
-            delegates=("TOSABackend", "TOSABackend"),
-            divergence=Divergence("the case is the cause", MODEL),
-        ),
+        verdict("unstable", UnsteadyCase(()), cell=BUILT, delegates=("TOSABackend", "TOSABackend")),
     ],
     ids=[
         *("other-backend", "other-verdict", "other-reason", "other-pass", "other-failure"),
