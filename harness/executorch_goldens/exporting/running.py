@@ -195,18 +195,15 @@ def outputs_of(
 def sample(reference: Reference, name: str, given: tuple[Tensor, ...], method: str) -> Sample:
     """Return the record of a sample with the program's outputs `given`."""
     order = reference.order if len(reference.order) > 1 else ()
+    made = Sample(name, reference.expected[name], given, method=method, order=order)
     if (moved := reference.moved.get(name)) is None:
-        return Sample(name, reference.expected[name], given, method=method, order=order)
-    return Sample(
-        name,
-        reference.expected[name],
-        given,
+        return made
+    return dataclasses.replace(
+        made,
         spreads=moved.spreads,
         floats=reference.floats.get(name, ()),
         shifts=moved.shifts,
         alone=alone(reference.samples, name),
-        method=method,
-        order=order,
     )
 
 

@@ -28,23 +28,28 @@ class Installed:
         Where they are.
     extensions
         Names of the entry points of each group of `executorch_goldens.extensions`.
+    places
+        The folders of the package executorch.
     """
 
     versions: dict[str, str]
     site_packages: Path
     extensions: dict[str, list[str]]
+    places: tuple[str, ...]
 
     @classmethod
     @functools.cache
     def probe(cls, interpreter: Path) -> Installed:
         """Ask `interpreter` for its versions, once and without importing torch; raise UsageError."""
         code = (
-            "import json, sysconfig; from importlib import metadata as m\n"
+            "import json, sysconfig; from importlib import metadata as m, util\n"
             "def v(n):\n"
             "    try: return m.version(n)\n"
             "    except m.PackageNotFoundError: return ''\n"
             f"points = {{g: [p.name for p in m.entry_points(group=g)] for g in {extensions.GROUPS!r}}}\n"
-            f"print(json.dumps([{{n: v(n) for n in {STACK!r}}}, sysconfig.get_path('purelib'), points]))"
+            "found = util.find_spec('executorch')\n"
+            "places = [*(found.submodule_search_locations or ())] if found else []\n"
+            f"print(json.dumps([{{n: v(n) for n in {STACK!r}}}, sysconfig.get_path('purelib'), points, places]))"
         )
         try:
             # In this folder a model may have the name of a module of Python's own.
@@ -56,9 +61,9 @@ class Installed:
         if probed.returncode:
             why = probed.stderr.strip() or f"it ended with {probed.returncode}"
             raise UsageError(f"the toolchain {interpreter} cannot be run:\n{why}")
-        found, site_packages, points = json.loads(probed.stdout)
+        found, site_packages, points, places = json.loads(probed.stdout)
         versions = {name: version.partition("+")[0] for name, version in found.items() if version}
-        return cls(versions, Path(site_packages), points)
+        return cls(versions, Path(site_packages), points, tuple(places))
 
 
 STACK = ("executorch", "torch", "torchao", "tosa-tools")

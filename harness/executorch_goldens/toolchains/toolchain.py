@@ -36,12 +36,6 @@ from executorch_goldens.toolchains.environments import (
 from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
 
-#: Script that asks an environment where its ExecuTorch is.
-PLACES = """
-import importlib.util
-found = importlib.util.find_spec("executorch")
-print(*((found.submodule_search_locations or ()) if found else ()), sep="\\n")
-"""
 #: Code that an environment runs to report its patches and shortcuts.
 FITTING = "from executorch_goldens.patches.shortcuts import fitting; fitting.main()"
 
@@ -182,9 +176,7 @@ def _as_declared(installed: Installed, version: str) -> Release:
 
 def _checkout_of(python: Path) -> str:
     """Return the checkout that the ExecuTorch of an environment is installed from; empty where it is a wheel's."""
-    printed = subprocess.run([python, "-P", "-c", PLACES], capture_output=True, text=True, check=False).stdout
-    for place in printed.splitlines():
-        folder = Path(place).resolve()
+    for folder in map(Path.resolve, map(Path, Installed.probe(python).places)):
         if "site-packages" not in folder.parts:
             return sources.described(Sources(folder))
     return ""

@@ -141,9 +141,6 @@ class Registry:
     def __iter__(self) -> Iterator[Case]:
         return iter(self._cases.values())
 
-    def __len__(self) -> int:
-        return len(self._cases)
-
     def add(self, case: Case) -> None:
         """Register `case`; raise `ZooError` for an invalid field, or a name already used in its module.
 

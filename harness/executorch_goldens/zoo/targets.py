@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,58 +174,46 @@ class Target:
     unsupported: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for what, wrong in self._wrongs().items():
-            if wrong:
-                raise TargetError(f"target {self.name!r}: {what}")
+        for what in self._wrongs():
+            raise TargetError(f"target {self.name!r}: {what}")
 
-    def _wrongs(self) -> Mapping[str, bool]:
+    def _wrongs(self) -> Iterator[str]:
         own = self.backend in (TOSA, XNNPACK, BUILD)
-        modules = self.quantization.modules if self.quantization is not None else ()
-        return {
-            "name: words of lower-case letters and digits with - or + between them, 64 characters at most": (
-                not NAME_PATTERN.fullmatch(self.name)
-            ),
-            f"backend: {self.backend!r} is not of the form 'lower-case-words'": (
-                not NAME_PATTERN.fullmatch(self.backend)
-            ),
-            f"runs: {self.runs!r} is not one of {', '.join(RUNS)}": (
-                self.runs not in RUNS and self.backend != BUILD
-            ),
-            f"runs: {TOSA} runs in the {REFERENCE_MODEL}, {XNNPACK} in the {RUNTIME}": (
-                self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs)
-            ),
-            f"bound: {self.bound!r} is no number from 0 to {IMPRECISE:g}": (
-                isinstance(self.bound, bool) or not 0.0 <= self.bound <= IMPRECISE
-            ),
-            f"floor: {self.floor} is no finite number": self.floor is not None
-            and not math.isfinite(self.floor),
-            "floor: only a quantized target has one": self.floor is not None and not self.is_quantized,
-            f"dtype: {self.dtype!r} is not one of {', '.join(DTYPES)}": self.dtype not in ("", *DTYPES),
-            f"partitioner: missing; only {TOSA!r} and {XNNPACK!r} have one here": (
-                not own and not self.partitioner and not self.lower
-            ),
-            "partitioner and lower: at most one of them": bool(self.partitioner and self.lower),
-            f"simulator: only where runs is {EAGER!r}": bool(self.simulator) and self.runs != EAGER,
-            f"quantizer: missing; only {TOSA!r} and {XNNPACK!r} make one from a quantization": (
-                not own and self.quantization is not None
-            ),
-            "quantization and quantizer: at most one of them": (
-                bool(self.quantizer) and self.quantization is not None
-            ),
-            "specification: missing, e.g. 'TOSA-1.0+FP'": (
-                self.backend == TOSA and not self.specification and self._uses_specification()
-            ),
-            f"specification: only {TOSA!r} has one": self.backend != TOSA and bool(self.specification),
-            f"{', '.join(FUNCTIONS)}: each is 'module:function'": not all(
-                map(FUNCTION.fullmatch, self.functions)
-            ),
-            "quantization.modules: each is a type of torch.nn, e.g. 'torch.nn.Linear'": any(
-                not MODULE_TYPE.fullmatch(module) for module in modules
-            ),
-        }
-
-    def _uses_specification(self) -> bool:
-        return not (self.partitioner or self.lower) or self.quantization is not None
+        if not NAME_PATTERN.fullmatch(self.name):
+            yield "name: words of lower-case letters and digits with - or + between them, 64 characters at most"
+        if not NAME_PATTERN.fullmatch(self.backend):
+            yield f"backend: {self.backend!r} is not of the form 'lower-case-words'"
+        if self.runs not in RUNS and self.backend != BUILD:
+            yield f"runs: {self.runs!r} is not one of {', '.join(RUNS)}"
+        if self.runs != {TOSA: REFERENCE_MODEL, XNNPACK: RUNTIME}.get(self.backend, self.runs):
+            yield f"runs: {TOSA} runs in the {REFERENCE_MODEL}, {XNNPACK} in the {RUNTIME}"
+        if isinstance(self.bound, bool) or not 0.0 <= self.bound <= IMPRECISE:
+            yield f"bound: {self.bound!r} is no number from 0 to {IMPRECISE:g}"
+        if self.floor is not None and not math.isfinite(self.floor):
+            yield f"floor: {self.floor} is no finite number"
+        if self.floor is not None and not self.is_quantized:
+            yield "floor: only a quantized target has one"
+        if self.dtype not in ("", *DTYPES):
+            yield f"dtype: {self.dtype!r} is not one of {', '.join(DTYPES)}"
+        if not own and not self.partitioner and not self.lower:
+            yield f"partitioner: missing; only {TOSA!r} and {XNNPACK!r} have one here"
+        if self.partitioner and self.lower:
+            yield "partitioner and lower: at most one of them"
+        if self.simulator and self.runs != EAGER:
+            yield f"simulator: only where runs is {EAGER!r}"
+        if not own and self.quantization is not None:
+            yield f"quantizer: missing; only {TOSA!r} and {XNNPACK!r} make one from a quantization"
+        if self.quantizer and self.quantization is not None:
+            yield "quantization and quantizer: at most one of them"
+        uses_specification = not (self.partitioner or self.lower) or self.quantization is not None
+        if self.backend == TOSA and not self.specification and uses_specification:
+            yield "specification: missing, e.g. 'TOSA-1.0+FP'"
+        if self.backend != TOSA and self.specification:
+            yield f"specification: only {TOSA!r} has one"
+        if not all(map(FUNCTION.fullmatch, self.functions)):
+            yield f"{', '.join(FUNCTIONS)}: each is 'module:function'"
+        if self.quantization is not None and not all(map(MODULE_TYPE.fullmatch, self.quantization.modules)):
+            yield "quantization.modules: each is a type of torch.nn, e.g. 'torch.nn.Linear'"
 
     def is_for(self, backends: tuple[str, ...]) -> bool:
         """Return whether cases that name `backends` (backends, or prefixes of targets) are exported for it."""

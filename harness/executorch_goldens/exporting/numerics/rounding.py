@@ -191,16 +191,13 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _decomposed(self, call: _Call) -> Any:
-        """Run the operators of torch's decomposition, and move each."""
+        """Run the operators of torch's decomposition, or of a composite one, and move each."""
+        composed = (
+            call.func.decompose if kind_of(call.func) == "composite" else decomposition_table[call.func]
+        )
         with self:
-            result = decomposition_table[call.func](*call.args, **call.kwargs)
+            result = composed(*call.args, **call.kwargs)
         # A decomposition may cover some arguments only: that of an adaptive pool, sizes that are multiples.
-        return self._approximated(call) if result is NotImplemented else result
-
-    def _composite(self, call: _Call) -> Any:
-        """Run the operators of a composite one, and move each."""
-        with self:
-            result = call.func.decompose(*call.args, **call.kwargs)
         return self._approximated(call) if result is NotImplemented else result
 
     def _approximate(self, call: _Call, made: torch.Tensor) -> None:
@@ -309,7 +306,7 @@ HANDLERS: Mapping[str, Callable[[Rounding, _Call], Any]] = {
     "approximated": Rounding._approximated,
     "formula": Rounding._formula,
     "decomposed": Rounding._decomposed,
-    "composite": Rounding._composite,
+    "composite": Rounding._decomposed,
 }
 
 
