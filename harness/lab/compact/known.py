@@ -6,13 +6,14 @@ They name their cause by its first part, what is wrong, so that one decision is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from executorch_goldens.artifact import Killed
-from executorch_goldens.goldens.causes import general
 from executorch_goldens.goldens.decisions import KNOWN, Decision
-from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict, cause
+from executorch_goldens.goldens.findings import Fault, NotFinished
+from executorch_goldens.judging.verdict import Verdict
 
 #: Verdicts that no artifact follows from, or that the next run may not find, or that are a person's to decide: these
 #: are not accepted.
@@ -23,14 +24,15 @@ FROM_OUTSIDE = ("SIGKILL",)
 
 def is_defect(judged: Verdict) -> bool:
     """Return whether a verdict is one that an update accepts as a known defect."""
-    lost = judged.casualty
-    passing = judged.name in NEVER or (isinstance(lost, Killed) and lost.signal in FROM_OUTSIDE)
+    ended = [each.ended for each in judged.findings if isinstance(each, NotFinished)]
+    from_outside = any(isinstance(each, Killed) and each.signal in FROM_OUTSIDE for each in ended)
+    passing = judged.name in NEVER or from_outside
     return not (judged.recordable or judged.name == "stable" or passing or _is_ours(judged))
 
 
 def _is_ours(judged: Verdict) -> bool:
     """Return whether the harness or a file of this repository failed: no release has that defect."""
-    return judged.is_of_harness or judged.reason.startswith(OF_OWN_FILE) or judged.blames_case
+    return judged.fault in (Fault.HARNESS, Fault.REPOSITORY) or judged.blames_case
 
 
 def settled(stated: Iterable[Decision], release: str, judged: Mapping[str, Verdict]) -> Iterator[Decision]:
@@ -45,7 +47,7 @@ def settled(stated: Iterable[Decision], release: str, judged: Mapping[str, Verdi
             continue
         for name in each.cells:
             found = left.get(name)
-            if found is not None and each.verdict == found.name and each.names(cause(found)):
+            if found is not None and each.verdict == found.name and each.is_about(found.cause):
                 del left[name]
             elif name in judged:
                 others = tuple(version for version in each.releases if version != release)
@@ -54,10 +56,12 @@ def settled(stated: Iterable[Decision], release: str, judged: Mapping[str, Verdi
                 continue
             yield msgspec.structs.replace(each, cells=(name,))
     for name, found in left.items():
-        why = _written(general(found.reason) or found.name)
-        yield Decision(KNOWN, found.name, why, releases=(release,), cells=(name,))
+        what = {field: _written(value) for field, value in found.findings[0].key().items()}
+        yield Decision(KNOWN, found.name, finding=what, releases=(release,), cells=(name,))
 
 
-def _written(text: str) -> str:
-    """Return a text as TOML can hold it: half of a pair of UTF-16 is there as its escape."""
-    return text.encode("utf-8", "backslashreplace").decode()
+def _written(value: Any) -> Any:
+    """Return a value of a key as TOML can hold it: half of a pair of UTF-16 is there as its escape."""
+    if isinstance(value, list):
+        return list(map(_written, value))
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

@@ -91,7 +91,7 @@ def _verdict(lowered: Lowered, places: Sequence[int]) -> str:
         )
         if made is None or made.type != expected.type:
             return "wrong"
-        if np.any(Deviation("", expected, made).differences() > lowered.tolerance(sample, place)):
+        if np.any(Deviation(expected, made).differences() > lowered.tolerance(sample, place)):
             return "wrong"
     imprecise = any(lowered.imprecision(sample, place) > lowered.limit for sample, place in pairs)
     return "imprecise" if imprecise else "right"

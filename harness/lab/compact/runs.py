@@ -116,8 +116,7 @@ class Run:
         judged = made.verdict
         missing = made.record is not None and self.planned.decided.missing(cell, made.record)
         if missing:
-            detail = (*judged.detail, missing)
-            return Found(dataclasses.replace(judged, detail=detail), UNEXPECTED)
+            return Found(dataclasses.replace(judged, name=UNEXPECTED, refusal=missing), UNEXPECTED)
         if self.updating:
             self.judged[str(cell)] = judged
             if known.is_defect(judged):

@@ -17,6 +17,7 @@ from executorch_goldens.causes.groups import PENDING, grouped, read_members
 from executorch_goldens.causes.standing import Standing
 from executorch_goldens.files import durable
 from executorch_goldens.goldens import golden, roots
+from executorch_goldens.goldens.findings import Differs
 from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens.judging.updating import UPDATE
 from executorch_goldens.results import proposals, provenance
@@ -139,7 +140,7 @@ def accepting(folder: Path, count: int = PROPOSED) -> Update:
             target=TARGET,
             case=case,
             verdict="changed",
-            reason="differs from its golden in graph",
+            findings=(Differs(("graph",)),),
             blamed=None,
             content=made.digest,
             replaces=place.old[f"{TARGET}/{case}"],

@@ -122,7 +122,7 @@ class _Run:
             return
         expected = _tensors(self.sample.expected)
         for index, (one, other) in enumerate(zip(expected, self.after, strict=False)):
-            if Deviation("", one, other, self.sample.tolerance(index)).exceeds_tolerance():
+            if Deviation(one, other, self.sample.tolerance(index)).exceeds_tolerance():
                 yield f"output {index}{of}"
 
     def furthest(self) -> float:
@@ -130,7 +130,7 @@ class _Run:
         found = [0.0]
         for before, after in zip(self.before or _tensors(self.sample.expected), self.after, strict=False):
             largest = np.abs(before.wide()[np.isfinite(before.wide())]).max(initial=0.0)
-            furthest = Deviation("", before, after).differences().max(initial=0.0)
+            furthest = Deviation(before, after).differences().max(initial=0.0)
             found.append(float(furthest / largest) if largest else float(furthest))
         return max(found)
 

@@ -16,6 +16,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from executorch_goldens.toolchains.toolchain import here
+from executorch_goldens.words.verdicts import detail, reason
 from lab.compact.runs import ACCEPTED, Compact, Found, Run
 from lab.guests import ZOOS, GuestZoo, layer, listing, sheets
 from lab.options import cases as options_of_lowering
@@ -104,6 +105,5 @@ def layered(zoo: Compact) -> str | None:
 def lines(found: Found) -> Iterator[str]:
     """Yield the lines about a cell that is not as its golden."""
     judged = found.verdict
-    yield f"{found.label}: {judged.cell}: {judged.reason}"
-    where = (judged.divergence.line,) if judged.divergence is not None else ()
-    yield from (f"  {line}" for line in (*where, *judged.detail)[:SHOWN])
+    yield f"{found.label}: {judged.cell}: {reason(judged)}"
+    yield from (f"  {line}" for line in detail(judged)[:SHOWN])

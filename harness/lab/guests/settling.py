@@ -28,6 +28,7 @@ from executorch_goldens.judging.verdict import objection
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep import worker
+from executorch_goldens.words.verdicts import reason
 from executorch_goldens.zoo.registry import Case
 from lab.compact import goldens
 from lab.conditioning import ANY_SQNR
@@ -169,7 +170,7 @@ class Settler:
             return masked(f"{failure.stage} {failure.pass_name or '-'} {failure.type}: {failure.message}")
         cell = Cell(self.target, "sheet")
         verdict = objection(cell, [Outcome(cell, "once", artifact, 0.0, 0.0)])
-        return "" if verdict is None else masked(f"{verdict.name}: {verdict.reason}")
+        return "" if verdict is None else masked(f"{verdict.name}: {reason(verdict)}")
 
     def export(self, samples: Sequence[Sample]) -> Artifact | None:
         """Export the sheet of `samples`; None where that ends the process."""

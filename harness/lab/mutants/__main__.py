@@ -23,6 +23,7 @@ from executorch_goldens.running.plan import Plan, plan
 from executorch_goldens.settings import releases
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.toolchains.toolchain import here
+from executorch_goldens.words.verdicts import reason
 from lab import GOLDENS, pages
 from lab.mutants import MUTANTS, over_core, page
 from lab.mutants.mechanical import command as mechanical
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     print("\n".join(HEAD))
     for found in verdicts(prepared, mutants):
         if isinstance(found, Verdict):
-            print(f"without a mutant, {found.cell} is {found.name}: {found.reason}")
+            print(f"without a mutant, {found.cell} is {found.name}: {reason(found)}")
             return 1
         judged.append(found)
         print(found.row(), flush=True)

@@ -18,6 +18,7 @@ from executorch_goldens.goldens.record import TRACE
 from executorch_goldens.running import core
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.sweep.sweep import Sweep, SweepError
+from executorch_goldens.words.verdicts import reason
 from executorch_goldens.zoo.targets import find
 from lab.mutants import lines
 from lab.mutants.mutant import Mutant, Mutated
@@ -157,7 +158,7 @@ def search(planned: Plan, mutants: Sequence[Mutant], kept: Kept) -> Iterator[Fou
                         )
                         control = judge(planned, cell, unmutated)
                         if control.name != "stable":
-                            raise SweepError(f"without a mutant, {cell} is {control.name}: {control.reason}")
+                            raise SweepError(f"without a mutant, {cell} is {control.name}: {reason(control)}")
                         stable.add(cell)
                     found = Found(mutant.name, str(cell), judged.verdict, judged.named, tried)
                     break

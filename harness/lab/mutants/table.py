@@ -10,6 +10,8 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import DISAGREEING, Verdict
 from executorch_goldens.running.plan import Plan
+from executorch_goldens.words.causes import divergence
+from executorch_goldens.words.verdicts import detail, reason
 from lab.mutants.mutant import Mutant
 
 #: Shares of all mutants that must be reached.
@@ -47,8 +49,7 @@ class Judged:
 
     @classmethod
     def from_verdict(cls, mutant: Mutant, verdict: Verdict) -> Judged:
-        found = verdict.divergence
-        lines = (verdict.reason, *(() if found is None else (found.line,)), *verdict.detail[:2])
+        lines = (reason(verdict), *detail(verdict)[:3])
         return cls(mutant, verdict.name, named(verdict, mutant.shows), "\n  ".join(lines))
 
     @property
@@ -85,7 +86,7 @@ def named(verdict: Verdict, shows: str = "") -> str:
     found = verdict.divergence
     if found is None:
         return "no pass" if verdict.name in DISAGREEING else NONE
-    return f"{found.name}: {shows}" if shows and shows in found.line else found.name
+    return f"{found.name}: {shows}" if shows and shows in divergence(found) else found.name
 
 
 def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:

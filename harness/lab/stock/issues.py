@@ -14,6 +14,7 @@ from executorch_goldens.judging import verdict
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.words.verdicts import detail, reason
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.variations import variations
 from lab import corrections
@@ -130,8 +131,8 @@ def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:
         result = None if judged is not None else verdict.agreed(of_cell).result
         if judged is not None:
             states.append("bug")
-            constants = [line for line in judged.detail if line.startswith("constant ")]
-            facts += [f"{cell}: {judged.name}: {fact}" for fact in (judged.reason, *constants)]
+            constants = [line for line in detail(judged) if line.startswith("constant ")]
+            facts += [f"{cell}: {judged.name}: {fact}" for fact in (reason(judged), *constants)]
         elif isinstance(result, Failure):
             states.append("fails")
             facts.append(f"{cell}: {result.type}: {result.message.splitlines()[0]}")

@@ -14,13 +14,23 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome, PassRun
+from executorch_goldens.artifact import Artifact, Cell, Killed, Lowered, Outcome, PassRun, TimedOut
 from executorch_goldens.goldens import decisions, golden, rendering
-from executorch_goldens.goldens.decisions import FAILURE, IMPRECISE, Decision, Decisions
+from executorch_goldens.goldens.decisions import FAILURE, IMPRECISE, NO_DELEGATE, Decision, Decisions
 from executorch_goldens.goldens.decisions import KNOWN as DEFECT
+from executorch_goldens.goldens.findings import (
+    Deviated,
+    Finding,
+    Frame,
+    NotFinished,
+    OwnFileFails,
+    TensorType,
+    Unreadable,
+    WrongValues,
+)
 from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import TRACE, Record
-from executorch_goldens.judging.verdict import OF_OWN_FILE, Verdict
+from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings import releases
 from lab.compact import form, goldens, known, parts, runs, table
 from lab.compact.form import COUNTED, GONE, OTHER, compact, recorded_runs
@@ -54,8 +64,9 @@ def test_a_compact_golden_without_a_delegate_asks_for_a_decision_that_says_what_
     facts = {name: value for name, value in whole.facts.items() if not name.startswith("delegate ")}
     alone = compact(replace(whole, facts=facts))
     missing = decisions.NONE.missing(Cell("xnnpack-fp32", "alone"), alone)
-    assert 'what = "undelegated"' in missing
-    assert f'cause = "{decisions.cause_of(replace(whole, facts=facts))}"' in missing
+    assert missing is not None
+    assert missing.decision.what == NO_DELEGATE
+    assert missing.decision.outside == decisions.outside_of(replace(whole, facts=facts))
 
 
 def test_a_compact_golden_differs_where_any_text_does(whole: Record) -> None:
@@ -165,34 +176,43 @@ def test_a_damaged_table_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "reason", "noted"),
+    ("verdict", "found", "noted"),
     [
-        ("crashed", "seed0-heap0: killed by SIGABRT", True),
+        ("crashed", NotFinished("seed0-heap0", Killed("SIGABRT")), True),
         # The system lacked memory, or a person ended it.
-        ("crashed", "seed0-heap0: killed by SIGKILL", False),
-        ("timed-out", "seed0-heap0: no end within 180 s", False),
+        ("crashed", NotFinished("seed0-heap0", Killed("SIGKILL")), False),
+        ("timed-out", NotFinished("seed0-heap0", TimedOut(180.0, 180.1, 190.0, 0.0)), False),
         # This repository's mistake, which no release makes.
-        ("failed", f"{OF_OWN_FILE}, harness/lab/x.py, line 1, in program: it is used wrongly", False),
+        ("failed", OwnFileFails("ValueError", "wrong", at=Frame("harness/lab/x.py", 1, "program")), False),
     ],
 )
-def test_what_the_next_run_may_not_find_is_not_noted(verdict: str, reason: str, noted: bool) -> None:
-    assert known.is_defect(Verdict(Cell("tosa-fp", "add"), verdict, reason)) is noted
+def test_what_the_next_run_may_not_find_is_not_noted(verdict: str, found: Finding, noted: bool) -> None:
+    assert known.is_defect(Verdict(Cell("tosa-fp", "add"), verdict, (found,))) is noted
+
+
+def wrong_values(dtype: str) -> WrongValues:
+    return WrongValues(3, "example", Deviated(TensorType(dtype, (4,)), TensorType(dtype, (4,))))
 
 
 def test_an_update_keeps_what_is_still_so_and_what_it_did_not_judge() -> None:
     both = Decision(
-        DEFECT, "corrupt", "output …", None, (), "a sign", ("1.4.1", "1.5.1"), ("a/a", "a/b", "a/c")
+        *(DEFECT, "corrupt"),
+        finding={"kind": "wrong-values", "dtype": "int8"},
+        why="a sign",
+        releases=("1.4.1", "1.5.1"),
+        cells=("a/a", "a/b", "a/c"),
     )
     judged = {
-        "a/a": Verdict(Cell("a", "a"), "corrupt", "output 3"),
-        "a/b": Verdict(Cell("a", "b"), "corrupt", "output 3 and more"),
-        "a/d": Verdict(Cell("a", "d"), "stable", ""),
+        "a/a": Verdict(Cell("a", "a"), "corrupt", (wrong_values("int8"),)),
+        "a/b": Verdict(Cell("a", "b"), "corrupt", (wrong_values("int16"),)),
+        "a/d": Verdict(Cell("a", "d"), "stable"),
     }
+    other = {"kind": "wrong-values", "dtype": "int16"}
     assert decisions.joined(known.settled([both], "1.5.1", judged)) == decisions.joined(
         [
             msgspec.structs.replace(both, cells=("a/a", "a/c")),
             msgspec.structs.replace(both, releases=("1.4.1",), cells=("a/b",)),
-            Decision(DEFECT, "corrupt", "output … and more", releases=("1.5.1",), cells=("a/b",)),
+            Decision(DEFECT, "corrupt", finding=other, releases=("1.5.1",), cells=("a/b",)),
         ]
     )
 
@@ -202,7 +222,7 @@ def test_an_update_keeps_what_is_still_so_and_what_it_did_not_judge() -> None:
 @example("half of a pair: \ud800")
 def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
     """TOML cannot hold half of a UTF-16 pair, so it is escaped."""
-    judged = {"tosa-fp/add": Verdict(Cell("tosa-fp", "add"), "corrupt", reason)}
+    judged = {"tosa-fp/add": Verdict(Cell("tosa-fp", "add"), "undecodable", (Unreadable(reason),))}
     settled = list(known.settled([], INSTALLED, judged))
     with tempfile.TemporaryDirectory() as folder:
         decisions.write(Path(folder), settled)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from executorch_goldens.artifact import Artifact, Departure, Failure, Lowered, Outcome
+from executorch_goldens.goldens.findings import NotFinished, WrongValues
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.words import casualties
+from executorch_goldens.words.findings import title
+from executorch_goldens.words.verdicts import reason
 from executorch_goldens_plugins.repro.defect import signature
-
-#: Words of a verdict on outputs whose values are wrong.
-DIFFER = re.compile(r"\b\d+ of \d+ values differ\b")
 
 
 def of_verdict(judged: Verdict, outcomes: Sequence[Outcome]) -> tuple[str, str]:
@@ -27,11 +25,15 @@ def of_verdict(judged: Verdict, outcomes: Sequence[Outcome]) -> tuple[str, str]:
     if judged.name == "new":
         return "", ""
     if isinstance(result, Lowered) and judged.name in ("corrupt", "imprecise"):
-        return _beginning(result), _of_outputs(judged.reason)
+        # The index of an output, the number of values and the distance depend on the model.
+        of_values = isinstance(judged.findings[0], WrongValues)
+        return _beginning(result), "values differ" if of_values else signature(reason(judged))
     where = judged.divergence.name if judged.divergence is not None else ""
     # Of a crash without the name of the variation.
-    lost = judged.casualty
-    return where, signature(judged.reason if lost is None else casualties.reason(lost))
+    found = judged.findings[0] if judged.findings else None
+    return where, signature(
+        title(found, judged.cell.target) if isinstance(found, NotFinished) else reason(judged)
+    )
 
 
 def _of_failure(failure: Failure) -> tuple[str, str]:
@@ -39,15 +41,6 @@ def _of_failure(failure: Failure) -> tuple[str, str]:
     function = (failure.function or "").removeprefix("executorch.")
     where = ", ".join(part for part in (failure.stage, failure.pass_name, function) if part)
     return where, signature(reason)
-
-
-def _of_outputs(reason: str) -> str:
-    """Return the defect of outputs; their index, the number of values and the distance depend on the model.
-
-    >>> _of_outputs("output 0 float32[1, 2]: 20 of 40 values differ, max 0.75 (tolerance 0.006)")
-    'values differ'
-    """
-    return "values differ" if DIFFER.search(reason) else signature(reason)
 
 
 def _beginning(lowered: Lowered) -> str:
