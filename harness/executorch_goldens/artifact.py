@@ -844,7 +844,7 @@ class OfHarness(Casualty, frozen=True, tag="of-harness"):
     log: str = ""
 
 
-class Unreadable(Casualty, frozen=True, tag="unreadable"):
+class Overwritten(Casualty, frozen=True, tag="overwritten"):
     """Left something that is no artifact, and why it is none."""
 
     error: str
@@ -857,7 +857,7 @@ class Shortage(Casualty, frozen=True, tag="shortage"):
 
 
 #: A casualty as it is read back.
-AnyCasualty = Killed | Exited | TimedOut | OutOfMemory | OfHarness | Unreadable | Shortage
+AnyCasualty = Killed | Exited | TimedOut | OutOfMemory | OfHarness | Overwritten | Shortage
 
 
 def died(

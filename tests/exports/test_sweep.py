@@ -22,7 +22,7 @@ import msgspec
 import pytest
 from filelock import FileLock
 
-from executorch_goldens.artifact import ENDED, HUNG, Cell, Exited, Killed, Outcome, TimedOut, Unreadable
+from executorch_goldens.artifact import ENDED, HUNG, Cell, Exited, Killed, Outcome, Overwritten, TimedOut
 from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.settings.exports import (
     Machine,
@@ -360,7 +360,7 @@ def test_outcomes_come_in_the_order_of_the_variations_with_their_cost(
 
 @pytest.mark.slow
 def test_a_case_that_writes_into_others_files_or_closes_its_own_costs_no_other() -> None:
-    ends = {"overwrite": Unreadable, "close": Exited}
+    ends = {"overwrite": Overwritten, "close": Exited}
     settings = Settings(default_interpreter(), ("tests.support.zoo_files",), (), jobs=2, limit=120.0)
     for case, kind in ends.items():
         cells = [Cell("xnnpack-fp32", name) for name in (case, "beside")]

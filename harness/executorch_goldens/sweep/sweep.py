@@ -34,7 +34,7 @@ from executorch_goldens.artifact import (
     Cell,
     Failure,
     Outcome,
-    Unreadable,
+    Overwritten,
     decoded,
     died,
 )
@@ -614,7 +614,7 @@ class Sweep:
         try:
             return decoded(self.spool.take(ended))
         except ValueError as error:
-            return Unreadable(str(error))
+            return Overwritten(str(error))
 
     def _require_environment(self) -> None:
         """Raise SweepError where the environment is gone: a failing export then says nothing about its cell."""

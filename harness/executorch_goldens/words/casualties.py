@@ -10,9 +10,9 @@ from executorch_goldens.artifact import (
     Killed,
     OfHarness,
     OutOfMemory,
+    Overwritten,
     Shortage,
     TimedOut,
-    Unreadable,
 )
 from executorch_goldens.files.wording import in_seconds
 
@@ -41,7 +41,7 @@ def reason(casualty: Casualty) -> str:
                 f"the harness itself failed (stage {stage}): {error} ({where}). "
                 "This says nothing about the program: please report it as a defect of the harness"
             )
-        case Unreadable(error=error):
+        case Overwritten(error=error):
             return (
                 f"something in its process wrote to the file for its result, which it did not open ({error})"
             )

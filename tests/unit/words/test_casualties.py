@@ -14,9 +14,9 @@ from executorch_goldens.artifact import (
     Killed,
     OfHarness,
     OutOfMemory,
+    Overwritten,
     Shortage,
     TimedOut,
-    Unreadable,
     died,
 )
 from executorch_goldens.words import casualties
@@ -33,7 +33,7 @@ EVERY = (
     OutOfMemory(None),
     OfHarness("run", "KeyError: 'x'", "a/b/c.py, line 1, in d"),
     OfHarness(),
-    Unreadable("Input data was truncated"),
+    Overwritten("Input data was truncated"),
     Shortage("one.example"),
 )
 
