@@ -38,6 +38,7 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.results import provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
@@ -297,6 +298,7 @@ class Comparison:
                 each for each in self._members[members:] if each.proposal.cell == worst.cell
             ]
 
+    @decoding_once()
     def _compare(
         self,
         cell: Cell,

@@ -82,7 +82,7 @@ def _decode_xnnpack(payload: memoryview, schemas: Schemas, named_data: NamedData
 
 
 def _decode_program(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
-    return decode_pte(payload, schemas.load("program"), partial(_decode_delegate, schemas))
+    return decode_pte(payload, schemas.load("program"), partial(decode_delegate, schemas))
 
 
 def _decode_ptd(payload: memoryview, schemas: Schemas, named_data: NamedData) -> Decoded:
@@ -136,7 +136,7 @@ def layout_digest(payload: memoryview, schemas: Schemas) -> bytes:
     return found.layout(payload, schemas)
 
 
-def _decode_delegate(schemas: Schemas, payload: memoryview, named_data: NamedData) -> Decoded | None:
+def decode_delegate(schemas: Schemas, payload: memoryview, named_data: NamedData) -> Decoded | None:
     """Decode a delegate's payload; None if it is of a backend whose format is not known here."""
     found = _find(payload)
     return None if found is None or found.is_program else found.decode(payload, schemas, named_data)

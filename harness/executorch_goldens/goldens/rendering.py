@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
-from executorch_goldens.decode.formats import layout_digest
+from executorch_goldens.decode.formats import NamedData, decode_delegate, layout_digest
+from executorch_goldens.decode.pte import decode_pte
 from executorch_goldens.decode.text import DIGITS
 from executorch_goldens.goldens import accuracy, program, unchecked
 from executorch_goldens.goldens.golden import DATA, DIGESTS, FIRST, LAYOUT, RECIPE
@@ -99,8 +102,7 @@ def _render_lowered(lowered: Lowered, digits: int) -> dict[str, str]:
     texts = {GRAPH: lowered.graph}
     for index, payload in enumerate(decode_delegates(lowered)):
         texts[f"{DELEGATE}{index}.{payload.kind}"] = payload.text(digits=digits)
-    decoded = decode(lowered.pte, schemas=Schemas.under(*lowered.schemas))
-    texts[PROGRAM] = decoded.text(delegates=False, digits=digits)
+    texts[PROGRAM] = decode_program(lowered).text(delegates=False, digits=digits)
     if lowered.model:
         texts[MODEL] = model_of(lowered)
     for name, content in lowered.data:
@@ -121,11 +123,6 @@ def data_file(name: str) -> str:
     """
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", name.removesuffix(".ptd"))
     return f"data_{plain}.ptd"
-
-
-def decode_data(content: bytes, lowered: Lowered) -> Decoded:
-    """Decode a data file of a program; raises as `decode_delegates`."""
-    return decode(content, schemas=Schemas.under(*lowered.schemas))
 
 
 def layout(pte: bytes, payloads: Iterable[bytes | memoryview], schemas: Schemas) -> str:
@@ -172,6 +169,22 @@ def trace_text(watched: Watched) -> str:
     return "".join(f"{run.pipeline}: {run.name} {run.fingerprint}\n" for run in watched.passes if run.changed)
 
 
+# Decoded payloads
+
+#: What is decoded while `decoding_once` lasts, by bytes, named data and schemas.
+_DECODED: ContextVar[dict[tuple[object, ...], Decoded]] = ContextVar("decoded payloads")
+
+
+@contextmanager
+def decoding_once() -> Iterator[None]:
+    """Decode equal payloads once while it lasts, such as those of a cell's variations; nothing is kept after it."""
+    token = _DECODED.set(_DECODED.get({}))
+    try:
+        yield
+    finally:
+        _DECODED.reset(token)
+
+
 def decode_delegates(lowered: Lowered) -> list[Decoded]:
     """Decode the payloads of all delegates, with the constants that the backend put into named data.
 
@@ -180,8 +193,37 @@ def decode_delegates(lowered: Lowered) -> list[Decoded]:
     DecodeError, SchemaError
         If a payload is not what the schema of its release says, or if that is not found.
     """
+    return [_decoded(lowered, each.payload, each.named_data) for each in lowered.delegates]
+
+
+def decode_data(content: bytes, lowered: Lowered) -> Decoded:
+    """Decode a data file of a program; raises as `decode_delegates`."""
+    return _decoded(lowered, content)
+
+
+def decode_program(lowered: Lowered) -> Decoded:
+    """Decode a program, its delegates as `decode_delegates` does; raises as that."""
     schemas = Schemas.under(*lowered.schemas)
-    return [
-        decode(delegate.payload, schemas=schemas, named_data=dict(delegate.named_data))
-        for delegate in lowered.delegates
-    ]
+    delegates = zip(lowered.delegates, decode_delegates(lowered), strict=True)
+    known: dict[bytes | memoryview, Decoded] = {each.payload: decoded for each, decoded in delegates}
+
+    def delegate(payload: memoryview, named: NamedData) -> Decoded | None:
+        return known.get(payload) or decode_delegate(schemas, payload, named)
+
+    program = schemas.load("program")
+    return _once(
+        (lowered.pte, lowered.schemas), lambda: decode_pte(memoryview(lowered.pte), program, delegate)
+    )
+
+
+def _decoded(lowered: Lowered, payload: bytes, named_data: tuple[tuple[str, bytes], ...] = ()) -> Decoded:
+    schemas = Schemas.under(*lowered.schemas)
+    key = (payload, lowered.schemas, named_data)
+    return _once(key, lambda: decode(payload, schemas=schemas, named_data=dict(named_data)))
+
+
+def _once(key: tuple[object, ...], make: Callable[[], Decoded]) -> Decoded:
+    known = _DECODED.get({})
+    if key not in known:
+        known[key] = make()
+    return known[key]

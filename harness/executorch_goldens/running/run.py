@@ -31,6 +31,7 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import Record
+from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.judging.comparison import JudgedCell
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
@@ -217,6 +218,7 @@ class Run:
 
     # A cell
 
+    @decoding_once()
     def check(self, cell: Cell, snapshot: SnapshotAssertion) -> Verdict:
         """Judge `cell`, record it where that was asked for, leave its result.
 
