@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
-import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Killed
 from executorch_goldens.causes.groups import EditedCell
@@ -24,6 +24,7 @@ from tests import REPOSITORY
 from tests.conftest import Artifacts
 from tests.support.making import lowered_by
 from tests.support.runner import DROPPED, RUN_LIMIT, Runner
+from tests.support.verdicts import verdict
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
 (FIRST,) = variations((0,))
@@ -76,8 +77,8 @@ def shown(live: bool, ticks: Sequence[float], judged: Mapping[Cell, Verdict | No
 
     sweep = cast(Sweep, Ticking(len(ticks)))
     progress.wait(sweep, A)
-    for cell, verdict in judged.items():
-        progress.judged(sweep, cell, verdict, None)
+    for cell, found in judged.items():
+        progress.judged(sweep, cell, found, None)
     return screen.lines
 
 
@@ -93,7 +94,7 @@ def test_the_time_left_follows_the_pace_of_the_run() -> None:
     now = [0.0]
     progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False, lambda: now[0])
     now[0] = 600.0
-    progress.judged(cast(Sweep, Exporting(0)), A, Verdict(A, "stable", ""), None)
+    progress.judged(cast(Sweep, Exporting(0)), A, verdict("stable", cell=A), None)
     # What was remembered to take two minutes took ten: a minute that is left takes five.
     assert "2 to go, about 5 min" in progress.line("")
 
@@ -102,7 +103,7 @@ def test_one_quick_cell_says_nothing_of_the_pace() -> None:
     now = [0.0]
     progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 1.0}), 2, 2, Screen(), False, lambda: now[0])
     now[0] = 30.0
-    progress.judged(cast(Sweep, Exporting(0)), C, Verdict(C, "stable", ""), None)
+    progress.judged(cast(Sweep, Exporting(0)), C, verdict("stable", cell=C), None)
     assert "2 to go, about 2 min" in progress.line("")
 
 
@@ -120,9 +121,9 @@ def test_in_a_terminal_it_is_one_line_twice_a_second() -> None:
 @pytest.mark.parametrize("live", [True, False])
 def test_a_cell_that_is_not_as_it_should_be_has_a_line_of_its_own(live: bool) -> None:
     verdicts = {
-        A: Verdict(A, "stable", ""),
-        B: Verdict(B, "corrupt", "one\ntwo"),
-        C: Verdict(C, "corrupt", "three", known="why"),
+        A: verdict("stable", cell=A),
+        B: verdict("corrupt", "one\ntwo", cell=B),
+        C: verdict("corrupt", "three", cell=C, known="why"),
     }
     lines = [line for line in shown(live, [], verdicts) if " of 3 cells" not in line]
     assert lines == (["> "] if live else []) + ["corrupt: tosa-fp/b: one"]
@@ -136,8 +137,8 @@ def test_of_cells_that_are_alike_some_have_a_line() -> None:
     progress = Progress([*cells, A], Seconds({}), 4, 2, screen, True)
     alike = EditedCell("cause", "FoldPass (TOSA): output_max inf -> 2.0")
     for cell in cells:
-        progress.judged(cast(Sweep, Exporting(0)), cell, Verdict(cell, "changed", "differs"), alike)
-    progress.judged(cast(Sweep, Exporting(0)), A, Verdict(A, "corrupt", "differs"), alike)
+        progress.judged(cast(Sweep, Exporting(0)), cell, verdict("changed", "differs", cell=cell), alike)
+    progress.judged(cast(Sweep, Exporting(0)), A, verdict("corrupt", "differs", cell=A), alike)
     shown = [line for line in screen.lines if not line.startswith("> ")]
     assert shown == [
         *(f"changed: {cell}: FoldPass (TOSA): output_max inf -> 2.0" for cell in cells[:MOST_ALIKE]),
@@ -150,7 +151,7 @@ def test_of_cells_that_are_alike_some_have_a_line() -> None:
 def test_what_is_left_is_what_is_remembered_of_the_cells_to_go() -> None:
     progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False)
     sweep = cast(Sweep, Exporting(0))
-    progress.judged(sweep, A, Verdict(A, "stable", ""), None)
+    progress.judged(sweep, A, verdict("stable", cell=A), None)
     assert progress.line("running: none yet") == "1 of 3 cells, 2 to go, about 1 min; running: none yet"
     progress.judged(sweep, B, None, None)
     assert progress.line("running: x") == "2 of 3 cells, 1 not passed, 1 to go, about 4 s; running: x"
@@ -191,49 +192,34 @@ def test_a_run_in_ci_has_lines_in_the_place_of_pytests_letters(crashing: Runner)
     assert "2 failed" in output[-1]
 
 
-def test_a_red_run_prints_its_causes_with_their_commands_then_cells_then_counts(crashing: Runner) -> None:
-    output = crashing(*WORDS).output
-    _, _, causes = output.partition("\n1 cause, 2 cells:\n")
-    first, see, decide, cell, *_, counted, results, _, _ = causes.split("\n")
-    assert first == "1. crashed: killed by SIGSEGV; 2 crashed"
-    assert (see.split(": ")[0], decide.split("--reject")[0]) == ("   see", "   reject: goldens review ")
-    assert cell == REASONS[0]
-    assert counted == f"ExecuTorch {crashing.release}: 2 crashed; 4 variations"
-    assert re.match(r"results: .*/results.jsonl; goldens report .* --html ", results)
-    message = f" on ExecuTorch {crashing.release}: seed0-heap0: killed by SIGSEGV"
-    assert (output.count(message), crashing(*WORDS, "-v").output.count(message)) == (0, 2)
+def test_a_red_run_prints_its_causes_with_their_commands_then_cells_then_counts(
+    crashing: Runner, snapshot: SnapshotAssertion
+) -> None:
+    assert crashing(*WORDS).printed() == snapshot
+    assert crashing(*WORDS, "-v").printed() == snapshot(name="every cell")
 
 
-def test_a_green_run_prints_six_lines_at_most(crashing: Runner, artifacts: Artifacts) -> None:
+def test_a_green_run_prints_six_lines_at_most(
+    crashing: Runner, artifacts: Artifacts, snapshot: SnapshotAssertion
+) -> None:
     crashing.answers({"*": artifacts["steady"][0]})
     assert crashing(*WORDS, "--snapshot-update").code == 0
     finished = crashing(*WORDS)
-    counted, exact, results, ended = [line for line in finished.output.splitlines() if line][-4:]
-    assert counted == f"ExecuTorch {crashing.release}: 2 stable; 4 variations"
-    assert exact.startswith("exactness: at worst ")
-    assert results.startswith("results: ")
-    assert ended.startswith("2 passed in ")
-    progress = re.compile(r"\d of 2 cells")
-    assert len([line for line in finished.output.splitlines() if not progress.match(line)]) <= 6, (
-        finished.output
-    )
+    assert finished.printed() == snapshot
+    assert finished.printed().count("\n") <= 6
 
 
 def test_what_was_not_run_is_counted_and_named_where_it_is_recorded(
-    crashing: Runner, artifacts: Artifacts
+    crashing: Runner, artifacts: Artifacts, snapshot: SnapshotAssertion
 ) -> None:
     made = artifacts["steady"][0]
     not_run = replace(lowered_by(made), samples=(), not_run="no rule gives the sizes")
     crashing.answers({"*": replace(made, result=not_run)})
-    named = "not judged: 2 cells, not run: no rule gives the sizes"
     recorded = crashing(*WORDS, "--snapshot-update")
     assert recorded.code == 0, recorded.output
-    assert named in recorded.output
-    again = crashing(*WORDS)
-    listed = "tosa-fp/alpha, tosa-fp/beta"
-    assert f"2 stable; of these, 2 not judged ({listed}); 4 variations" in again.output
-    assert named not in again.output
-    assert named in crashing(*WORDS, "-v").output
+    assert recorded.printed() == snapshot
+    assert crashing(*WORDS).printed() == snapshot
+    assert crashing(*WORDS, "-v").printed() == snapshot
 
 
 def test_a_verdict_has_a_colour_where_that_is_asked_for(crashing: Runner) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.goldens.decisions import BUDGET, FILE, Decision, Decisions, write
@@ -20,12 +21,15 @@ from executorch_goldens.zoo.variations import variations
 from lab.mutants.mutant import Mutated
 from tests.conftest import Artifacts
 from tests.support.runner import RUN_LIMIT, Runner
+from tests.support.screens import of_verdict
 
 UPDATE = "--snapshot-update"
 
 
 @pytest.mark.slow
-def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, artifacts: Artifacts) -> None:
+def test_a_run_fails_over_a_budget_and_records_nothing_there(
+    runner: Runner, artifacts: Artifacts, snapshot: SnapshotAssertion
+) -> None:
     own = replace(runner, directory=runner.folder)
     own.zoo("own_zoo", "alpha")
     own.answers({"alpha": artifacts["steady"][0]})
@@ -38,7 +42,7 @@ def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, art
         finished = own(*words)
         assert finished.code == 1, finished.output
         assert set(finished.verdicts().values()) == {"over-budget"}
-        assert "bytes of the program, and 10 are in the budget (*/alpha: program)" in finished.output
+        assert finished.printed() == snapshot
     assert not list(own.root.glob("*/*"))
     write(own.goldens, [Decision(BUDGET, limits=BudgetLimits(program=1000000), cells=("*/alpha",))])
     assert set(own(UPDATE).verdicts().values()) == {"new"}
@@ -88,12 +92,11 @@ def test_a_fix_taken_back_that_costs_memory_and_makes_nothing_wrong_is_over_budg
     assert judge(sound, memory).name == "stable"
     over = judge(worse, memory)
     assert over.name == "over-budget"
-    (more,) = re.findall(rf"^([\d,]+) bytes of planned memory, and {memory:,} are in the budget", over.reason)
+    (more,) = re.findall(
+        rf": ([\d,]+) bytes of planned memory, and {memory:,} are in the budget", of_verdict(over)
+    )
     # Within a higher budget it is right and differs from its golden; one that needs less is never over it.
     within = judge(worse, int(more.replace(",", "")))
     assert within.name == "changed"
-    assert any(
-        line.startswith(f"worse: {memory:,} -> {more} bytes of planned memory") for line in within.detail
-    )
+    assert f"\nworse: {memory:,} -> {more} bytes of planned memory" in of_verdict(within)
     assert judge(sound, 10**9).name == "stable"
-    print(over.reason, *within.detail, sep="\n")

@@ -24,12 +24,19 @@ from executorch_goldens.running import options
 from lab.variables import DROPPED as OUTER
 from tests import REPOSITORY
 from tests.support import clusters, forks, replay
+from tests.support.screens import screen
 
 #: Seconds after which a run is taken to hang. The longest takes 40 s on two idle cores.
 RUN_LIMIT = 400.0
 
 #: Why the model of `tests.support.zoo` that does not lower fails.
 OPAQUE = "emit, ToOutVarPass: RuntimeError: Missing out variants: {'zoo::opaque'}"
+
+#: What the output of a run has beside what it says: how far it is, pytest's header and seconds.
+BESIDE = re.compile(
+    r"^\d+ of \d+ cells?, .*\n|^(?:platform|rootdir|configfile|plugins)\b.*\n|^=+ | =+$| in [\d.]+s\b.*$",
+    re.MULTILINE,
+)
 
 #: Variables of the person's, or of the outer pytest's, that would change what a run does.
 DROPPED = (*OUTER, replay.VARIABLE)
@@ -54,11 +61,23 @@ class Finished:
         Its output, standard error included.
     rows
         The lines of results.jsonl, as (target/case) to fields; empty when the run did not get that far.
+    names
+        What screens say instead of folders, the release and the Python.
     """
 
     code: int
     output: str
     rows: Mapping[str, dict[str, Any]]
+    names: Mapping[object, str]
+
+    def printed(self) -> str:
+        """Return its output for a snapshot."""
+        return screen(BESIDE.sub("", self.output), self.names)
+
+    def reason(self, cell: str) -> str:
+        """Return why a cell has its verdict, as its results say."""
+        said: str = self.rows[cell]["reason"]
+        return said
 
     def refused(self, *facts: str) -> None:
         """Assert that the run was refused with one error that states `facts`, and is no traceback."""
@@ -164,7 +183,13 @@ class Runner:
         code, output = self._run(self.command(*arguments), inherited | self.environment | environment)
         lines = self.results.read_text().splitlines() if self.results.exists() else []
         rows = [json.loads(line) for line in lines]
-        return Finished(code, output, {f"{row['target']}/{row['case']}": row for row in rows})
+        names = {
+            self.folder: "HERE",
+            REPOSITORY: "REPOSITORY",
+            self.release: "RELEASE",
+            sys.executable: "PYTHON",
+        }
+        return Finished(code, output, {f"{row['target']}/{row['case']}": row for row in rows}, names)
 
     def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
         """Run a command; return its exit status and its output."""

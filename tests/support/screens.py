@@ -16,12 +16,16 @@ from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.words import causes, findings
 from executorch_goldens.words.verdicts import detail, reason
 
-#: What replaces text that differs each time: seconds, digests and their beginnings, the number of a file.
+#: What replaces text that differs each time: seconds, digests and their beginnings, the number of a file, frames.
 VARIES = (
     (re.compile(r"\b[\d,.]+ (s|core seconds)\b"), r"SECONDS \1"),
-    (re.compile(r"\b[0-9a-f]{8}([0-9a-f]{4,})?\b"), "DIGEST"),
+    (re.compile(r"(?<!\.)\b[0-9a-f]{8}([0-9a-f]{4,})?\b"), "DIGEST"),
     (re.compile(r"\bIs a directory: \d+"), "Is a directory"),
+    (re.compile(r'(?m)^(?: {4,}.*\n)*(?: +File "[^"\n]+", line \d+, in .*\n(?: {4,}.*\n)*)+'), "  FRAMES\n"),
 )
+
+#: A number with a fraction or an exponent.
+FRACTION = re.compile(r"-?\b\d[\d,]*(\.\d+)?e[-+]?\d+\b|-?\b\d[\d,]*\.\d+\b")
 
 
 def screen(printed: str | Iterable[str], names: Mapping[object, str] | None = None) -> str:
@@ -49,3 +53,8 @@ def of_verdict(*found: Verdict | None) -> str:
     """Return the lines of each verdict: its name and reason, and the lines under them; None is no objection."""
     lines = ([f"{each.name}: {reason(each)}", *detail(each)] if each else ["no objection"] for each in found)
     return screen("\n\n".join("\n".join(each) for each in lines))
+
+
+def measured(text: str) -> str:
+    """Return a text without fractions: what a machine's arithmetic gives, or what is drawn."""
+    return FRACTION.sub("NUMBER", text)
