@@ -23,6 +23,7 @@ from tests import REPOSITORY
 from tests.exports.conftest import exported
 from tests.support import partitioners
 from tests.support.making import golden_of, outcomes
+from tests.support.screens import of_verdict, screen
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
@@ -60,7 +61,7 @@ def test_an_error_of_an_own_file_is_no_golden_whatever_is_expected(
     assert (found.name, found.recorded, found.recordable) == ("failed", False, False)
     line = inspect.getsourcelines(partitioners.raising)[1] + 2
     file = Path(partitioners.__file__).relative_to(REPOSITORY)
-    assert f"a file of your own, {file}, line {line}, in raising: KeyError: " in found.reason
+    assert screen(of_verdict(found), {f"{file}, line {line}": "PLACE"}) == snapshot
     assert not list(tmp_path.rglob("*.txt"))
 
 
@@ -78,7 +79,7 @@ def test_an_error_that_executorch_raises_for_an_own_mistake_is_a_decision(
     made = made_by("mistaken", monkeypatch)
     found = judged(tmp_path, release, made, snapshot).verdict
     assert (found.name, found.recorded) == ("new", False)
-    assert found.reason.startswith("FAILURE: lower: AttributeError: 'NoneType' object has no attribute")
+    assert of_verdict(found) == snapshot
     cause = decisions.cause_of(golden_of(made.result))
     assert cause in found.refusal
     expected = Decision(FAILURE, cause=cause, releases=(release,), cells=(str(CELL),))

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 import torch
+from syrupy.assertion import SnapshotAssertion
 from torch import nn
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered
@@ -16,6 +17,7 @@ from executorch_goldens.judging.verdict import Verdict, objection
 from executorch_goldens.zoo.registry import Case
 from tests.support import zoo_builds
 from tests.support.making import outcome
+from tests.support.screens import measured, of_verdict
 
 pytestmark = pytest.mark.usefixtures("own_flatc")
 
@@ -91,7 +93,7 @@ def judged(artifact: Artifact) -> Verdict | None:
 
 @pytest.mark.parametrize("model", [Counts, Draws, Grows, Caches, CountsElsewhere])
 def test_a_model_that_gives_something_else_when_called_again_is_the_cause_and_names_the_output(
-    model: type[nn.Module],
+    model: type[nn.Module], snapshot: SnapshotAssertion
 ) -> None:
     artifact = exported(model)
     assert isinstance(artifact.result, Failure)
@@ -100,16 +102,13 @@ def test_a_model_that_gives_something_else_when_called_again_is_the_cause_and_na
     assert found is not None
     assert found.name == "failed"
     assert not found.recordable
-    assert found.reason.startswith(
-        "the case is the cause: its model gives other outputs when called again: output 0 ("
-    )
-    assert " values differ, max " in found.reason
+    assert measured(of_verdict(found)) == snapshot
 
 
-def test_a_model_that_cannot_be_called_again_is_the_cause() -> None:
+def test_a_model_that_cannot_be_called_again_is_the_cause(snapshot: SnapshotAssertion) -> None:
     found = judged(exported(Once))
     assert found is not None
-    assert found.reason == "the case is the cause: its model raises RuntimeError when called again: once only"
+    assert of_verdict(found) == snapshot
 
 
 def test_a_build_is_called_again_as_well() -> None:

@@ -33,7 +33,7 @@ def test_an_error_of_the_harness_costs_its_cell_and_the_run_goes_on(tmp_path: Pa
     assert not any(finished.rows[BROKEN][name] for name in ("recorded", "known"))
     assert not any("broken-judge" in path.read_text() for path in runner.goldens.rglob("*.t*"))
     raised = "seed0-heap0: the harness itself failed (stage run): RuntimeError: permute"
-    assert finished.rows[BROKEN]["reason"].startswith(raised)
+    assert finished.reason(BROKEN).startswith(raised)
     shown, *_ = (line for line in finished.output.splitlines() if line.startswith(f"crashed: {BROKEN}"))
     assert raised in shown
     assert "exporting/numerics/programs.py, line " in shown

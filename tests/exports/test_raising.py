@@ -63,7 +63,7 @@ def test_the_line_of_the_case_that_raises_is_named_whoever_raises(finished: Fini
         place = f"zoo_raising.py, line {line_of(text)}, in {function}, under "
         assert place in shown.partition("again:")[0]
         # Where a line stands is no part of the cause.
-        assert ", line " not in finished.rows[cell]["reason"]
+        assert ", line " not in finished.reason(cell)
 
 
 def test_a_case_that_raised_under_one_variation_is_exported_under_no_other(finished: Finished) -> None:

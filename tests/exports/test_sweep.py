@@ -83,7 +83,7 @@ def open_files() -> int:
 def test_a_crash_is_a_verdict_with_the_signal_and_the_last_words(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/crash"]
     assert row["verdict"] == "crashed"
-    assert "SIGSEGV" in row["reason"]
+    assert "SIGSEGV" in zoo_run.finished.reason("xnnpack-fp32/crash")
     assert "last words before the signal" in zoo_run.finished.output
 
 
@@ -91,16 +91,17 @@ def test_a_crash_is_a_verdict_with_the_signal_and_the_last_words(zoo_run: ZooRun
 def test_an_exit_without_an_artifact_is_a_crash(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/quit"]
     assert row["verdict"] == "crashed"
-    assert "exit status 0" in row["reason"]
+    assert "exit status 0" in zoo_run.finished.reason("xnnpack-fp32/quit")
 
 
 @pytest.mark.slow
 def test_a_hang_is_ended_at_the_limit_with_the_last_words(zoo_run: ZooRun) -> None:
     row = zoo_run.finished.rows["xnnpack-fp32/hang"]
     assert row["verdict"] == "timed-out"
-    assert f"the limit is {ZOO_LIMIT:g} s of either (export-timeout)" in row["reason"]
+    reason = zoo_run.finished.reason("xnnpack-fp32/hang")
+    assert f"the limit is {ZOO_LIMIT:g} s of either (export-timeout)" in reason
     assert re.search(
-        r"no end after 2\d s of processor time and \d+ s of wall time, the last 0 s of it idle", row["reason"]
+        r"no end after 2\d s of processor time and \d+ s of wall time, the last 0 s of it idle", reason
     )
     assert "waiting for nothing" in zoo_run.finished.output
     # The innermost call, and only its own thread's.
