@@ -39,7 +39,6 @@ from executorch_goldens.cli import ERROR, main
 from executorch_goldens.decode import Schemas
 from executorch_goldens.exporting.eager import FLOAT8
 from executorch_goldens.exporting.numerics.quantizing import export_program
-from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.plugins import Hint
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter
@@ -55,6 +54,7 @@ from executorch_goldens_plugins.repro.shrink import shrink
 from tests import DATA
 from tests.exports.test_nested_inputs import Rows, rows
 from tests.support.making import failure, lowered, outcome, tosa
+from tests.support.verdicts import verdict
 
 PAYLOADS = DATA / "payloads"
 CELL = Cell("tosa-fp", "two-delegates")
@@ -607,7 +607,7 @@ def test_a_script_calls_its_model_with_tensors() -> None:
 
 
 def test_a_corrupt_cell_proposes_the_command_with_its_toolchain() -> None:
-    judged = Verdict(Cell("tosa-int", "some-case"), "corrupt", "")
+    judged = verdict("corrupt", cell=Cell("tosa-int", "some-case"))
     command = "goldens repro 1.4.1 tosa-int/some-case"
     assert hint(judged, "1.4.1", ("goldens", "run")) == Hint(
         "repro", command, f"if it is a defect: {command} writes a script for an issue"
@@ -619,4 +619,4 @@ def test_a_corrupt_cell_proposes_the_command_with_its_toolchain() -> None:
 
 @pytest.mark.parametrize(("target", "name"), [("built", "corrupt"), ("tosa-int", "unstable")])
 def test_other_cells_propose_none(target: str, name: str) -> None:
-    assert hint(Verdict(Cell(target, "some-case"), name, ""), "1.4.1", ()) is None
+    assert hint(verdict(name, cell=Cell(target, "some-case")), "1.4.1", ()) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import MACHINE, Artifact, Cell, Failure, Outcome, OutOfMemory
 from executorch_goldens.exporting.entry import first_cause
@@ -13,6 +14,7 @@ from executorch_goldens.judging import verdict
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import variations
+from tests.support.screens import of_verdict
 
 #: Bytes: of a template's data a fork of it has about a fifth of this already.
 LIMIT = 3 << 30
@@ -70,10 +72,12 @@ def test_a_chain_of_exceptions_that_comes_round_has_an_end() -> None:
     ],
 )
 @pytest.mark.parametrize("stage", ["model", "lower", "run"])
-def test_what_fails_for_want_of_something_is_never_recorded(type: str, message: str, stage: str) -> None:
+def test_what_fails_for_want_of_something_is_never_recorded(
+    type: str, message: str, stage: str, snapshot: SnapshotAssertion
+) -> None:
     assert shortage.explains(type, message)
     failure = Failure(stage, type, message, None, None, "Traceback\n", fault=MACHINE)
     judged = verdict.objection(CELL, [Outcome(CELL, "seed0-heap0", Artifact(failure, (), 1.0), 1.0, 1.0)])
     assert judged is not None
     assert (judged.name, judged.recordable) == ("failed", False)
-    assert judged.reason.startswith("the machine had too little for this export: ")
+    assert of_verdict(judged) == snapshot

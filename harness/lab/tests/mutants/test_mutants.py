@@ -23,6 +23,7 @@ from lab.mutants.__main__ import prepare, select, verdicts
 from lab.mutants.mutant import Mutated, edited, install
 from lab.mutants.table import Judged, is_enough, summary
 from tests import REPOSITORY
+from tests.support.verdicts import verdict
 
 #: Possible verdicts of a mutant; ``stable`` is for those that survive.
 VERDICTS = {
@@ -210,8 +211,9 @@ def test_of_a_serialization_the_message_must_show_what_is_serialized_wrongly(
     line: str, named: str, right: bool
 ) -> None:
     mutant = replace(CAUGHT, place="delegate_0", shows="stride")
+    diverges = Divergence(line, "delegate_0")
     found = Judged.from_verdict(
-        mutant, Verdict(Cell("tosa-fp", "linear"), "corrupt", "", divergence=Divergence(line, "delegate_0"))
+        mutant, verdict("corrupt", cell=Cell("tosa-fp", "linear"), divergence=diverges)
     )
     assert (found.named, found.pass_right) == (named, right)
 

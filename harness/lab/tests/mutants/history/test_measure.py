@@ -14,7 +14,6 @@ from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.record import GRAPH, Record
 from executorch_goldens.judging.comparison import JudgedCell
-from executorch_goldens.judging.verdict import Verdict
 from lab import findings
 from lab.compact import goldens
 from lab.compact.form import COUNTED
@@ -43,6 +42,7 @@ from lab.mutants.history.measure import (
 )
 from lab.mutants.history.needs import NEEDS
 from lab.mutants.mutant import Edit
+from tests.support.verdicts import verdict
 
 ARM, XNNPACK, SHARED = "backends.arm.tosa", "backends.xnnpack._passes", "exir.passes"
 
@@ -288,11 +288,11 @@ class Compared(Search):
         outcomes = [Outcome(cell, "seed0-heap0", Artifact(failure, (), 0.0), 0.0, 0.0)]
         if reviewed is None:
             right = self.first == "new"
-            made = JudgedCell(Verdict(cell, self.first, ""), {"graph": "a graph"} if right else None)
+            made = JudgedCell(verdict(self.first, cell=cell), {"graph": "a graph"} if right else None)
             return made, outcomes
         assert reviewed == {"graph": "a graph"}
         seen = any(fix.number in self.sees for fix in fixes)
-        return JudgedCell(Verdict(cell, "changed" if seen else STABLE, "")), outcomes
+        return JudgedCell(verdict("changed" if seen else STABLE, cell=cell)), outcomes
 
 
 def test_without_a_golden_an_export_without_any_edit_is_what_others_are_compared_with(tmp_path: Path) -> None:
