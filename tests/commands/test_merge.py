@@ -15,16 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Killed
 from executorch_goldens.cli import main
 from executorch_goldens.commands.merge import STEP_SUMMARY
+from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.decisions import FAILURE, KNOWN, Decision, write
 from executorch_goldens.results import evidence, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.zoo.variations import variations
 from tests.support.making import artifact, failure
 from tests.support.runner import Runner
+from tests.support.screens import screen
 
 COUNT = 5
 UPDATE = "--snapshot-update"
@@ -130,21 +133,32 @@ def test_five_shards_merged_are_one_run_byte_for_byte(shards: Shards, tmp_path: 
     assert len([name for name in recorded_by_one if name.endswith("failure")]) == 11
 
 
+def names_in(folder: Path, release: str) -> dict[object, str]:
+    """Return what screens say instead of a folder, as it is and as Markdown, and the release."""
+    return {folder: "TMP", markdown(str(folder)): "TMP", release: "RELEASE"}
+
+
 def test_a_merge_says_what_the_end_of_a_run_says(
-    shards: Shards, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shards: Shards,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: SnapshotAssertion,
 ) -> None:
     monkeypatch.setenv(STEP_SUMMARY, str(tmp_path / "summary"))
     shards.merge(*map(str, shards.parts), "--into", str(tmp_path / "merged"))
     output = capsys.readouterr().out
-    assert "5 folders: 4 unstable, 1 crashed, 11 new (11 FAILURE)\n" in output
-    assert "crashed: tosa-fp/gamma: seed0-heap0: killed by SIGSEGV" in output
-    assert "2 variations, 32 exports" in output
-    assert "stale" not in output
-    assert "| unstable | 4 |" in (tmp_path / "summary").read_text()
+    names = names_in(tmp_path, shards.runner.release)
+    assert screen(output, names) == snapshot
+    assert screen((tmp_path / "summary").read_text(), names) == snapshot(name="summary")
 
 
 def test_known_defects_are_counted_apart_with_their_reason(
-    shards: Shards, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    shards: Shards,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: SnapshotAssertion,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(STEP_SUMMARY, str(tmp_path / "summary"))
@@ -162,13 +176,8 @@ def test_known_defects_are_counted_apart_with_their_reason(
     (whole / results.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
     main(["merge", "whole", "--goldens", str(goldens)])
     output = capsys.readouterr().out
-    assert "1 known defect" in output
-    assert "1 crashed" not in output
-    assert "known defect: tosa-fp/gamma is crashed: it jumps to nowhere (#21480)" in output
-    summary = (tmp_path / "summary").read_text()
-    assert "| known defect | 1 |" in summary
-    assert "| crashed |" not in summary
-    assert "it jumps to nowhere" in summary
+    assert screen(output, names_in(tmp_path, release)) == snapshot
+    assert screen((tmp_path / "summary").read_text(), names_in(tmp_path, release)) == snapshot(name="summary")
 
 
 def test_only_a_merge_of_all_cells_tells_that_a_golden_is_stale(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import cli
 from executorch_goldens.causes.groups import PENDING
 from executorch_goldens.commands.merge import parts_of, rows
 from executorch_goldens.goldens import golden
 from executorch_goldens.review.summary import ReviewSummary
-from tests.commands.review.conftest import RUN, Artifacts, Review, cells, edit, found, titled
+from tests.commands.review.conftest import RUN, Artifacts, Review, cells, edit, found, shown, titled
 from tests.support.making import renamed, with_texts
 from tests.support.runner import Runner
 
@@ -32,13 +33,12 @@ def renaming(proposed: Runner, artifacts: Artifacts) -> Runner:
 
 @pytest.mark.slow
 def test_names_alone_are_one_cause_and_one_accept_whichever_pass_gave_them(
-    renaming: Runner, review: Review
+    renaming: Runner, review: Review, snapshot: SnapshotAssertion
 ) -> None:
     groups = found(renaming)
     names = titled(renaming, "names alone")
     assert len(groups) == 2
-    assert names.title == f"names alone: 8 cells, as {NAMES}"
-    assert names.head == f"names alone: 8 cells, as {NAMES}; 8 renamed"
+    assert [names.title, names.head] == snapshot
     assert (names.state, names.wrong, dict(names.unlike)) == (PENDING, (), {})
     listed = review()
     assert names.head in listed.out
@@ -48,9 +48,11 @@ def test_names_alone_are_one_cause_and_one_accept_whichever_pass_gave_them(
     assert set(renaming(*RUN).verdicts().values()) == {"changed", "stable"}
 
 
-def test_names_alone_are_accepted_as_one_cause(renaming: Runner, review: Review) -> None:
+def test_names_alone_are_accepted_as_one_cause(
+    renaming: Runner, review: Review, snapshot: SnapshotAssertion
+) -> None:
     accepted = review("--accept", titled(renaming, "names alone").name)
-    assert "names alone: 8 cells" in accepted.out
+    assert shown(renaming, accepted.out) == snapshot
 
 
 def test_variations_that_differ_in_names_alone_are_no_such_cause(
@@ -72,7 +74,9 @@ def test_a_golden_that_has_changed_since_is_no_longer_one_of_other_names(renamin
     assert (len(names.members), len(found(renaming))) == (7, 3)
 
 
-def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_apart(renaming: Runner) -> None:
+def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_apart(
+    renaming: Runner, snapshot: SnapshotAssertion
+) -> None:
     made = [
         (release, row)
         for release, row in rows(parts_of([renaming.folder / "sweeps"]))
@@ -80,17 +84,13 @@ def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_ap
     ]
     red = ReviewSummary(made, [titled(renaming, "names alone")])
     assert red.state == "changed"
-    lines = list(red.markdown())
-    assert lines[1] == "**Goldens: changed.** 8 renamed; 0 cells passing, on 1 release."
-    assert lines[2].startswith("- 8 renamed: names alone: 8 cells, as ")
+    assert shown(renaming, red.markdown()) == snapshot(name="red")
     allowed = ReviewSummary([(release, {**row, "accepted": True}) for release, row in made], [])
-    assert list(allowed.markdown())[1] == (
-        "**Goldens: green.** 8 allowed renames; 0 cells passing, on 1 release."
-    )
+    assert shown(renaming, allowed.markdown()) == snapshot(name="allowed")
     recorded = ReviewSummary(
         [(release, {**row, "accepted": True, "recorded": True}) for release, row in made], []
     )
-    assert list(recorded.markdown())[1] == "**Goldens: green.** 8 cells passing, on 1 release."
+    assert shown(renaming, recorded.markdown()) == snapshot(name="recorded")
 
 
 @pytest.mark.parametrize(
