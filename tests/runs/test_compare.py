@@ -160,9 +160,11 @@ def page(made: Compared) -> ComparisonPage:
 def names(page: ComparisonPage) -> dict[object, str]:
     """Return what screens say instead of where the sides are."""
     both = page.comparison.sides
-    pythons = {str(both.base.toolchain.python): "BASE", str(both.head.toolchain.python): "HEAD"}
-    in_markdown = {markdown(python): name for python, name in pythons.items()}
-    return {**pythons, **in_markdown, both.base.release.version: "RELEASE"}
+    found: dict[object, str] = {both.base.release.version: "RELEASE"}
+    for side, name in ((both.base, "BASE"), (both.head, "HEAD")):
+        python = str(side.toolchain.python)
+        found |= {python: name, markdown(python): name}
+    return found
 
 
 def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR
@@ -16,6 +17,7 @@ from executorch_goldens.toolchains.toolchain import here
 from lab import GOLDENS
 from lab.__main__ import main
 from lab.reach import building, command, page
+from tests.support.screens import screen
 
 FILE = "executorch/backends/arm/_passes/fold.py"
 FOLD = """\
@@ -54,29 +56,21 @@ def known(tmp_path: Path) -> maps.ReachMap:
     return building.build("9.9.9", "", "2026-01-01", records(), tmp_path, further)
 
 
-def test_the_page_counts_what_the_core_each_source_and_any_cell_reach(known: maps.ReachMap) -> None:
-    lines = list(page.page(known, [CORE]))
+def test_the_page_counts_what_the_core_each_source_and_any_cell_reach(
+    known: maps.ReachMap, snapshot: SnapshotAssertion
+) -> None:
     # Of eight: lines 3, 4, 5, 7, 10 and 14, and two conditions that may be false.
-    assert "| the core | 1 | 5 (62.5%) |" in lines
-    assert "| `models` | 1 | 5 (62.5%) |" in lines
-    assert "| `further` | 1 | 3 (37.5%) |" in lines
-    assert "| any of these, of 8 | 2 | 7 (87.5%) |" in lines
-    assert "| arm | passes | 8 | 5 (62.5%) | 7 (87.5%) |" in lines
-    assert "| Fold | 7 | 5 | 6 | `unused` |" in lines
-    assert "| fold | 1 | 0 | 1 |  |" in lines
+    assert screen(page.page(known, [CORE])) == snapshot
 
 
 def test_an_owner_has_its_missing_lines_and_why(
-    known: maps.ReachMap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    known: maps.ReachMap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
     (tmp_path / "why.toml").write_text('Fold = "nobody asks"\n')
     monkeypatch.setattr(page, "WHY", tmp_path / "why.toml")
-    link = "https://github.com/pytorch/executorch/blob/v9.9.9/backends/arm/_passes/fold.py"
-    assert f"| [Fold]({link}) | 7 | 1 | nobody asks | `unused` |" in list(page.page(known, [CORE]))
+    assert screen(page.page(known, [CORE])) == snapshot
     only = building.build("9.9.9", "", "2026-01-01", records()[1:], tmp_path)
-    assert f"| [Fold]({link}) | 7 | 5 | nobody asks | `call` 3-, 5, 5-, 7; `unused` |" in list(
-        page.page(only, [])
-    )
+    assert screen(page.page(only, [])) == snapshot
 
 
 def test_records_are_read_as_they_were_written_but_for_one_that_was_cut_off(tmp_path: Path) -> None:
