@@ -8,7 +8,7 @@ from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import rendering
 from executorch_goldens.goldens.decisions import KNOWN, Decisions
-from executorch_goldens.goldens.findings import Fault, Finding, Unreadable
+from executorch_goldens.goldens.findings import Fault, Finding, Undecodable
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
@@ -77,7 +77,7 @@ def compare(
         artifact, variations = verdict.agreed(outcomes), [outcome.variation for outcome in outcomes]
         whole = rendering.render(artifact, made_with(artifact, variations, release, reviewed), WHOLE)
     except DecodeError as error:
-        return JudgedCell(as_known(decided, Verdict(cell, "undecodable", (Unreadable(str(error)),))))
+        return JudgedCell(as_known(decided, Verdict(cell, "undecodable", (Undecodable(str(error)),))))
     made = form.compact(whole, _parts(artifact, whole, of_cell))
     for defect in decided.about(KNOWN, cell):
         if isinstance(artifact.result, Lowered) and artifact.result.not_run:

@@ -25,7 +25,7 @@ from executorch_goldens.goldens.findings import (
     NotFinished,
     OwnFileFails,
     TensorType,
-    Unreadable,
+    Undecodable,
     WrongValues,
 )
 from executorch_goldens.goldens.numerics import Numerics
@@ -37,7 +37,6 @@ from lab.compact.form import COUNTED, GONE, OTHER, compact, recorded_runs
 from lab.compact.runs import KNOWN, RECORDED, UNEXPECTED, Compact, Run
 from tests.conftest import Artifacts
 from tests.support.making import other, wrong
-from tests.support.verdicts import verdict
 
 INSTALLED = metadata.version("executorch").partition("+")[0]
 VARIATIONS = ("seed0-heap0", "seed4-heap1")
@@ -158,7 +157,8 @@ def test_compact_goldens_of_a_target_are_one_file(tmp_path: Path, whole: Record)
         (lambda text: text.replace("bytes", "byte"), "was edited by hand"),
         (lambda text: f"x\n{text}", "belongs to no golden"),
         (lambda text: text + text, "is there twice"),
-        (lambda text: f"{text}    ],
+        (lambda text: f"{text}<<<<<<< HEAD\n", "was left by a merge"),
+    ],
     ids=["edited", "no case", "twice", "merge"],
 )
 def test_a_damaged_table_is_an_error(
@@ -176,7 +176,6 @@ def test_a_damaged_table_is_an_error(
 
 
 @pytest.mark.parametrize(
-<<<<<<< HEAD
     ("verdict", "found", "noted"),
     [
         ("crashed", NotFinished("seed0-heap0", Killed("SIGABRT")), True),
@@ -223,7 +222,7 @@ def test_an_update_keeps_what_is_still_so_and_what_it_did_not_judge() -> None:
 @example("half of a pair: \ud800")
 def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
     """TOML cannot hold half of a UTF-16 pair, so it is escaped."""
-    judged = {"tosa-fp/add": Verdict(Cell("tosa-fp", "add"), "undecodable", (Unreadable(reason),))}
+    judged = {"tosa-fp/add": Verdict(Cell("tosa-fp", "add"), "undecodable", (Undecodable(reason),))}
     settled = list(known.settled([], INSTALLED, judged))
     with tempfile.TemporaryDirectory() as folder:
         decisions.write(Path(folder), settled)
