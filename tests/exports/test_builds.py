@@ -30,7 +30,7 @@ from executorch_goldens.settings.releases import load as load_releases
 from executorch_goldens.zoo.registry import Case, Registry, ZooError, load, takes_build
 from tests.support import zoo_builds
 from tests.support.making import golden_of, objection, outcomes
-from tests.support.screens import measured, of_verdict
+from tests.support.screens import of_verdict
 
 Function = Callable[[torch.Tensor], object]
 
@@ -249,22 +249,33 @@ def drawn_case(data: Data) -> Example:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("case", "target"),
+    ("case", "target", "why"),
     [
-        (Case("any", "any", "any", drawn, is_build=True), "built"),
-        (Case("any", "any", "any", drawn_case), "xnnpack-fp32"),
+        (
+            Case("any", "any", "any", drawn, is_build=True),
+            "built",
+            "its weights differ before anything is lowered (0.",
+        ),
+        (
+            Case("any", "any", "any", drawn_case),
+            "xnnpack-fp32",
+            "its model differs before anything is lowered, and ",
+        ),
     ],
     ids=["build", "case"],
 )
 def test_a_case_that_draws_its_weights_each_time_is_the_cause_and_no_pass_is_named(
-    release: str, case: Case, target: str, snapshot: SnapshotAssertion
+    release: str, case: Case, target: str, why: str
 ) -> None:
     cell = Cell(target, "any")
     judged = compare(
         cell, outcomes(*(export(case, target) for _ in range(2))), None, load_releases().release(release)
     ).verdict
     assert judged.name == "unstable"
-    assert measured(of_verdict(judged)) == snapshot
+    assert f": the case is the cause: {why}" in of_verdict(judged)
+    assert of_verdict(judged).endswith(
+        "give it the same each time: draw from `data`, or after torch.manual_seed"
+    )
     assert judged.blames_case
 
 
@@ -272,9 +283,7 @@ def test_a_case_that_draws_its_weights_each_time_is_the_cause_and_no_pass_is_nam
 
 
 @pytest.mark.slow
-def test_inputs_that_the_program_takes_otherwise_are_an_error_of_the_declaration(
-    release: str, snapshot: SnapshotAssertion
-) -> None:
+def test_inputs_that_the_program_takes_otherwise_are_an_error_of_the_declaration(release: str) -> None:
     def build(build: Build) -> object:
         taken = (torch.ones(1, 4, dtype=torch.int8),)
         program = zoo_builds.to_xnnpack(torch.nn.ReLU(), taken)
@@ -283,7 +292,10 @@ def test_inputs_that_the_program_takes_otherwise_are_an_error_of_the_declaration
 
     made = export(Case("any", "any", "any", build, is_build=True), "built")
     judged = compare(Cell("built", "any"), outcomes(made), None, load_releases().release(release)).verdict
-    assert of_verdict(judged) == snapshot
+    assert of_verdict(judged).endswith(
+        "ZooError: case 'any' declares input 0 of forward as float32[1, 4], and the program takes int8[1, 4]; a "
+        "program with quantized inputs is declared by what it takes: build.recorded(inputs, outputs)"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"any bytes at all, and no program", b"PK\x03\x04" + bytes(60)])

@@ -106,7 +106,7 @@ MASKED = Case("masked", "tests", "something", masked)
 
 @pytest.mark.slow
 def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pass(
-    monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """ExecuTorch 1.1.0 does this, before pytorch/executorch#17901."""
     assert lowered_by(export(MASKED, "tosa-int")).altered == ()
@@ -126,7 +126,11 @@ def test_what_lowering_writes_to_the_model_that_it_is_given_is_told_with_the_pas
     cell = Cell("tosa-int", "masked")
     found = compare(cell, [outcome(artifact, cell)], None, RELEASE).verdict
     assert (found.name, found.divergence and found.divergence.name) == ("corrupt", altered.writer)
-    assert measured(of_verdict(found)) == snapshot
+    assert (
+        "lowering changed mask of the model that it was given, in ReplaceInfAndLimitValuesPass"
+        in of_verdict(found)
+    )
+    assert "  mask float32[4, 4]: 6 of 16 values differ, max inf" in of_verdict(found)
 
 
 def test_states_that_cannot_be_compared_are_left_out() -> None:

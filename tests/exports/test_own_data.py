@@ -310,7 +310,7 @@ def train(prepared: torch.fx.GraphModule) -> None:
 
 @pytest.mark.parametrize("target", ["xnnpack-int8", "tosa-int"])
 @pytest.mark.slow
-def test_a_case_trains_and_always_the_same(target: str, snapshot: SnapshotAssertion) -> None:
+def test_a_case_trains_and_always_the_same(target: str) -> None:
     first = export(case(train=train), target)
     torch.manual_seed(77)
     second = export(case(train=train), target)
@@ -323,7 +323,7 @@ def test_a_case_trains_and_always_the_same(target: str, snapshot: SnapshotAssert
     # A model that was trained is far from the one before, and within rounding of its own quantized graph.
     judged = said(first, target)
     assert judged is not None
-    assert measured(of_verdict(judged)) == snapshot
+    assert ": useless quantization" in of_verdict(judged)
     anything = export(replace(case(train=train), sqnr={target: -math.inf}), target)
     assert said(anything, target) is None
 
@@ -374,16 +374,17 @@ def test_a_metric_measures_what_is_recorded_or_else_the_example(photos: Path) ->
 
 @pytest.mark.parametrize("target", ["xnnpack-fp32", "tosa-int"])
 @pytest.mark.slow
-def test_a_metric_below_its_bound_is_wrong_beside_the_numbers(
-    target: str, photos: Path, snapshot: SnapshotAssertion
-) -> None:
+def test_a_metric_below_its_bound_is_wrong_beside_the_numbers(target: str, photos: Path) -> None:
     within = export(case(metric=right_answers, bound=0.0, recorded=photos), target)
     assert said(within, target) is None
     assert isinstance(within.result, Lowered)
+    assert within.result.metric is not None
     beyond = export(case(metric=right_answers, bound=1.5, recorded=photos), target)
     objection = said(beyond, target)
     assert objection is not None
-    assert of_verdict(objection) == snapshot
+    value = within.result.metric.value
+    why = f"right_answers is {value:.4g}, and at least 1.5 is asked for; the eager model has {value:.4g}"
+    assert of_verdict(objection).splitlines()[0].endswith(f": {why}")
     assert objection.excess is None
 
 

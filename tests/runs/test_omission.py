@@ -124,14 +124,14 @@ def test_what_is_to_be_explained_is_one_of_three(runner: Runner) -> None:
 
 
 @pytest.mark.slow
-def test_a_real_pass_that_swaps_operands_is_the_cause(runner: Runner, snapshot: SnapshotAssertion) -> None:
+def test_a_real_pass_that_swaps_operands_is_the_cause(runner: Runner) -> None:
     asked = ("--models", "tests.support.zoo_omission", "--cell", "xnnpack-fp32/plus", "--variations", "0,4")
     recorded = runner(*asked, "--patches", "none", "--snapshot-update")
     assert recorded.code == 0, recorded.output
     finished = runner(*asked, "--patches", "swapped-operands")
     row = finished.rows["xnnpack-fp32/plus"]
     assert (row["verdict"], row["pass"]) == ("changed", "RemoveGetItemPass"), finished.output
-    assert proven(runner) == snapshot
+    assert proven(runner) == {"xnnpack-fp32/plus": "without it the artifact equals the golden"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.goldens.decisions import BUDGET, FILE, Decision, Decisions, write
@@ -27,9 +26,7 @@ UPDATE = "--snapshot-update"
 
 
 @pytest.mark.slow
-def test_a_run_fails_over_a_budget_and_records_nothing_there(
-    runner: Runner, artifacts: Artifacts, snapshot: SnapshotAssertion
-) -> None:
+def test_a_run_fails_over_a_budget_and_records_nothing_there(runner: Runner, artifacts: Artifacts) -> None:
     own = replace(runner, directory=runner.folder)
     own.zoo("own_zoo", "alpha")
     own.answers({"alpha": artifacts["steady"][0]})
@@ -42,7 +39,7 @@ def test_a_run_fails_over_a_budget_and_records_nothing_there(
         finished = own(*words)
         assert finished.code == 1, finished.output
         assert set(finished.verdicts().values()) == {"over-budget"}
-        assert finished.printed() == snapshot
+        assert "bytes of the program, and 10 are in the budget (*/alpha: program)" in finished.output
     assert not list(own.root.glob("*/*"))
     write(own.goldens, [Decision(BUDGET, limits=BudgetLimits(program=1000000), cells=("*/alpha",))])
     assert set(own(UPDATE).verdicts().values()) == {"new"}
