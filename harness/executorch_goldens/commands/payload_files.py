@@ -68,7 +68,5 @@ def decode_named(payload: bytes, name: str, schemas: str | None) -> Decoded:
         raise CommandError(f"--schemas {schemas} is not a directory")
     try:
         return _decoded(payload, schemas)
-    except DecodeError as error:
-        raise CommandError(f"{name} cannot be decoded: {error}") from error
-    except SchemaError as error:
+    except (DecodeError, SchemaError) as error:
         raise CommandError(f"{name} cannot be decoded: {error}") from error

@@ -12,7 +12,6 @@ import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -301,9 +300,7 @@ class Watch:
                 self._wrap(definer, "define_node", functools.partial(self._in_visitor, backend))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._stack.close()
 
     def mark(self, marks: Marks) -> None:

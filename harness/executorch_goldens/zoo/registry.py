@@ -317,16 +317,13 @@ def load(zoos: Sequence[str]) -> dict[str, Case]:
             importlib.import_module(zoo)
         except ZooError as error:
             raise ZooError(f"--models {zoo}: {error}") from error
-        except ModuleNotFoundError as error:
-            if not f"{zoo}.".startswith(f"{error.name}."):
-                raise ZooError(f"--models {zoo} cannot be imported: {placed(error)}") from error
-            raise ZooError(
-                f"--models {zoo} cannot be imported from {Path.cwd()}: {error}; name a module that registers cases"
-            ) from error
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise ZooError(f"--models {zoo} cannot be imported: {placed(error)}") from error
+            why = f": {placed(error)}"
+            if isinstance(error, ModuleNotFoundError) and f"{zoo}.".startswith(f"{error.name}."):
+                why = f" from {Path.cwd()}: {error}; name a module that registers cases"
+            raise ZooError(f"--models {zoo} cannot be imported{why}") from error
     cases = CASES.within(zoos)
     if not cases:
         # A module of Python's own or an installed package may hide that of the repository.

@@ -69,15 +69,12 @@ def _of_size(example: Example, which: str) -> tuple[torch.Tensor, ...]:
     """Return the inputs of an example repeated, or cut off, to one of `SIZES`; none where that is their own."""
     tensors = example.tensors
     declared = example.call.shapes(example.module, example.dynamic_shapes)
-    found = {
-        number: dict(_sizes(tensor, of_input, which))
-        for number, (tensor, of_input) in enumerate(zip(tensors, declared, strict=True))
-    }
-    for number, tensor in enumerate(tensors):
-        sizes = found.get(number, {})
+    found = [dict(_sizes(*each, which)) for each in zip(tensors, declared, strict=True)]
+    for tensor, sizes in zip(tensors, found, strict=True):
         whole = [sizes.get(dimension, size) for dimension, size in enumerate(tensor.shape)]
         if torch.Size(whole).numel() > ELEMENTS:
-            return _resized(tensors, {n: {d: 2 * tensors[n].shape[d] for d in found[n]} for n in found})
+            found = [{d: 2 * own.shape[d] for d in its} for own, its in zip(tensors, found, strict=True)]
+            break
     return _resized(tensors, found)
 
 
@@ -97,15 +94,14 @@ def unbounded(example: Example) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _resized(
-    tensors: Sequence[torch.Tensor], sizes: Mapping[int, Mapping[int, int]]
-) -> tuple[torch.Tensor, ...]:
-    if all(tensors[n].shape[d] == size for n in sizes for d, size in sizes[n].items()):
+def _resized(tensors: Sequence[torch.Tensor], found: Sequence[Mapping[int, int]]) -> tuple[torch.Tensor, ...]:
+    pairs = [*zip(tensors, found, strict=True)]
+    if all(tensor.shape[d] == size for tensor, sizes in pairs for d, size in sizes.items()):
         return ()
     made: dict[int, torch.Tensor] = {}
-    for number, tensor in enumerate(tensors):
+    for tensor, sizes in pairs:
         resized = tensor
-        for dimension, size in sizes.get(number, {}).items():
+        for dimension, size in sizes.items():
             resized = resized.index_select(dimension, torch.arange(size) % tensor.shape[dimension])
         if tensor.dim() == 4 and not tensor.is_contiguous():
             resized = resized.contiguous(memory_format=torch.channels_last)
@@ -117,15 +113,13 @@ def _resized(
 def _sizes(tensor: torch.Tensor, declared: Any, which: str) -> Iterator[tuple[int, int]]:
     """Yield each dynamic dimension of an input with its size."""
     for dimension, dim in dimensions(declared):
-        size = _size(dim, which)
-        if size is not None:
+        if isinstance(dim, torch.export.Dim):
+            size = _size(dim, which)
             yield dimension, size if size > 0 else 2 * tensor.shape[dimension]
 
 
-def _size(dim: Any, which: str) -> int | None:
-    """Return a size of a `torch.export.Dim`; 0 for one without limits, None if it is not dynamic."""
-    if not isinstance(dim, torch.export.Dim):
-        return None
+def _size(dim: torch.export.Dim, which: str) -> int:
+    """Return a size of a `torch.export.Dim`; 0 for one without limits."""
     if which == "largest":
         return dim.max if isinstance(dim.max, int) else 0
     if dim.min:
