@@ -20,7 +20,7 @@ from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.diff.difference import Difference
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.findings import Differs
+from executorch_goldens.goldens.findings import LoadedOtherwise
 from executorch_goldens.goldens.record import MANIFEST
 from executorch_goldens.reach.choice import choose
 from executorch_goldens.reach.code import Statement
@@ -50,7 +50,7 @@ class OfOneCause(Comparison):
                         each.cell.target,
                         each.cell.case,
                         "changed",
-                        (Differs(("graph",)),),
+                        (LoadedOtherwise("it differs"),),
                         "SomePass",
                         "0",
                         None,

@@ -97,10 +97,10 @@ def test_where_the_digest_alone_differs_the_answer_says_so_and_with_both_texts_w
     assert isinstance(change, DigestChanged)
     assert change.content
     assert found.in_digest
-    assert next(change.lines()) in "\n".join(difference(found, "golden", "now"))
+    assert next(change.lines()) in "\n".join(difference(found))
     assert [str(edit) for edit in found.edits] == [f"program: {IN_DIGEST}"]
     found = Difference(recorded(before), made)
-    assert "memory_offset 0 -> 16" in "\n".join(difference(found, "base", "head"))
+    assert "memory_offset 0 -> 16" in "\n".join(difference(found))
     assert not found.in_digest
 
 
