@@ -261,7 +261,7 @@ def _print_messages(config: pytest.Config, run: Run, failed: Iterable[pytest.Tes
     for report in failed:
         judged = run.verdicts.get(config.stash[TESTS][report.nodeid])
         text = report.longreprtext
-        if judged is not None and text.startswith(f"{judged.name}: {judged.cell} "):
+        if judged is not None and not judged.accepted:
             # Further exports may have shown more since.
             text = messages.failure(run, judged)
         _print_verdict(config, text.splitlines())
