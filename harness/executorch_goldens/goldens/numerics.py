@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-_FAILS, _NOT_RUN, _UNJUDGED = "none: lowering fails", "not run: ", "; not judged on "
+_FAILS, _NOT_RUN = "none: lowering fails", "not run: "
+_CONSTANTS, _IN_EAGER = "; folded constants equal", "; with eager in place of "
+_RECORDED, _UNJUDGED = "; recorded: ", "; not judged on "
 _CHECKED = re.compile(
-    r"outputs against eager (?:within 2\^(?P<power>-?\d{1,4}) of the largest value|equal to the last bit)"
-    r"(?P<constants>; folded constants equal)?(?:; with eager in place of (?P<in_eager>[^;]+))?"
-    rf"(?:; recorded: (?P<recorded>[^;]+))?(?P<unjudged>(?:{_UNJUDGED}.+)?)"
+    r"outputs against eager (?:within 2\^(-?\d{1,4}) of the largest value|equal to the last bit)"
+    rf"({_CONSTANTS})?(?:{_IN_EAGER}([^;]+))?(?:{_RECORDED}([^;]+))?((?:{_UNJUDGED}.+)?)"
 )
 
 
@@ -26,14 +27,10 @@ class Numerics:
         Whether folded constants were found in the delegates.
     in_eager
         Operators that ran in eager, as the runtime has no kernel for them.
-    recorded
-        Names of the samples that the case gives itself.
-    unjudged
-        Why samples were left out, each with their names.
-    not_run
-        Why the program was not run; empty where it was.
-    fails
-        Whether lowering fails: there is nothing to check.
+    recorded, unjudged
+        Names of the samples that the case gives itself, and of those that were left out, by why.
+    not_run, fails
+        Why the program was not run, empty where it was; and whether there is none, as lowering fails.
     """
 
     power: int | None = None
@@ -61,11 +58,10 @@ eager raises OSError'
         within = (
             "equal to the last bit" if self.power is None else f"within 2^{self.power} of the largest value"
         )
-        constants = "; folded constants equal" if self.constants else ""
-        in_eager = f"; with eager in place of {', '.join(self.in_eager)}" if self.in_eager else ""
-        recorded = f"; recorded: {', '.join(self.recorded)}" if self.recorded else ""
+        lists = ((_IN_EAGER, self.in_eager), (_RECORDED, self.recorded))
+        also = "".join(words + ", ".join(names) for words, names in lists if names)
         unjudged = "".join(f"{_UNJUDGED}{', '.join(names)}: {why}" for why, names in self.unjudged)
-        return f"outputs against eager {within}{constants}{in_eager}{recorded}{unjudged}"
+        return f"outputs against eager {within}{_CONSTANTS if self.constants else ''}{also}{unjudged}"
 
     @classmethod
     def read(cls, text: str) -> Self | None:
@@ -74,18 +70,11 @@ eager raises OSError'
         A name with a comma, of a sample of several methods, is read as two: nothing depends on it.
         """
         if text == _FAILS or text.startswith(_NOT_RUN):
-            return cls(not_run=text.removeprefix(_NOT_RUN)) if text != _FAILS else cls(fails=True)
-        found = _CHECKED.fullmatch(text)
-        if found is None:
+            return cls(fails=True) if text == _FAILS else cls(not_run=text.removeprefix(_NOT_RUN))
+        if (found := _CHECKED.fullmatch(text)) is None:
             return None
-        in_eager, recorded = (
-            found[name].split(", ") if found[name] else () for name in ("in_eager", "recorded")
-        )
-        unjudged = (part.rpartition(": ") for part in found["unjudged"].split(_UNJUDGED)[1:])
-        return cls(
-            int(found["power"]) if found["power"] else None,
-            bool(found["constants"]),
-            tuple(in_eager),
-            tuple(recorded),
-            tuple((why, tuple(names.split(", "))) for names, _, why in unjudged),
-        )
+        power, constants, *lists, unjudged = found.groups()
+        in_eager, recorded = (tuple(names.split(", ")) if names else () for names in lists)
+        left_out = (part.rpartition(": ") for part in unjudged.split(_UNJUDGED)[1:])
+        unjudged_by_why = tuple((why, tuple(names.split(", "))) for names, _, why in left_out)
+        return cls(int(power) if power else None, bool(constants), in_eager, recorded, unjudged_by_why)

@@ -143,9 +143,8 @@ def outline(source: Decoded | str) -> Outline:
     OutlineError
         If a text is not what `Decoded.text` writes.
     """
-    if isinstance(source, str):
-        return replace(_outline(_tree(source.splitlines()), None), text=source)
-    return replace(_outline(_tree(source.lines()), source), text=source.text())
+    text, decoded = (source, None) if isinstance(source, str) else (source.text(), source)
+    return replace(_outline(_tree(text.splitlines()), decoded), text=text)
 
 
 class Outlines:
