@@ -252,8 +252,8 @@ class Altered:
     writer: str
 
 
-class Departure(msgspec.Struct, frozen=True, tag=True):
-    """A value inside a delegate that differs from eager although its inputs agree.
+class Spot(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a value inside a delegate begins to differ from eager although its inputs agree.
 
     Attributes
     ----------
@@ -275,10 +275,6 @@ class Departure(msgspec.Struct, frozen=True, tag=True):
     alone
         Whether the operator, run eagerly on the delegate's own values, gives something else. Otherwise it is the first
         value that departs, and no operator departs by itself.
-    expected, actual
-        Float32 values, in real numbers where the tensor is quantized.
-    tolerance
-        The largest absolute difference of each element that is no departure.
     uncut
         Whether it comes of this: the operator is given values that were not cut off where their quantization ends.
     """
@@ -291,10 +287,27 @@ class Departure(msgspec.Struct, frozen=True, tag=True):
     unseen: tuple[str, ...]
     agrees: bool
     alone: bool
+    uncut: bool = False
+
+
+class Departure(Spot, frozen=True, tag=True, kw_only=True):
+    """A `Spot` with its values.
+
+    Attributes
+    ----------
+    expected, actual
+        Float32 values, in real numbers where the tensor is quantized.
+    tolerance
+        The largest absolute difference of each element that is no departure.
+    """
+
     expected: Tensor
     actual: Tensor
     tolerance: Tensor
-    uncut: bool = False
+
+    def spot(self) -> Spot:
+        """Return it without its values."""
+        return Spot(**{name: getattr(self, name) for name in Spot.__struct_fields__})
 
 
 class Beginning(msgspec.Struct, frozen=True, tag=True):

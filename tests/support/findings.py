@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from executorch_goldens.artifact import Exited, Killed, Metric
+from msgspec.structs import replace
+
+from executorch_goldens.artifact import Beginning, Exited, Killed, Lost, Metric, Spot
 from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.findings import Deviated, Element, Fails, Finding, Frame, TensorType, Wiring
 
@@ -26,7 +28,19 @@ WRONG = findings.WrongValues(0, "example", BY_RANGE)
 TYPE = findings.WrongType(2, "zeros", OTHER_TYPE)
 COUNT = findings.WrongCount("zeros", 0, 1)
 INVALID = findings.Invalid("TOSA 1.0", "lowered_module_0", "'tosa.conv2d' op illegal: requires 4")
-PLACE = ("example", "lowered_module_0", "TOSABackend", "CONV2D 3", "aten.convolution conv", "net.conv")
+SPOT = Spot(
+    delegate="lowered_module_0",
+    operator="CONV2D 3",
+    node="aten.convolution conv",
+    module="net.conv",
+    before=("x 1",),
+    unseen=("y 2",),
+    agrees=True,
+    alone=True,
+    uncut=True,
+)
+BARE = replace(SPOT, operator="", module="", before=(), unseen=(), agrees=False, uncut=False)
+ADDING = replace(SPOT, unseen=(), agrees=False, alone=False, uncut=False)
 MISWIRED = (0, ("a", "b", "b"), "b")
 GROUPS = (("seed0-heap0", "seed2-heap0"), ("seed1-heap1",))
 
@@ -37,11 +51,11 @@ EVERY: tuple[Finding, ...] = (
     TYPE,
     COUNT,
     findings.BelowBound(Metric("accuracy", 0.5, 0.98, 0.9)),
-    findings.Begins(*PLACE, ("x 1",), ("y 2",), True, True, True, BY_RANGE),
-    findings.Begins(*PLACE[:3], "", PLACE[4], "", (), (), False, True, False, EXACT),
-    findings.Begins(*PLACE, ("x 1",), (), False, False, False, BY_RANGE),
-    findings.BeginsElsewhere("zeros", "in output_4 of the graph", "eager gives another value"),
-    findings.BeginsElsewhere("zeros", "", "it took too long", is_outside=False),
+    findings.Begins("example", SPOT, "TOSABackend", BY_RANGE),
+    findings.Begins("example", BARE, "TOSABackend", EXACT),
+    findings.Begins("example", ADDING, "TOSABackend", BY_RANGE),
+    findings.BeginsElsewhere("zeros", Beginning("in output_4 of the graph", "eager gives another value")),
+    findings.BeginsElsewhere("zeros", Beginning("", "it took too long", is_outside=False)),
     findings.Hidden(),
     findings.OfBuild("forward", "dropout"),
     findings.OfBuild("forward"),
@@ -57,9 +71,9 @@ EVERY: tuple[Finding, ...] = (
     findings.ChangedModel("net.scale", "SomePass", BY_RANGE),
     findings.Forgotten(("second step", "third step"), 1.5),
     findings.DoesNotRun(*RAISED, True, (INVALID,)),
-    findings.LostSignal(0, 12.5, 20.0, ("conv loses 3 dB",), True, "conv2d", "", FAILS),
-    findings.LostSignal(0, -math.inf, 20.0, (), False, "", "", explains=True),
-    findings.LostSignal(0, 1.4, 20.0, (), False, "", "batch_norm of norm"),
+    findings.LostSignal(Lost(0, 12.5, 20.0, ("conv loses 3 dB",), True, "conv2d", ""), FAILS),
+    findings.LostSignal(Lost(0, -math.inf, 20.0, (), False), explains=True),
+    findings.LostSignal(Lost(0, 1.4, 20.0, (), False, "", "batch_norm of norm")),
     findings.Imprecise(1, "zeros", math.inf, 0.1, (("lowered_module_1", "it took too long"),)),
     findings.Unchecked(("scale",), (("output 0", "0.0 in every element"),), ("output 1",)),
     findings.NotFinished("seed0-heap0", Killed("SIGSEGV", tail=("last words",))),

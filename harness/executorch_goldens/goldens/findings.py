@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 
 import msgspec
 
-from executorch_goldens.artifact import AnyCasualty, Casualty, Metric, Tensor
+from executorch_goldens.artifact import AnyCasualty, Beginning, Casualty, Lost, Metric, Spot, Tensor
 from executorch_goldens.goldens.causes import general
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
@@ -225,7 +225,7 @@ class BelowBound(OfProgram, frozen=True):
 
 
 class Begins(OfProgram, frozen=True):
-    """Where values begin to be wrong, at an operator inside a delegate; see `executorch_goldens.artifact.Departure`.
+    """Where values begin to be wrong, and on which sample: at an operator of a delegate.
 
     Attributes
     ----------
@@ -234,38 +234,28 @@ class Begins(OfProgram, frozen=True):
     """
 
     sample: str
-    delegate: str
+    at: Spot
     backend: str
-    operator: str
-    node: str
-    module: str
-    before: tuple[str, ...]
-    unseen: tuple[str, ...]
-    agrees: bool
-    alone: bool
-    uncut: bool
     values: Deviated
 
     @property
     def place(self) -> Key:
         """The type of operator, of the payload and of the graph; the backend; whether no operator departs alone."""
-        source, named = self.node.partition(" ")[0], self.operator.partition(" ")[0]
-        at = f"{named} ({source})" if named else source
-        return {"begins": at, "in": self.backend} | ({} if self.alone else {"adding": True})
+        source, named = self.at.node.partition(" ")[0], self.at.operator.partition(" ")[0]
+        begins = f"{named} ({source})" if named else source
+        return {"begins": begins, "in": self.backend} | ({} if self.at.alone else {"adding": True})
 
 
 class BeginsElsewhere(OfProgram, frozen=True):
-    """Where values begin to be wrong, if at no operator of a delegate; see `executorch_goldens.artifact.Beginning`."""
+    """Where values begin to be wrong, and on which sample, if at no operator of a delegate."""
 
     sample: str
-    name: str
-    why: str
-    is_outside: bool = True
+    at: Beginning
 
     @property
     def place(self) -> Key:
         """The name for a cause, without parts of a single cell; nothing where the place is not known."""
-        return {"begins": general(self.name)} if self.name else {}
+        return {"begins": general(self.at.name)} if self.at.name else {}
 
 
 class Hidden(OfProgram, frozen=True):
@@ -406,7 +396,7 @@ class DoesNotRun(Raised, frozen=True):
 
 
 class LostSignal(Finding, frozen=True):
-    """Quantization loses too much of an output; see `executorch_goldens.artifact.Lost`.
+    """Quantization loses too much of an output.
 
     Attributes
     ----------
@@ -417,20 +407,19 @@ class LostSignal(Finding, frozen=True):
     """
 
     keyed = ("by", "changes_model")
-    output: int
-    sqnr: float
-    floor: float
-    lines: tuple[str, ...]
-    named: bool
-    by: str
-    changed: str
+    lost: Lost
     fails: Fails | None = None
     explains: bool = False
 
     @property
+    def by(self) -> str:
+        """The kind of what loses most, which models have in common; empty where that is not known."""
+        return self.lost.by
+
+    @property
     def changes_model(self) -> bool:
         """True if the model differs without the quantizations already."""
-        return bool(self.changed)
+        return bool(self.lost.changed)
 
 
 class Imprecise(Finding, frozen=True):

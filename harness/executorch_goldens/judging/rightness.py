@@ -73,24 +73,12 @@ def beginning(lowered: Lowered) -> Iterator[findings.Begins | findings.BeginsEls
         return
     where, sample = lowered.begins.where, lowered.begins.sample
     if isinstance(where, Beginning):
-        yield findings.BeginsElsewhere(sample, where.name, where.why, where.is_outside)
+        yield findings.BeginsElsewhere(sample, where)
         return
     backends = {each.name: each.backend_id for each in lowered.delegates}
     tolerance = where.tolerance.array().astype(np.float64)
-    yield findings.Begins(
-        sample=sample,
-        delegate=where.delegate,
-        backend=backends.get(where.delegate, where.delegate),
-        operator=where.operator,
-        node=where.node,
-        module=where.module,
-        before=where.before,
-        unseen=where.unseen,
-        agrees=where.agrees,
-        alone=where.alone,
-        uncut=where.uncut,
-        values=Deviation(where.expected, where.actual, tolerance).measured(),
-    )
+    values = Deviation(where.expected, where.actual, tolerance).measured()
+    yield findings.Begins(sample, where.spot(), backends.get(where.delegate, where.delegate), values)
 
 
 def of_a_build(lowered: Lowered) -> Iterator[findings.OfBuild]:

@@ -233,12 +233,8 @@ def _is_bare(cell: Cell, lowered: Lowered) -> bool:
 
 def _useless(result: Lowered | Failure) -> findings.LostSignal | None:
     """Object to a quantization that loses too much of the model, whether it lowers or not."""
-    if (lost := result.lost) is None:
-        return None
     fails = failure_of(result) if isinstance(result, Failure) else None
-    return findings.LostSignal(
-        *(lost.output, lost.sqnr, lost.floor, lost.lines, lost.named, lost.by, lost.changed, fails)
-    )
+    return findings.LostSignal(result.lost, fails) if result.lost is not None else None
 
 
 def _imprecise(result: Lowered) -> findings.Imprecise | None:

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 
+from executorch_goldens.artifact import Lost
 from executorch_goldens.errors import some
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import findings
@@ -145,27 +146,27 @@ def _(found: findings.BelowBound, target: str = "", labels: Labels = OF_RUN) -> 
 
 @lines.register
 def _(found: findings.Begins, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    source = f"{found.node} of {found.module}" if found.module else found.node
-    at = f"{found.operator} ({source})" if found.operator else source
-    yield f"{'begins at' if found.alone else 'accumulates from'} {at} in {found.delegate}, sample {found.sample}"
-    if not found.alone:
+    spot = found.at
+    source = f"{spot.node} of {spot.module}" if spot.module else spot.node
+    at = f"{spot.operator} ({source})" if spot.operator else source
+    yield f"{'begins at' if spot.alone else 'accumulates from'} {at} in {spot.delegate}, sample {found.sample}"
+    if not spot.alone:
         yield "  no operator departs by itself: differences within the tolerance add up to one beyond it"
-    elif found.before:
-        agrees = "agrees with eager" if found.agrees else "departs already, and does not explain this value"
-        yield f"  made from {', '.join(found.before)}, which {agrees}"
+    elif spot.before:
+        agrees = "agrees with eager" if spot.agrees else "departs already, and does not explain this value"
+        yield f"  made from {', '.join(spot.before)}, which {agrees}"
     else:
         yield "  made from constants only"
-    if found.uncut:
+    if spot.uncut:
         yield "  its inputs exceed their quantization range without being clamped, and that alone explains it"
-    if found.unseen:
-        yield f"  or at one of these just before it, whose values are not seen: {', '.join(found.unseen)}"
+    if spot.unseen:
+        yield f"  or at one of these just before it, whose values are not seen: {', '.join(spot.unseen)}"
     yield from (f"  {line}" for line in deviated("its value", found.values))
 
 
 @lines.register
 def _(found: findings.BeginsElsewhere, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    where = f"{found.name}: {found.why}" if found.name else found.why
-    yield f"where it begins (sample {found.sample}): {where}"
+    yield f"where it begins (sample {found.sample}): {found.at}"
 
 
 @lines.register
@@ -268,34 +269,35 @@ def _(found: findings.DoesNotRun, target: str = "", labels: Labels = OF_RUN) -> 
 
 @lines.register
 def _(found: findings.LostSignal, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    noise = "its difference from the float model" if found.changed else "the noise of quantization"
+    lost = found.lost
+    noise = "its difference from the float model" if lost.changed else "the noise of quantization"
     left = (
-        f"{found.sqnr:.1f} dB above {noise}"
-        if math.isfinite(found.sqnr)
+        f"{lost.sqnr:.1f} dB above {noise}"
+        if math.isfinite(lost.sqnr)
         else "NaN or infinite where the float model gives numbers"
     )
-    output = f"output {found.output} is {left}"
-    if found.changed:
-        yield f"not quantization: without it the model already differs, first in {found.changed}; {output}"
+    output = f"output {lost.output} is {left}"
+    if lost.changed:
+        yield f"not quantization: without it the model already differs, first in {lost.changed}; {output}"
     else:
-        yield f"useless quantization: {output}, and the floor of {target} is {found.floor:g} dB"
-    yield from found.lines
+        yield f"useless quantization: {output}, and the floor of {target} is {lost.floor:g} dB"
+    yield from lost.lines
     if found.explains:
         return
     if found.fails is not None:
         yield f"and it does not lower: {exception(found.fails.type, found.fails.message)}"
-    if ways := "; ".join(_ways_of(found, target)):
+    if ways := "; ".join(_ways_of(lost, target)):
         yield ways
 
 
-def _ways_of(found: findings.LostSignal, target: str) -> Iterator[str]:
-    if found.changed:
+def _ways_of(lost: Lost, target: str) -> Iterator[str]:
+    if lost.changed:
         yield CHANGED
         return
-    if found.named:
+    if lost.named:
         yield "keep the named values in float, or give them a different range"
     # Less than the noise is no signal.
-    if math.isfinite(found.sqnr) and (accepted := math.floor(found.sqnr) - 1) > 0:
+    if math.isfinite(lost.sqnr) and (accepted := math.floor(lost.sqnr) - 1) > 0:
         yield f'if so little is enough, accept it in the case: sqnr={{"{target}": {accepted}}}'
 
 

@@ -10,7 +10,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from executorch_goldens.artifact import AnyCasualty
+from executorch_goldens.artifact import AnyCasualty, Lost
 from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.decisions import KNOWN, Decision, inline
 from executorch_goldens.goldens.findings import (
@@ -81,7 +81,7 @@ def test_what_is_one_defect_in_two_models_has_one_key() -> None:
         for sample, of, number in (("example", small, 1), ("zeros", large, 12))
     )
     assert cause([one]) == cause([other]) == {"kind": "wrong-values", "dtype": "int8", "output": [0]}
-    lost = (LostSignal(0, ratio, 20.0, (), True, "conv2d", "") for ratio in (1.5, 12.0))
+    lost = (LostSignal(Lost(0, ratio, 20.0, (), True, "conv2d")) for ratio in (1.5, 12.0))
     assert len({json.dumps(cause([each])) for each in lost}) == 1
 
 

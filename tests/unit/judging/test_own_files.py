@@ -18,9 +18,9 @@ from executorch_goldens.goldens.findings import Frame
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.own_files import OwnFiles, frames
 from executorch_goldens.words.findings import frame
+from executorch_goldens.words.verdicts import detail, reason
 from executorch_goldens.zoo import targets
 from tests.support.making import CELL
-from tests.support.screens import of_verdict
 
 ROOT = Path("/firm/firmware")
 SITE = "/env/lib/python3.11/site-packages"
@@ -144,4 +144,4 @@ def test_the_message_names_the_file_the_line_and_the_error(snapshot: SnapshotAss
     failure = Failure("lower", "ValueError", "a list", None, None, text("/firm/firmware/gate.py", 41))
     found = verdict.own_failure(CELL, failure, Frame("/firm/firmware/gate.py", 41, "build"))
     assert (found.name, found.recordable, found.accepted) == ("failed", False, False)
-    assert of_verdict(found) == snapshot
+    assert "\n".join([f"{found.name}: {reason(found)}", *detail(found)]) == snapshot
