@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from executorch_goldens.causes import benign
 from executorch_goldens.causes.standing import Standing
 from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.edits import TEXT, Edit, alone
@@ -30,6 +29,7 @@ from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED, Doubt
 from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import BASE
+from executorch_goldens.words import errors
 from executorch_goldens.words import findings as words
 from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.targets import TARGETS
@@ -176,8 +176,8 @@ class Member:
         if self.used is None:
             return ""
         had = self.used_before
-        old = f"{benign.times(had).removesuffix(' times')} -> " if had is not None else ""
-        return f"error {old}{benign.against(self.used)}"
+        old = f"{errors.multiple(had)} -> " if had is not None else ""
+        return f"error {old}{errors.against(self.used)}"
 
     @property
     def ratios(self) -> tuple[float | None, float | None]:
@@ -575,7 +575,7 @@ def _weights(members: Sequence[Member]) -> Iterator[str]:
         yield f"error against eager: larger in none of {len(known)}"
     if unknown:
         largest = max(unknown, key=lambda each: each.used or 0.0)
-        most = f"{largest.error_words.removeprefix('error ')} in {largest.proposal.cell}"
+        most = f"{errors.against(largest.used or 0.0)} in {largest.proposal.cell}"
         which = "its error" if len(unknown) == 1 else f"the largest of {len(unknown)} whose error"
         yield f"error against eager: {most}; {which} before is unknown"
     if parts := [part for each in members if (part := each.quantities.moved) is not None]:

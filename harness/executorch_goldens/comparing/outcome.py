@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
-from executorch_goldens.causes.benign import against
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality, likeness
 from executorch_goldens.diff.difference import Difference
@@ -24,6 +23,7 @@ from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import comparison
 from executorch_goldens.judging.verdict import DISAGREEING, Verdict, failure_of
 from executorch_goldens.settings.releases import Release
+from executorch_goldens.words.errors import against
 from executorch_goldens.words.findings import NOT_RUN, artifact, failing
 from executorch_goldens.words.verdicts import reason
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from executorch_goldens.causes import benign
 from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.diff import operators
 from executorch_goldens.diff.operators import Hunk, Listing, hunks
@@ -19,6 +18,7 @@ from executorch_goldens.report.passes import PassStep
 from executorch_goldens.report.tensors import Error, PicturedTensor
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import ACCEPTED
+from executorch_goldens.words import errors
 
 #: Places of a change whose text is shown.
 MOST_HUNKS = 40
@@ -138,7 +138,7 @@ def _numerics(member: Member) -> str:
     """Return the error of the golden as a run measured it, else the golden's own field."""
     had = member.used_before
     if had is not None:
-        return f"error {benign.against(had)}"
+        return f"error {errors.against(had)}"
     return member.before.facts.get("numerics", "") if member.before is not None else ""
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from executorch_goldens.artifact import Tensor
-from executorch_goldens.causes import benign
 from executorch_goldens.decode.difference import distances
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.diff.operators import Listing
@@ -17,6 +16,7 @@ from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.goldens.outline import OutlineValue
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
+from executorch_goldens.words.errors import times
 
 #: A larger tensor is shown as a histogram: its squares would be smaller than a finger or a pointer finds.
 MOST_SQUARES = 1024
@@ -136,7 +136,7 @@ class Error:
         >>> Error("output 0", "example", "seed0-heap0", 1.0, 0.0, float("inf"), 1, 1).part
         'none is allowed'
         """
-        return benign.times(self.used)
+        return times(self.used)
 
 
 def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:

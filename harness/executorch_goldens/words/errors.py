@@ -1,4 +1,4 @@
-"""Says how far a cell is from eager."""
+"""How far a cell is from eager, in words."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ def times(part: float) -> str:
     >>> times(0.0333), times(2.5), times(12345.6), times(1e9), times(math.inf)
     ('0.0333', '2.5 times', '12,346 times', '1e+09 times', 'none is allowed')
     """
+    return multiple(part) if part <= 1 or math.isinf(part) else f"{multiple(part)} times"
+
+
+def multiple(part: float) -> str:
+    """Return it without the noun."""
     if math.isinf(part):
         return "none is allowed"
-    if part <= 1:
-        return f"{part:.3g}"
-    return f"{part:,.0f} times" if 1000 <= part < LONGEST else f"{part:.3g} times"
+    return f"{part:,.0f}" if 1000 <= part < LONGEST else f"{part:.3g}"
