@@ -10,7 +10,6 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.judging.comparison import compare
 from executorch_goldens.judging.verdict import DISAGREEING, Verdict
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.words.causes import divergence
 from executorch_goldens.words.verdicts import detail, reason
 from lab.mutants.mutant import Mutant
 
@@ -82,11 +81,12 @@ def judge(planned: Plan, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict:
 
 
 def named(verdict: Verdict, shows: str = "") -> str:
-    """Return the pass or stage that a verdict names, with `shows` where the line that names it shows that."""
+    """Return the pass or stage that a verdict names, with `shows` where the change that it made shows that."""
     found = verdict.divergence
     if found is None:
         return "no pass" if verdict.name in DISAGREEING else NONE
-    return f"{found.name}: {shows}" if shows and shows in divergence(found) else found.name
+    made = next(found.change.lines()) if found.change is not None else ""
+    return f"{found.name}: {shows}" if shows and shows in made else found.name
 
 
 def section(release: str, judged: Sequence[Judged]) -> Iterator[str]:

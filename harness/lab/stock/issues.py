@@ -10,11 +10,13 @@ from typing import TypeVar
 from packaging.version import Version
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
+from executorch_goldens.goldens.findings import MissingConstant
 from executorch_goldens.judging import verdict
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.sweep.sweep import Sweep
-from executorch_goldens.words.verdicts import detail, reason
+from executorch_goldens.words import findings as words
+from executorch_goldens.words.verdicts import reason
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.variations import variations
 from lab import corrections
@@ -131,8 +133,10 @@ def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:
         result = None if judged is not None else verdict.agreed(of_cell).result
         if judged is not None:
             states.append("bug")
-            constants = [line for line in detail(judged) if line.startswith("constant ")]
-            facts += [f"{cell}: {judged.name}: {fact}" for fact in (reason(judged), *constants)]
+            held = (
+                each for each in judged.findings[1:] if isinstance(each, MissingConstant) and each.nearest
+            )
+            facts += [f"{cell}: {judged.name}: {fact}" for fact in (reason(judged), *map(words.reason, held))]
         elif isinstance(result, Failure):
             states.append("fails")
             facts.append(f"{cell}: {result.type}: {result.message.splitlines()[0]}")

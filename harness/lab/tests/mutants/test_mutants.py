@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from executorch_goldens.artifact import Cell
+from executorch_goldens.artifact import STAGE, Cell, PassRun
+from executorch_goldens.diff.changes import AttributeChanged
 from executorch_goldens.errors import UsageError
-from executorch_goldens.judging.divergence import Divergence
+from executorch_goldens.judging.divergence import Divergence, How
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.running.selection import load_cells
@@ -200,18 +201,16 @@ SURVIVOR = replace(CAUGHT, name="survivor", verdict="stable", place="", caught_b
 
 
 @pytest.mark.parametrize(
-    ("line", "named", "right"),
-    [
-        ("first pass: delegate_0 (stage): conv: stride [1, 2] -> [2, 1]", "delegate_0: stride", True),
-        ("first pass: delegate_0 (stage): conv: pad [1, 2] -> [2, 1]", "delegate_0", False),
-    ],
+    ("attribute", "named", "right"),
+    [("stride", "delegate_0: stride", True), ("pad", "delegate_0", False)],
     ids=["shown", "not shown"],
 )
 def test_of_a_serialization_the_message_must_show_what_is_serialized_wrongly(
-    line: str, named: str, right: bool
+    attribute: str, named: str, right: bool
 ) -> None:
     mutant = replace(CAUGHT, place="delegate_0", shows="stride")
-    diverges = Divergence(line, "delegate_0")
+    change = AttributeChanged("", "conv", attribute, "[1, 2]", "[2, 1]")
+    diverges = Divergence("delegate_0", How.DIFFERS, (PassRun(STAGE, "delegate_0", "", True),), change=change)
     found = Judged.from_verdict(
         mutant, verdict("corrupt", cell=Cell("tosa-fp", "linear"), divergence=diverges)
     )
