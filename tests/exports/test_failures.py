@@ -16,6 +16,7 @@ from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.entry import export
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.judging import verdict
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.registry import Case, UnsteadyError, ZooError, load
@@ -210,7 +211,7 @@ def test_delegates_in_another_order_that_fail_alike_at_different_nodes_are_one_f
     assert "^" not in one.message
     for outcomes in (made, made[::-1]):
         assert verdict.objection(cell, outcomes) is None
-        agreed = verdict.agreed(outcomes).result
+        agreed = Exports(outcomes).agreed.result
         assert isinstance(agreed, Failure)
         assert (agreed.stage, agreed.pass_name) == ("lower", "RewritePadPass")
         assert agreed.message == "Expected padding values to be non-negative, got 1 and -1"

@@ -21,6 +21,7 @@ from executorch_goldens.goldens.record import DELEGATE, MODEL, TRACE, Record
 from executorch_goldens.judging import divergence, rightness, verdict
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import How
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
 from executorch_goldens.settings.config import RENAMES
 from executorch_goldens.settings.releases import Release
@@ -78,10 +79,11 @@ def compare(
     DecodeError
         When a payload is not what its format's schema says.
     """
+    outcomes = Exports(outcomes)
     objection = verdict.objection(cell, outcomes, decided.unchecked(cell) if accepted is None else accepted)
     made = Record({}, {})
     if objection is None:
-        artifact = verdict.agreed(outcomes)
+        artifact = outcomes.agreed
         variations = [outcome.variation for outcome in outcomes]
         made = rendering.render(artifact, made_with(artifact, variations, release, reviewed))
         objection = _over_budget(cell, made, decided)
@@ -173,19 +175,19 @@ def _unsteady(outcomes: Sequence[Outcome]) -> findings.UnsteadyCase | None:
     The weights of a build's modules are recorded. Any other model is another one where the graph that is exported,
     which has its weights, differs, and eager's outputs do.
     """
-    found = verdict.group_by_content(outcomes)
-    groups, (one, other) = verdict.names(found), (group[0] for group in found[:2])
+    exports = Exports(outcomes)
+    one, other = (group[0] for group in exports.groups[:2])
     made = [each.result.result for each in (one, other) if isinstance(each.result, Artifact)]
     programs = [each for each in made if isinstance(each, Lowered)]
     if len(programs) < 2:
         return None
     if names := equality.changed_weights(*map(rendering.model_of, programs)):
-        return findings.UnsteadyCase(groups, tuple(names))
+        return findings.UnsteadyCase(exports.names, tuple(names))
     first, second = (next(iter(passes(each)), None) for each in (one, other))
     is_first = first is not None and (first.pipeline, first.name) == (STAGE, EXPORTED)
     expected = [[sample.expected for sample in each.samples] for each in programs]
     if is_first and first != second and expected[0] != expected[1]:
-        return findings.UnsteadyCase(groups)
+        return findings.UnsteadyCase(exports.names)
     return None
 
 
@@ -204,7 +206,7 @@ def _divergence(
     if reviewed is not None and TRACE in reviewed.sections:
         recorded = reviewed.trace
     if judged.name in verdict.DISAGREEING:
-        one, other = (group[0] for group in verdict.group_by_content(outcomes)[:2])
+        one, other = (group[0] for group in Exports(outcomes).groups[:2])
         return divergence.divergence(passes(one), passes(other), recorded or ())
     artifact = outcomes[0].result
     if not isinstance(artifact, Artifact):

@@ -23,6 +23,7 @@ from executorch_goldens.goldens.golden import ConflictError
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import JudgedCell, compare, damaged, undecodable
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.snapshot import GoldenExtension
 from executorch_goldens.judging.updating import Updating, fewer
@@ -76,10 +77,11 @@ class Judge:
         path = golden.file_of(self.root, cell)
         try:
             reviewed, conflict = self._reviewed(path)
+            outcomes = Exports(outcomes)
             comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
             raised = all(each.case_failure for each in outcomes)
             if comparison.verdict.name != "stable" and not raised and under_all is not None:
-                outcomes = under_all()
+                outcomes = Exports(under_all())
                 comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
             comparison = dataclasses.replace(comparison, verdict=self._placed(comparison.verdict, outcomes))
             if comparison.record is not None and (own := self._own_failure(cell, outcomes)):
@@ -99,7 +101,7 @@ class Judge:
 
     def _own_failure(self, cell: Cell, outcomes: Sequence[Outcome]) -> Verdict | None:
         """Object to a failure that is raised in a file of the repository's own."""
-        failure = verdict.agreed(outcomes).result
+        failure = Exports(outcomes).agreed.result
         if not isinstance(failure, Failure):
             return None
         place = self.own.place(failure.traceback, cell.target)

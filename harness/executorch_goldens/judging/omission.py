@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from executorch_goldens.artifact import Artifact, Lowered, Omission, Outcome
 from executorch_goldens.goldens.record import Record
-from executorch_goldens.judging import rightness, verdict
+from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import compare
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings.releases import Release
 
@@ -25,7 +26,7 @@ def proof(
     Parameters
     ----------
     judged, gave_wrong
-        The verdict, and whether the outputs of the exports that it is about are wrong (`gives_wrong`).
+        The verdict, and whether the outputs of the exports that it is about are wrong (`Exports.gives_wrong`).
 
     Raises
     ------
@@ -61,7 +62,7 @@ def _better(
         return ""
     if found in RIGHT:
         return "the artifact is right"
-    return "the outputs are right" if gave_wrong and not gives_wrong(outcomes) else ""
+    return "the outputs are right" if gave_wrong and not Exports(outcomes).gives_wrong else ""
 
 
 #: Verdicts of artifacts that are right and agree.
@@ -71,8 +72,3 @@ RIGHT = ("changed", "renamed", "new")
 def _programs(outcomes: Sequence[Outcome]) -> list[Lowered]:
     made = [outcome.result.result for outcome in outcomes if isinstance(outcome.result, Artifact)]
     return [result for result in made if isinstance(result, Lowered)]
-
-
-def gives_wrong(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether an output of some export differs from eager."""
-    return any(line for program in _programs(outcomes) for line in rightness.wrong_outputs(program))

@@ -31,9 +31,7 @@ from executorch_goldens.diff.likeness import RENAMED
 from executorch_goldens.diff.renaming import Renames
 from executorch_goldens.goldens import findings, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.causes import essence
 from executorch_goldens.goldens.decisions import FILE, KNOWN, Decision, Decisions, Missing
-from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.findings import Fault, Finding, Frame, Key
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.record import FAILURE, GRAPH, PROGRAM, Record
@@ -41,13 +39,13 @@ from executorch_goldens.goldens.rendering import data_file, decode_data, decode_
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
+from executorch_goldens.judging.exports import Exports, output_differences
 from executorch_goldens.judging.rightness import (
     Excess,
     altered_states,
     excess,
     invalid,
     judged_otherwise,
-    of_output,
     wrong_delegates,
     wrong_outputs,
     wrongs,
@@ -211,10 +209,10 @@ def objection(cell: Cell, outcomes: Sequence[Outcome], accepted: Collection[str]
         if isinstance(outcome.result, Casualty):
             found = findings.NotFinished(outcome.variation, outcome.result)
             return Verdict(cell, outcome.result.verdict, (found,))
-    groups = group_by_content(outcomes)
-    if len(groups) > 1:
-        return disagreement(cell, groups)
-    result = agreed(outcomes).result
+    exports = Exports(outcomes)
+    if len(exports.groups) > 1:
+        return disagreement(cell, exports)
+    result = exports.agreed.result
     if isinstance(result, Failure):
         return _objection_to_failure(cell, result)
     useless = _useless(result)
@@ -252,28 +250,6 @@ def _imprecise(result: Lowered) -> findings.Imprecise | None:
     return findings.Imprecise(index, name, most, result.limit, unseen)
 
 
-def agreed(outcomes: Sequence[Outcome]) -> Artifact:
-    """Return the artifact of a cell to which there is no `objection`.
-
-    Variations that fail alike in different places have a failure of what they share: the same, whichever comes first.
-    """
-    artifact = outcomes[0].result
-    assert isinstance(artifact, Artifact)
-    failures = [_result([outcome]) for outcome in outcomes if isinstance(artifact.result, Failure)]
-    facts = {each.facts() for each in failures if isinstance(each, Failure)}
-    if len(facts) < 2 or not isinstance(artifact.result, Failure):
-        return artifact
-    functions = {each.function for each in failures if isinstance(each, Failure)}
-    return dataclasses.replace(
-        artifact,
-        result=dataclasses.replace(
-            artifact.result,
-            message=essence(artifact.result.message),
-            function=functions.pop() if len(functions) == 1 else None,
-        ),
-    )
-
-
 def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     """A failure of lowering is an artifact; one of the model is the zoo's, one of the runtime is a wrong program."""
     said = (failure.type, failure.message, _tail(failure.traceback))
@@ -307,99 +283,31 @@ def _tail(text: str) -> tuple[str, ...]:
 # Agreement of the variations
 
 
-Group = list[Outcome]
-
-
-def group_by_content(outcomes: Sequence[Outcome]) -> list[Group]:
-    """Group outcomes whose programs are the same and give the same outputs, in the order in which they come."""
-    groups: dict[object, list[Group]] = {}
-    for outcome in outcomes:
-        assert isinstance(outcome.result, Artifact)
-        same_program = groups.setdefault(_content(outcome.result.result), [])
-        for group in same_program:
-            if _agree(_result(group), outcome.result.result):
-                group.append(outcome)
-                break
-        else:
-            same_program.append([outcome])
-    return [group for same_program in groups.values() for group in same_program]
-
-
-def have_one_program(groups: Sequence[Group]) -> bool:
-    """Return whether groups differ only in the outputs of the program."""
-    return len({_content(_result(group)) for group in groups}) == 1
-
-
-def _content(result: Lowered | Failure) -> object:
-    """Return all of an artifact except the results of running it; of a failure, what failures alike share."""
-    if isinstance(result, Failure):
-        made = result.made
-        program = (made.graph, made.delegates, made.pte_sha256, made.data) if made is not None else None
-        return (result.stage, result.type, result.pass_name, essence(result.message), program)
-    return (result.graph, result.delegates, result.pte_sha256, result.data, result.altered)
-
-
-def _agree(one: Lowered | Failure, other: Lowered | Failure) -> bool:
-    """Return whether two exports of the same program give the same outputs, and are both right or both wrong."""
-    if isinstance(one, Failure) or isinstance(other, Failure):
-        return True
-    if one.unjudged != other.unjudged:
-        return False
-    # The usual case, and all that it costs: eager outputs and the program's are equal to the last bit.
-    if one.samples == other.samples:
-        return True
-    if any(_output_differences(one, other)):
-        return False
-    return any(wrong_outputs(one)) == any(wrong_outputs(other))
-
-
-def _output_differences(one: Lowered, other: Lowered) -> Iterator[findings.WrongValues | findings.WrongType]:
-    """Yield how the outputs of the same program differ between two variations."""
-    given = {sample.name: sample for sample in other.samples}
-    for left, right in ((sample, given[sample.name]) for sample in one.samples if sample.name in given):
-        for index, (first, second) in enumerate(zip(left.outputs, right.outputs, strict=True)):
-            if first != second:
-                difference = Deviation(first, second)
-                if difference.exceeds_tolerance():
-                    yield of_output(index, left.name, difference)
-
-
-def disagreement(cell: Cell, groups: Sequence[Group]) -> Verdict:
+def disagreement(cell: Cell, exports: Exports) -> Verdict:
     """Say which variations disagree, whether in order only or in content, and how the first two groups differ."""
-    if have_one_program(groups):
-        return _unequal_outputs(cell, groups)
-    results = [_result(group) for group in groups]
+    if exports.have_one_program:
+        return _unequal_outputs(cell, exports)
+    results = exports.results
     one, other = (Record({}, dict(comparable_texts(result))) for result in results[:2])
-    difference = Difference(one, other, Labels(*(group[0].variation for group in groups[:2])))
+    difference = Difference(one, other, Labels(*(names[0] for names in exports.names[:2])))
     order_only = differ_in_order_only(results, difference)
     fails = tuple(failure_of(each) if isinstance(each, Failure) else None for each in results)
-    found = findings.Disagreement(names(groups), order_only, fails)
+    found = findings.Disagreement(exports.names, order_only, fails)
     return Verdict(cell, "order-only" if order_only else "unstable", (found,), difference=difference)
 
 
-def names(groups: Sequence[Group]) -> tuple[tuple[str, ...], ...]:
-    """Return the variations that agree."""
-    return tuple(tuple(outcome.variation for outcome in group) for group in groups)
-
-
-def _unequal_outputs(cell: Cell, groups: Sequence[Group]) -> Verdict:
+def _unequal_outputs(cell: Cell, exports: Exports) -> Verdict:
     """Say how the outputs of the same program differ, and under which variations they are wrong."""
-    results = [result for group in groups if isinstance(result := _result(group), Lowered)]
+    results = [result for result in exports.results if isinstance(result, Lowered)]
     found = findings.UnequalOutputs(
-        names(groups),
-        tuple(_output_differences(results[0], results[1])),
+        exports.names,
+        tuple(output_differences(results[0], results[1])),
         tuple(next(wrong_outputs(result), None) for result in results),
         judged_apart=len({result.unjudged for result in results}) > 1,
     )
     # Outputs that nothing writes are whatever the memory held: the program is wrong, and the same every time.
     miswired = tuple(wrong_delegates(results[0]))
     return Verdict(cell, "corrupt" if miswired else "unstable", (*miswired, found))
-
-
-def _result(group: Group) -> Lowered | Failure:
-    artifact = group[0].result
-    assert isinstance(artifact, Artifact)
-    return artifact.result
 
 
 def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:

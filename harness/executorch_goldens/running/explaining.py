@@ -21,6 +21,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.judging import omission, verdict
 from executorch_goldens.judging.attribution import Attribution, Follows
 from executorch_goldens.judging.diagnosis import Diagnoses
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence
 from executorch_goldens.results.evidence import Evidence
@@ -134,7 +135,7 @@ class Explainer:
 
     # At once
 
-    def explain(self, judged: Verdict, outcomes: Sequence[Outcome], folder: Path) -> Verdict:
+    def explain(self, judged: Verdict, outcomes: Exports, folder: Path) -> Verdict:
         """Return a verdict with where it begins; write the evidence to `folder`.
 
         Raises
@@ -152,37 +153,35 @@ class Explainer:
             "the evidence for its page", judged, lambda: self._evidence(judged, outcomes).write(folder)
         )
 
-    def _factor_at_once(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Attribution | None:
+    def _factor_at_once(self, judged: Verdict, outcomes: Exports) -> Attribution | None:
         """Return the factor that needs no export: none, where all variations show the same."""
         if judged.name in verdict.AGREEING:
-            alike = len(outcomes) > 1 and len(verdict.group_by_content(outcomes)) == 1
+            alike = len(outcomes) > 1 and len(outcomes.groups) == 1
             return Attribution(Follows.CONSTANT, exports=len(outcomes)) if alike else None
         asked = self.plan.options
         if judged.name in verdict.DISAGREEING and not judged.known and asked.budget and asked.elsewhere:
             return Attribution(Follows.ELSEWHERE, why=asked.elsewhere.option)
         return None
 
-    def _evidence(self, judged: Verdict, outcomes: Sequence[Outcome]) -> Evidence:
+    def _evidence(self, judged: Verdict, outcomes: Exports) -> Evidence:
         """Return the evidence that a report needs and the results do not hold."""
-        finished = all(isinstance(outcome.result, Artifact) for outcome in outcomes)
-        groups = verdict.group_by_content(outcomes) if finished else []
         found = judged.divergence if not judged.blames_case else None
         return Evidence(
             message=detail(judged),
-            agreeing=[[outcome.variation for outcome in group] for group in groups],
+            agreeing=[list(names) for names in outcomes.names],
             follows=causes.attribution(judged.attribution) if judged.attribution is not None else "",
             commands=commands(self.plan, judged),
             diverging=causes.divergence(found, judged.labels) if found is not None else "",
-            tensors=list(evidence.tensors(groups)),
+            tensors=list(evidence.tensors(outcomes.groups)),
         )
 
-    def suspect(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
+    def suspect(self, judged: Verdict, outcomes: Exports) -> None:
         """Let a cell be looked into after the last one, if further exports may tell more of it."""
         asked = self.plan.options
         if judged.known or asked.elsewhere is not None or not asked.budget:
             return
         pair = pair_of(self.plan, outcomes) if judged.name in verdict.DISAGREEING else ()
-        found = Suspect(judged, omission.gives_wrong(outcomes), pair)
+        found = Suspect(judged, outcomes.gives_wrong, pair)
         if pair or found.omission is not None:
             self.suspects[judged.cell] = found
 
@@ -334,10 +333,10 @@ def with_shown(judged: Verdict, shown: Diagnosis) -> Verdict:
     )
 
 
-def pair_of(plan: Plan, outcomes: Sequence[Outcome]) -> tuple[Variation, ...]:
+def pair_of(plan: Plan, outcomes: Exports) -> tuple[Variation, ...]:
     """Return two variations that disagree."""
     by_name = {variation.name: variation for variation in plan.variations}
-    return tuple(by_name[group[0].variation] for group in verdict.group_by_content(outcomes)[:2])
+    return tuple(by_name[names[0]] for names in outcomes.names[:2])
 
 
 def noting(what: str, judged: Verdict, leave: Callable[[], None]) -> Verdict:

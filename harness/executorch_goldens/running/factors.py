@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
 from executorch_goldens.judging.attribution import Attribution, Follows
-from executorch_goldens.judging.verdict import group_by_content
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.sweep import Sweep, SweepError
@@ -153,4 +153,4 @@ def _twins_agree(outcome: Outcome) -> bool:
 def same(one: Outcome, other: Outcome) -> bool:
     """Return whether two exports of one cell have the same content."""
     both = isinstance(one.result, Artifact) and isinstance(other.result, Artifact)
-    return both and len(group_by_content([one, other])) == 1
+    return both and len(Exports([one, other]).groups) == 1

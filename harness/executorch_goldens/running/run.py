@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
+from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.causes.groups import (
     EditedCell,
     Group,
@@ -33,6 +33,7 @@ from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.judging.comparison import JudgedCell
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.judge import Judge
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.verdict import UNEXPECTED, Acceptance, Doubt, Verdict
@@ -230,15 +231,15 @@ class Run:
             When its golden, or what is kept of it, cannot be written.
         """
         assert self.sweep is not None
-        outcomes: Sequence[Outcome] = self.sweep.outcomes(cell)
+        outcomes = Exports(self.sweep.outcomes(cell))
 
-        def under_all() -> Sequence[Outcome]:
+        def under_all() -> Exports:
             nonlocal outcomes
-            outcomes = self._under_all(cell, outcomes)
+            outcomes = Exports(self._under_all(cell, outcomes))
             return outcomes
 
         found = self.judge.judge(cell, outcomes, self.release, snapshot, under_all)
-        self._count(found, outcomes[0])
+        self._count(found, outcomes)
         judged, made = self._explained(found, outcomes)
         self.verdicts[cell] = judged
         if cell in self.plan.beside and len(outcomes) < len(self.plan.variations):
@@ -248,7 +249,7 @@ class Run:
         noted = dataclasses.replace(judged, acceptance=Acceptance.POSSIBLE) if is_held else judged
         self._note(noted, outcomes)
         if is_held or not (judged.accepted or judged.name == UNEXPECTED):
-            self._propose(judged, found, outcomes[0], made)
+            self._propose(judged, found, outcomes.accuracy, made)
         return judged
 
     def _under_all(self, cell: Cell, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
@@ -265,7 +266,7 @@ class Run:
             self.sweep.widen(beside - self.verdicts.keys() - {cell})
         return (*self.sweep.again(cell, further), *outcomes)
 
-    def _explained(self, found: JudgedCell, outcomes: Sequence[Outcome]) -> tuple[Verdict, list[Record]]:
+    def _explained(self, found: JudgedCell, outcomes: Exports) -> tuple[Verdict, list[Record]]:
         """Return the verdict with its diagnosis, and of a cell whose files are kept each artifact once."""
         judged, made = found.verdict, list[Record]()
         folder = self.results.folder(judged.cell)
@@ -289,12 +290,12 @@ class Run:
         cell = judged.cell
         self.results.note(judged, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
 
-    def _propose(self, judged: Verdict, found: JudgedCell, outcome: Outcome, made: Sequence[Record]) -> None:
+    def _propose(
+        self, judged: Verdict, found: JudgedCell, accuracy: Accuracy | None, made: Sequence[Record]
+    ) -> None:
         """Write the cell's golden-to-be; none from too few variations."""
         recordable = judged.recordable and len(self.plan.variations) >= FEWEST_TO_RECORD
         proposed = found.record if recordable else None
-        program = outcome.result.result if isinstance(outcome.result, Artifact) else None
-        accuracy = Accuracy.measure(program) if isinstance(program, Lowered) else None
         proposal = self.results.propose(judged, proposed, found.reviewed, self.provenance, accuracy)
         self._members[judged.cell] = member(
             proposal, found.reviewed, proposed, made, difference=found.difference
@@ -304,20 +305,19 @@ class Run:
         else:
             self.edits[judged.cell] = EditedCell.from_member(self._members[judged.cell])
 
-    def _count(self, found: JudgedCell, outcome: Outcome) -> None:
+    def _count(self, found: JudgedCell, outcomes: Exports) -> None:
         """Count goldens for the summary, and the distance of a right program from eager."""
         cell = found.verdict.cell
         if found.confirmed:
             self.confirmed.append(cell)
         if found.lacking:
             self.lacking.append(cell)
-        made = outcome.result.result if isinstance(outcome.result, Artifact) else None
-        if found.record is None or not isinstance(made, Lowered):
+        if found.record is None or outcomes.program is None:
             return
-        if accuracy := Accuracy.measure(made):
-            self.accuracies[cell] = accuracy
+        if outcomes.accuracy is not None:
+            self.accuracies[cell] = outcomes.accuracy
         else:
-            self.not_judged[cell] = made.not_run
+            self.not_judged[cell] = outcomes.program.not_run
         if left := found.record.facts.get(unchecked.FIELD):
             self.unchecked[cell] = left
 

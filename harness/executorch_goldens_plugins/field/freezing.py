@@ -16,6 +16,7 @@ import numpy.typing as npt
 from executorch_goldens.artifact import Cell, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError, Graph, Schemas, decode
 from executorch_goldens.judging import verdict
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.sweep import Sweep
@@ -127,7 +128,7 @@ def _right(cell: Cell, outcomes: Sequence[Outcome]) -> Lowered:
         raise RefusedError(f"undecodable: {error}") from error
     if objection is not None:
         raise RefusedError(f"{objection.name}: {reason(objection)}")
-    result = verdict.agreed(outcomes).result
+    result = Exports(outcomes).agreed.result
     if isinstance(result, Failure):
         raise RefusedError(f"lowering fails: {result.type}: {result.message.partition(chr(10))[0]}")
     if result.not_run:

@@ -15,6 +15,7 @@ from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.findings import NotFinished
 from executorch_goldens.goldens.rendering import decode_delegates
 from executorch_goldens.judging import rightness, verdict
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.words.findings import deviated, miswired, title
 from executorch_goldens.words.verdicts import reason
 
@@ -92,9 +93,9 @@ def find(cell: Cell, outcomes: Sequence[Outcome]) -> Defect:
         raise NotShownError(
             f"is right under {tried}: there is nothing to show (--variations 0,1,2,3 tries other seeds)"
         )
-    groups = verdict.group_by_content(outcomes) if judged.name in verdict.DISAGREEING else []
-    if groups and not verdict.have_one_program(groups):
-        disagreeing = tuple(seeds[outcomes.index(group[0])] for group in groups[:2])
+    exports = Exports(outcomes)
+    if judged.name in verdict.DISAGREEING and not exports.have_one_program:
+        disagreeing = tuple(seeds[outcomes.index(group[0])] for group in exports.groups[:2])
         return Defect("follows-seed", judged.name, reason(judged), seeds=disagreeing)
     ended = judged.findings[0]
     if isinstance(ended, NotFinished) and isinstance(ended.ended, Killed):

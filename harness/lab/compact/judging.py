@@ -13,6 +13,7 @@ from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import JudgedCell, diverging, made_with, passes
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.words import findings
@@ -74,7 +75,7 @@ def compare(
     try:
         if (objection := verdict.objection(cell, outcomes, decided.unchecked(cell))) is not None:
             return JudgedCell(as_known(decided, _diverging(objection, outcomes, reviewed)))
-        artifact, variations = verdict.agreed(outcomes), [outcome.variation for outcome in outcomes]
+        artifact, variations = Exports(outcomes).agreed, [outcome.variation for outcome in outcomes]
         whole = rendering.render(artifact, made_with(artifact, variations, release, reviewed), WHOLE)
     except DecodeError as error:
         return JudgedCell(as_known(decided, Verdict(cell, "undecodable", (Undecodable(str(error)),))))

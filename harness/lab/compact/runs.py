@@ -13,6 +13,7 @@ from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import JudgedCell
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.options import FULL
@@ -136,7 +137,7 @@ class Run:
             left = tuple(each for each in decided.stated if each.what != decisions.KNOWN)
             decided = dataclasses.replace(decided, stated=left)
         made = judging.compare(cell, outcomes, reviewed, release, decided, of_cell)
-        failure = verdict.agreed(outcomes).result if made.record is not None else None
+        failure = Exports(outcomes).agreed.result if made.record is not None else None
         if isinstance(failure, Failure) and (place := self.own.place(failure.traceback, cell.target)):
             return JudgedCell(verdict.own_failure(cell, failure, place))
         return made

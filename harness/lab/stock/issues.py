@@ -12,6 +12,7 @@ from packaging.version import Version
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
 from executorch_goldens.goldens.findings import MissingConstant
 from executorch_goldens.judging import verdict
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.sweep.sweep import Sweep
@@ -130,7 +131,7 @@ def judge(outcomes: Mapping[Cell, Sequence[Outcome]]) -> Finding:
     facts: list[str] = []
     for cell, of_cell in outcomes.items():
         judged = verdict.objection(cell, of_cell)
-        result = None if judged is not None else verdict.agreed(of_cell).result
+        result = None if judged is not None else Exports(of_cell).agreed.result
         if judged is not None:
             states.append("bug")
             held = (

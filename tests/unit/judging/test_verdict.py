@@ -29,6 +29,7 @@ from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
 from executorch_goldens.goldens.record import FAILURE
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import compare
+from executorch_goldens.judging.exports import Exports
 from executorch_goldens.settings.releases import load
 from tests.support.making import (
     CELL,
@@ -54,7 +55,7 @@ REORDERED = "".join([LINES[0], LINES[3], LINES[4], LINES[1], LINES[2], LINES[5]]
 def test_artifacts_that_agree_are_handed_on() -> None:
     made = outcomes(lowered(), lowered(), lowered())
     assert verdict.objection(CELL, made) is None
-    assert verdict.agreed(made).result == lowered()
+    assert Exports(made).agreed.result == lowered()
 
 
 @pytest.mark.parametrize("other", [RENUMBERED, REORDERED], ids=["renumbered", "reordered"])
