@@ -9,6 +9,7 @@ from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.diff import operators
 from executorch_goldens.diff.operators import Hunk, Listing, hunks
 from executorch_goldens.diff.quantities import Quantity, quantities, ratio
+from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.goldens.record import Record
@@ -69,6 +70,12 @@ class CellPage:
     def directed(self) -> bool:
         """True if an increase is worse: the first artifact is the golden, or the base."""
         return self.labels == self.found.sides
+
+    @property
+    def blamed(self) -> str:
+        """The pass that made the difference; empty where none did: a case may be another model each time."""
+        row = self.found.row
+        return "" if row.get("fault") == Fault.CASE else self.evidence.diverging or row.get("pass") or ""
 
     @property
     def commands(self) -> dict[str, str]:

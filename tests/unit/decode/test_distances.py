@@ -22,7 +22,7 @@ OTHER = np.arange(8, dtype=np.int64) + (2**53 + 2)
 
 
 def test_eight_integers_that_differ_by_one_beyond_float64_are_eight(snapshot: SnapshotAssertion) -> None:
-    deviation = Deviation("output 0", Tensor.from_array(ONE), Tensor.from_array(OTHER))
+    deviation = Deviation(Tensor.from_array(ONE), Tensor.from_array(OTHER))
     assert deviation.exceeds_tolerance()
     assert screen(next(deviation.lines())) == snapshot
 

@@ -82,7 +82,7 @@ def test_the_innermost_frame_says_whose_an_exception_is(modules: list[str], own:
     found = own_error("lower", raised.value)
     assert (found is not None) == own
     if found is not None:
-        assert found.error == "KeyError: 'key'"
+        assert found.casualty.error == "KeyError: 'key'"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_others_raise_in_what_judges_is_the_harnesss_own_with_its_innermost
         judge(*others)
     found = own_error("export", raised.value)
     assert found is not None
-    assert (found.stage, found.error) == ("export", "KeyError: 'key'")
+    assert (found.casualty.stage, found.casualty.error) == ("export", "KeyError: 'key'")
 
 
 REWORDED = """
@@ -126,7 +126,7 @@ def test_what_judges_is_found_where_others_have_caught_the_first_cause() -> None
     assert own_error("export", cause) is None
     found = own_error("export", cause, raised.value)
     assert found is not None
-    assert found.error == "KeyError: 'key'"
+    assert found.casualty.error == "KeyError: 'key'"
 
 
 @pytest.mark.parametrize("error", ["MemoryError()", "OSError(28, 'No space left on device')"])

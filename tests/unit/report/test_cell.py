@@ -9,6 +9,7 @@ import pytest
 from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.diff.operators import Hunk
 from executorch_goldens.diff.quantities import Quantities
+from executorch_goldens.goldens.findings import LoadedOtherwise
 from executorch_goldens.report.cell import CellPage
 from executorch_goldens.report.gathering import CellResult
 from executorch_goldens.results.evidence import Evidence
@@ -18,8 +19,8 @@ COMMANDS = {"accept": "goldens run --snapshot-update", "again": "goldens run"}
 
 
 def member(verdict: str) -> Member:
-    names = ("1.5.1", "tosa-fp", verdict, verdict, "it differs", "SomePass", "0", None, ())
-    return Member(Proposal(*names, None, "", {}), None, None, {}, Quantities(), "")
+    names = ("1.5.1", "tosa-fp", verdict, verdict, (LoadedOtherwise("it differs"),))
+    return Member(Proposal(*names, "SomePass", "0", None, (), None, "", {}), None, None, {}, Quantities(), "")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,13 @@ def test_a_cell_of_a_cause_that_makes_others_wrong_does_not_offer_to_accept_it(
     )
     assert list(page.commands) == offered
     assert page.message == ["more"]
+
+
+@pytest.mark.parametrize(("fault", "blamed"), [("toolchain", "model"), ("case", "")])
+def test_no_pass_is_blamed_for_a_case_that_is_another_model_each_time(fault: str, blamed: str) -> None:
+    row = {"target": "tosa-fp", "case": "a", "verdict": "unstable", "pass": "model", "fault": fault}
+    found = CellResult("1.5.1", row, Path(), (), None, "unstable")
+    assert CellPage(found, None, Evidence(), ("golden", "now")).blamed == blamed
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def deviation(right: nn.Module, x: torch.Tensor, given: torch.Tensor, kernels: f
     expected, actual = (Tensor.from_array(each.detach().float().numpy()) for each in (right(x), given))
     found = moved(right, [[x]], (0.0,), np.random.default_rng(0), {}, kernels)
     (tolerance,) = allowed([expected.array()], [found.spreads[0].array()], 0.0, 1e-5)
-    return Deviation("output 0", expected, actual, tolerance.reach)
+    return Deviation(expected, actual, tolerance.reach)
 
 
 @torch.no_grad()
