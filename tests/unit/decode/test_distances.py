@@ -14,6 +14,7 @@ from executorch_goldens.exporting.inside.evaluation import exceeds
 from executorch_goldens.exporting.numerics.rounding import distance
 from executorch_goldens.goldens.accuracy import Nearness, text
 from executorch_goldens.goldens.deviation import Deviation
+from executorch_goldens.words.findings import deviated
 from tests.support.screens import screen
 
 #: Neighbours that float64 does not tell apart.
@@ -24,7 +25,7 @@ OTHER = np.arange(8, dtype=np.int64) + (2**53 + 2)
 def test_eight_integers_that_differ_by_one_beyond_float64_are_eight(snapshot: SnapshotAssertion) -> None:
     deviation = Deviation(Tensor.from_array(ONE), Tensor.from_array(OTHER))
     assert deviation.exceeds_tolerance()
-    assert screen(next(deviation.lines())) == snapshot
+    assert screen(next(deviated("output 0", deviation.measured()))) == snapshot
 
 
 @pytest.mark.parametrize(

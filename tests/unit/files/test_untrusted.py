@@ -410,5 +410,5 @@ def test_the_summary_of_a_job_has_no_markup(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_comment_has_no_markup_of_a_verdict() -> None:
-    row = {"verdict": "<b>x</b>", "accepted": False, "target": "t", "case": "c", "reason": ""}
+    row = {"verdict": "<b>x</b>", "accepted": False, "target": "t", "case": "c", "reason": "", "new": ""}
     assert "<b>" not in "\n".join(ReviewSummary([("1.4.1", row)], ()).markdown())
