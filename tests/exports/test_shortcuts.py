@@ -168,7 +168,7 @@ def test_what_names_no_function_and_says_why_fits_every_release() -> None:
 
 
 def unfit(known: dict[str, dict[str, str]], installed: list[str]) -> shortcuts.Shortcut:
-    return shortcuts.Shortcut("unfit", "does not fit", known, lambda: installed.append("unfit"))
+    return shortcuts.Shortcut("unfit", known, lambda: installed.append("unfit"))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,6 @@ def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
 ) -> None:
     installed: list[str] = []
     fits = shortcuts.Shortcut(
-        "fits",
         "fits",
         {"1.4.1": {"shutil:copy": guard.digest("shutil:copy")}},
         lambda: installed.append("fits"),

@@ -78,7 +78,7 @@ def stages(request: Request) -> Iterator[ExportProgress]:
     yield ExportProgress(MODEL)
     program = program_of(request, own)
     references = tuple(references_of(request, own, program.off))
-    training = tuple(taken_out(request, build, references))
+    training = tuple(taken_out(build, references))
     for reference in references:
         require_inputs(request.case, own, reference)
     scales = {each.method: each.scales for each in references if len(each.order) == 1}
@@ -313,7 +313,7 @@ def references_of(request: Request, own: Own, off: Approximations) -> Iterator[R
             yield spreading(*of_order(request, own.build, order[:end]))
 
 
-def taken_out(request: Request, build: Build, references: Sequence[Reference]) -> Iterator[tuple[str, str]]:
+def taken_out(build: Build, references: Sequence[Reference]) -> Iterator[tuple[str, str]]:
     """Yield each method whose module gives something else as it was given, in training mode, and what was in that."""
     expected = {each.method: each for each in references if len(each.order) == 1}
     for name, method in build.methods.items():

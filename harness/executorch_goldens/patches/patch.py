@@ -61,8 +61,6 @@ class Shortcut:
     ----------
     name
         Its name in results.
-    summary
-        One line: what is computed once or not at all.
     fits
         Per release, the functions that it replaces or whose behaviour it relies on, as ``module:qualified.name``, and
         the first 16 digits of the `executorch_goldens.patches.guard.digest` of the source that it was written for.
@@ -71,6 +69,5 @@ class Shortcut:
     """
 
     name: str
-    summary: str
     fits: Fits
     install: Callable[[], None]

@@ -24,7 +24,6 @@ class Listed(msgspec.Struct, frozen=True):
     """A case without its function; see `executorch_goldens.zoo.registry.Case`."""
 
     name: str
-    family: str
     module: str
     backends: tuple[str, ...] = ()
     also: tuple[str, ...] = ()

@@ -49,9 +49,4 @@ def _install() -> None:
     room._get_aten_graph_module_for_pattern = pattern_of
 
 
-SHORTCUT = Shortcut(
-    "annotation-patterns",
-    "the XNNPACK quantizer's patterns are exported once",
-    FITS,
-    _install,
-)
+SHORTCUT = Shortcut("annotation-patterns", FITS, _install)

@@ -82,9 +82,4 @@ def _install() -> None:
         module._collect_all_valid_cia_ops = collect_all
 
 
-SHORTCUT = Shortcut(
-    "composite-operators",
-    "composite operators are collected again only when there are new ones",
-    FITS,
-    _install,
-)
+SHORTCUT = Shortcut("composite-operators", FITS, _install)

@@ -105,9 +105,4 @@ def _install() -> None:
     room._override_composite_implicit_decomp = override_composite_implicit_decomp
 
 
-SHORTCUT = Shortcut(
-    "composite-overrides",
-    "kernels that replace composite operators are made once",
-    FITS,
-    _install,
-)
+SHORTCUT = Shortcut("composite-overrides", FITS, _install)

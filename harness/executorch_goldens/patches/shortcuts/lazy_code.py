@@ -219,9 +219,4 @@ def _install() -> None:
     _trace._export_to_torch_ir = export_to_torch_ir
 
 
-SHORTCUT = Shortcut(
-    "lazy-code",
-    "the code of a graph module is generated when someone calls or reads it",
-    FITS,
-    _install,
-)
+SHORTCUT = Shortcut("lazy-code", FITS, _install)

@@ -24,9 +24,4 @@ def _install() -> None:
     NodeSource.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
 
 
-SHORTCUT = Shortcut(
-    "node-history",
-    "copies of a node share its history",
-    FITS,
-    _install,
-)
+SHORTCUT = Shortcut("node-history", FITS, _install)

@@ -57,9 +57,4 @@ def _install() -> None:
     room._validate_cache_key = validate_cache_key
 
 
-SHORTCUT = Shortcut(
-    "quantize-shapes",
-    "results of quantize and dequantize for fake tensors are remembered",
-    FITS,
-    _install,
-)
+SHORTCUT = Shortcut("quantize-shapes", FITS, _install)

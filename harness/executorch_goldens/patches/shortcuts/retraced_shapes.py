@@ -200,9 +200,4 @@ def _install() -> None:
     interpreter.run, interpreter.call_function = run_and_count, call_or_take
 
 
-SHORTCUT = Shortcut(
-    "retraced-shapes",
-    "what an operator gave for the same fake tensors, or such ones, is taken again by the next pass",
-    FITS,
-    _install,
-)
+SHORTCUT = Shortcut("retraced-shapes", FITS, _install)
