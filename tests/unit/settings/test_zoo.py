@@ -58,7 +58,7 @@ def test_cases_are_listed_and_neither_their_zoo_nor_torch_is_imported(tmp_path: 
     assert found["files"] == [str(tmp_path / "some_zoo.py")]
     first, second = found["cases"].values()
     assert list(found["cases"]) == ["first-one", "second"]
-    assert (first["module"], first["family"], second["is_build"]) == ("some_zoo", "some_zoo", True)
+    assert (first["module"], second["is_build"]) == ("some_zoo", True)
     assert (first["backends"], first["also"], first["releases"]) == (["tosa"], ["tosa-bf16"], ["1.4.1"])
 
 
