@@ -260,3 +260,14 @@ def test_every_question_about_rooms_has_one_answer_that_is_there() -> None:
             )
             asked.append(question)
     assert len(asked) == len(set(asked))
+
+
+def test_no_object_is_filled_by_hand() -> None:
+    """Only what corrects and speeds up other projects' objects looks into how they keep their attributes."""
+    assert not [
+        f"{name}:{node.lineno}"
+        for name, path in modules().items()
+        if room(name) != "patches"
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute) and node.attr == "__dict__"
+    ]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.causes.standing import Standing
+from executorch_goldens.diff.changes import KINDS, TEXT
 from executorch_goldens.diff.difference import Difference
-from executorch_goldens.diff.edits import TEXT, Edit, alone
+from executorch_goldens.diff.edits import Edit, alone
 from executorch_goldens.diff.likeness import RENAMED
 from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.files.wording import count
@@ -52,20 +53,6 @@ STAGES = {
 }
 #: Edits that a title names.
 SHOWN_EDITS = 3
-#: Kinds of edits that one cause may show together, those first that bring the others about.
-CLASSES = (
-    ("new",),
-    (MODEL,),
-    ("fails",),
-    ("differently",),
-    ("lowers",),
-    ("gone", "delegates", "outside", "taken"),
-    ("operators",),
-    ("attributes",),
-    ("constants",),
-    ("wiring",),
-    ("text",),
-)
 #: Title of cells that differ in names alone, whichever pass named them.
 NAMES_ALONE = Edit(TEXT, "names alone")
 #: Verdicts of artifacts that are no worse than different: a person may leave them.
@@ -436,9 +423,9 @@ def _is_pass(blamed: str | None) -> bool:
 
 
 def _class(member: Member) -> tuple[str, ...]:
-    """Return the kinds of `CLASSES` that come first among the edits of a cell."""
-    kinds = {edit.kind for edit in member.edits}
-    return next((kind for kind in CLASSES if kinds.intersection(kind)), ())
+    """Return the kinds of the first place among the edits of a cell (`changes.EditKind`)."""
+    first = min((KINDS[edit.kind].cause for edit in member.edits), default=None)
+    return tuple(kind for kind, each in KINDS.items() if each.cause == first)
 
 
 def _of_any_operator(edit: Edit) -> str:

@@ -1,15 +1,60 @@
-"""The kinds of difference between two decoded payloads, and the lines that report them."""
+"""The kinds of difference between two artifacts and their decoded payloads, and the lines that report them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from executorch_goldens.decode.difference import TensorDifference
 from executorch_goldens.decode.numbers import read_number
+from executorch_goldens.goldens.record import MODEL
 
+
+class EditKind(NamedTuple):
+    """A kind of difference by which people group cells.
+
+    Attributes
+    ----------
+    cause
+        Its place among those that a cause is named by: kinds of one place show together, those first that bring the
+        others about.
+    words
+        Begins the words for a difference of it; empty for one that names itself.
+    section
+        Title of its section in a report from one release to another; empty where it has none.
+    separate
+        Whether each has its own cause there, even if the same cells show it.
+    """
+
+    cause: int
+    words: str = ""
+    section: str = ""
+    separate: bool = False
+
+
+#: The kind of the edit of a cell that has no golden, and of those that are in no inventory: names, order, and facts of
+#: the program around its delegates.
+NEW, TEXT = "new", "text"
+#: The kinds by name, those that matter most to a reader first.
+KINDS: Mapping[str, EditKind] = {
+    NEW: EditKind(0),
+    MODEL: EditKind(1),
+    "fails": EditKind(2, "fails: ", "Newly failing or wrong", separate=True),
+    "differently": EditKind(3, "fails differently: ", "Fail differently", separate=True),
+    "lowers": EditKind(4, "no longer fails: ", "No longer failing or wrong", separate=True),
+    "gone": EditKind(5, "", "No longer delegated", separate=True),
+    "delegates": EditKind(5, "", "Delegates merged or split", separate=True),
+    "outside": EditKind(5, "left to portable kernels: ", "Left to portable kernels"),
+    "taken": EditKind(5, "no longer left to portable kernels: ", "No longer left to portable kernels"),
+    "constants": EditKind(8, "constants with different values, ", "Constants with different values"),
+    "operators": EditKind(6, "", "Operators gained or lost"),
+    "attributes": EditKind(7, "", "Attributes and shapes"),
+    "wiring": EditKind(9, "", "The same operators and constants, connected differently", separate=True),
+    "cells": EditKind(11, "", "Cells in only one release", separate=True),
+    TEXT: EditKind(10),
+}
 #: Longer values are cut at this many characters.
 VALUE_LIMIT = 80
 #: What a golden has of a program as a digest only (`executorch_goldens.goldens.program`), in words.

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from executorch_goldens.diff import edits, equality, inventories, likeness, texts
+from executorch_goldens.diff import edits as edited
+from executorch_goldens.diff import equality, texts
+from executorch_goldens.diff import likeness as alike
 from executorch_goldens.diff.changes import ConstantChanged, DigestChanged
-from executorch_goldens.diff.edits import Edit
-from executorch_goldens.diff.inventories import InventoryChange
+from executorch_goldens.diff.inventories import InventoryChange, differences
 from executorch_goldens.diff.payloads import NOTHING, Differences, compare
 from executorch_goldens.diff.quantities import Quantities, directions
-from executorch_goldens.diff.renaming import Renames
+from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.outline import Outline, OutlineError
 from executorch_goldens.goldens.record import DELEGATE, MANIFEST, PROGRAM, Record
@@ -86,10 +87,6 @@ class Difference:
             name: NOTHING if one[name] == other[name] else compare(*self.payloads(name)) for name in names
         }
 
-    def compare(self, name: str) -> Differences:
-        """Return how the payloads of a section differ."""
-        return self.changes[name]
-
     @property
     def in_digest(self) -> bool:
         """True if programs that can be read differ in what goldens have as a digest only."""
@@ -109,40 +106,22 @@ class Difference:
     @cached_property
     def programs(self) -> tuple[Record, Record]:
         """What of both is compared, without facts about the toolchain and about measurements."""
-        one, other = map(likeness.program, self.compared)
+        one, other = map(alike.program, self.compared)
         return one, other
 
-    @cached_property
-    def renames(self) -> Renames:
-        """The names in which alone the programs differ (`likeness.renames`)."""
-        return likeness.renames(self)
-
-    @cached_property
-    def names_alone(self) -> Renames:
-        """The names in which alone all that is compared differs (`likeness.names_alone`)."""
-        return likeness.names_alone(self)
-
-    @cached_property
-    def is_reordered(self) -> bool:
-        """True if the programs differ in names, numbers and order alone (`likeness.is_reordered`)."""
-        return likeness.is_reordered(self)
-
-    @cached_property
-    def likeness(self) -> str:
-        """One of the four relations of `likeness`."""
-        return likeness.likeness(self)
+    renames = cached_property(alike.renames)
+    names_alone = cached_property(alike.names_alone)
+    is_reordered = cached_property(alike.is_reordered)
+    likeness = cached_property(alike.likeness)
 
     # Contents
 
     @cached_property
     def contents(self) -> tuple[InventoryChange, ...]:
         """How what both have differs, counted."""
-        return tuple(inventories.differences(self.before.inventory, self.after.inventory, self))
+        return tuple(differences(self.before.inventory, self.after.inventory, self))
 
-    @cached_property
-    def edits(self) -> Mapping[Edit, str]:
-        """All of it, each with this cell's detail, in the same words for every cell that shows it."""
-        return edits.edits(self)
+    edits = cached_property(edited.edits)
 
     @cached_property
     def quantities(self) -> Quantities:
@@ -152,3 +131,8 @@ class Difference:
     def directions(self) -> Iterator[str]:
         """Yield a line for each quantity that differs, those first that became worse."""
         return directions(self.before.inventory, self.after.inventory, self.quantities)
+
+
+def of_inventories(old: Inventory, new: Inventory) -> Iterator[InventoryChange]:
+    """Yield how two artifacts differ of which no more is held than their inventories."""
+    return differences(old, new, Difference(Record({}, old.payloads), Record({}, new.payloads)))

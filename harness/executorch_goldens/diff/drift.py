@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.diff.inventories import differences
+from executorch_goldens.diff.changes import KINDS
+from executorch_goldens.diff.difference import of_inventories
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import accuracy, golden
 from executorch_goldens.goldens.decisions import Decisions
@@ -16,23 +17,6 @@ from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.inventory import Inventory, InventoryError
 from executorch_goldens.goldens.quantities import QUANTITIES, measured, sqnr
 
-#: Sections with their titles, those that matter most to a reader first.
-KINDS = {
-    "fails": "Newly failing or wrong",
-    "differently": "Fail differently",
-    "lowers": "No longer failing or wrong",
-    "gone": "No longer delegated",
-    "delegates": "Delegates merged or split",
-    "outside": "Left to portable kernels",
-    "taken": "No longer left to portable kernels",
-    "constants": "Constants with different values",
-    "operators": "Operators gained or lost",
-    "attributes": "Attributes and shapes",
-    "wiring": "The same operators and constants, connected differently",
-    "cells": "Cells in only one release",
-}
-#: Kinds whose entries are never merged, even if the same cells show them: each has its own cause.
-SEPARATE = frozenset({"fails", "differently", "lowers", "gone", "delegates", "wiring", "cells"})
 #: An entry names at most this many of its cells.
 SHOWN_CELLS = 4
 
@@ -127,8 +111,8 @@ class Drift:
         )
         yield ""
         sections = {
-            title: entries
-            for kind, title in KINDS.items()
+            each.section: entries
+            for kind, each in KINDS.items()
             if (entries := [entry for entry in self.entries if entry.kind == kind])
         }
         for title, entries in sections.items():
@@ -190,7 +174,7 @@ def _entries(
         found.setdefault((kind, what), Entry(kind, what)).cells[cell] = shown
 
     for cell in old:
-        for kind, what, shown in differences(old[cell], new[cell]) if cell in new else ():
+        for kind, what, shown in of_inventories(old[cell], new[cell]) if cell in new else ():
             note(kind, what, cell, shown)
     for version, ones, others in ((before, old, new), (after, new, old)):
         for cell in ones:
@@ -268,7 +252,7 @@ def _merged(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield entries, merging those of one kind that the same cells show: they have one cause."""
     groups: dict[tuple[str, frozenset[Cell]], list[Entry]] = defaultdict(list)
     for entry in entries:
-        separate = entry.what if entry.kind in SEPARATE else ""
+        separate = entry.what if KINDS[entry.kind].separate else ""
         groups[entry.kind + separate, frozenset(entry.cells)].append(entry)
     for group in groups.values():
         first = group[0]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from executorch_goldens.diff import equality
-from executorch_goldens.diff.changes import ConstantChanged
-from executorch_goldens.diff.drift import KINDS
+from executorch_goldens.diff.changes import KINDS, NEW, TEXT, ConstantChanged
 from executorch_goldens.diff.likeness import unnumbered
 from executorch_goldens.diff.payloads import Differences
 from executorch_goldens.goldens.golden import LAYOUT
@@ -21,21 +20,6 @@ from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 if TYPE_CHECKING:
     from executorch_goldens.diff.difference import Difference
 
-#: Kind of the edit of a cell that has no golden.
-NEW = "new"
-#: Kind of edits that are in no inventory: names, order, and facts of the program around its delegates.
-TEXT = "text"
-#: The order in which a title names edits: those that matter most to a reader first.
-ORDER = (NEW, MODEL, *KINDS, TEXT)
-#: Beginnings of titles by kind; other kinds name themselves.
-WORDS = {
-    "fails": "fails: ",
-    "differently": "fails differently: ",
-    "lowers": "no longer fails: ",
-    "outside": "left to portable kernels: ",
-    "taken": "no longer left to portable kernels: ",
-    "constants": "constants with different values, ",
-}
 #: Facts that follow from what is compared elsewhere.
 FOLLOWING = ("delegate", "pte", LAYOUT)
 _NUMBER = re.compile(r"\d+")
@@ -49,7 +33,7 @@ class Edit:
     what: str
 
     def __str__(self) -> str:
-        return f"{WORDS.get(self.kind, '')}{self.what}"
+        return f"{KINDS[self.kind].words}{self.what}"
 
     def of_cell(self, detail: str) -> str:
         """Return it with a cell's detail, which may repeat it.
@@ -63,7 +47,7 @@ class Edit:
     @property
     def place(self) -> tuple[int, str]:
         """The place that a title names."""
-        return ORDER.index(self.kind), self.what
+        return [*KINDS].index(self.kind), self.what
 
 
 def edits(found: Difference) -> dict[Edit, str]:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from executorch_goldens.diff.changes import AttributeChanged, BoundaryChanged, Change, EdgeRewired
 from executorch_goldens.diff.graphs import Pairing
-from executorch_goldens.diff.payloads import Differences, compare, graph_pairs
+from executorch_goldens.diff.payloads import graph_pairs
 from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.goldens.inventory import Held, Inventory, Use, constants
-from executorch_goldens.goldens.outline import NUMBERING, Outline, OutlineGraph, outline
+from executorch_goldens.goldens.outline import NUMBERING, OutlineGraph
 
 if TYPE_CHECKING:
     from executorch_goldens.diff.difference import Difference
 
-#: Kind (`drift.KINDS`), what changed, and the detail that this cell adds.
+#: Kind (`changes.KINDS`), what changed, and the detail that this cell adds.
 InventoryChange = tuple[str, str, str]
 #: Positions, sizes, deviations, and the sample that showed it, as in ``output 0 (drawn)``, in the reason of a
 #: failure: a different one is no different failure.
@@ -28,32 +28,14 @@ INCIDENTAL = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b|(?<=\d) \([a-z
 SHOWN_VALUES, SHOWN_CHARACTERS = 4, 60
 
 
-class PayloadTexts:
-    """Texts of the payloads of two inventories, read and compared each time that this is asked for."""
-
-    def __init__(self, old: Inventory, new: Inventory) -> None:
-        self.old, self.new = old.payloads, new.payloads
-
-    def payloads(self, name: str) -> tuple[Outline, Outline]:
-        """Return both payloads of a section."""
-        return outline(self.old[name]), outline(self.new[name])
-
-    def compare(self, name: str) -> Differences:
-        """Return how they differ."""
-        return compare(*self.payloads(name))
-
-
-def differences(
-    old: Inventory, new: Inventory, found: Difference | PayloadTexts | None = None
-) -> Iterator[InventoryChange]:
+def differences(old: Inventory, new: Inventory, found: Difference) -> Iterator[InventoryChange]:
     """Yield every difference between two inventories, as (kind, change, detail of this cell).
 
     Parameters
     ----------
     found
-        Reads and compares their payloads.
+        The difference of their payloads.
     """
-    found = found or PayloadTexts(old, new)
     contents = list(_contents(old, new, found))
     yield from contents or _wiring(old, new, found)
 
@@ -67,7 +49,7 @@ def _differing(old: Inventory, new: Inventory) -> list[str]:
     ]
 
 
-def _contents(old: Inventory, new: Inventory, found: Difference | PayloadTexts) -> Iterator[InventoryChange]:
+def _contents(old: Inventory, new: Inventory, found: Difference) -> Iterator[InventoryChange]:
     """Yield differences in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
         yield from _failures(old.failure or "", new.failure or "")
@@ -123,7 +105,7 @@ class Places:
     constants: dict[Use, list[tuple[Held, Held]]] = field(default_factory=dict)
 
     @classmethod
-    def between(cls, old: Inventory, new: Inventory, found: Difference | PayloadTexts) -> Places:
+    def between(cls, old: Inventory, new: Inventory, found: Difference) -> Places:
         places = cls()
         for name in _differing(old, new):
             for pair in graph_pairs(*(each.graphs for each in found.payloads(name))):
@@ -183,12 +165,12 @@ def _changed(places: Sequence[tuple[Held, Held]]) -> str:
     return _listed([*shown])
 
 
-def _wiring(old: Inventory, new: Inventory, found: Difference | PayloadTexts) -> Iterator[InventoryChange]:
+def _wiring(old: Inventory, new: Inventory, found: Difference) -> Iterator[InventoryChange]:
     """Yield how payloads of the same operators and constants differ."""
     for name in _differing(old, new):
         changes = [
             change
-            for change in found.compare(name).changes
+            for change in found.changes[name].changes
             if change.content and getattr(change, "owner", "") != "payload"
         ]
         if changes:

@@ -137,7 +137,7 @@ class Judge:
         seen = reviewed if stable and reviewed is not None else made
         if missing := self.decided.missing(judged.cell, seen, stable):
             if judged.name != "stable":
-                return _with_verdict(comparison, dataclasses.replace(judged, refusal=missing))
+                return dataclasses.replace(comparison, verdict=dataclasses.replace(judged, refusal=missing))
             decision = missing.decision
             unexpected = (findings.Unexpected(missing.what, decision.cause, decision.outside or ()),)
             return JudgedCell(Verdict(judged.cell, UNEXPECTED, unexpected, refusal=missing), made, reviewed)
@@ -153,9 +153,11 @@ class Judge:
             return comparison
         if self.updating.changed and reviewed is not None and judged.recordable:
             if refusal := fewer(reviewed, made):
-                return _with_verdict(comparison, dataclasses.replace(judged, refusal=refusal))
+                return dataclasses.replace(comparison, verdict=dataclasses.replace(judged, refusal=refusal))
             if self.holding:
-                return _with_verdict(comparison, dataclasses.replace(judged, acceptance=Acceptance.HELD))
+                return dataclasses.replace(
+                    comparison, verdict=dataclasses.replace(judged, acceptance=Acceptance.HELD)
+                )
         extension = GoldenExtension.for_golden(path, reviewed)
         with self.alone():
             recorded = snapshot.use_extension(extension) == made
@@ -177,7 +179,3 @@ class Judge:
             return False
         golden.write(path, confirmed)
         return True
-
-
-def _with_verdict(comparison: JudgedCell, judged: Verdict) -> JudgedCell:
-    return dataclasses.replace(comparison, verdict=judged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,8 +83,8 @@ class Gathered:
         Whether they are the results of a comparison, whose base is in the place of goldens.
     unchecked
         Which cells have no result, in words; empty where all have one.
-    rereading
-        Reads the goldens of members again.
+    whole
+        Return a member with the sections of its goldens; raise UsageError where these have changed since.
     measured
         Quantities of the goldens that were read, by `CellResult.name`.
     """
@@ -95,7 +95,7 @@ class Gathered:
     decided: ReviewDecisions
     compares: bool = False
     unchecked: str = ""
-    rereading: Rereading = field(default_factory=Rereading)
+    whole: Callable[[Member], Member] = Rereading().whole
     measured: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -114,10 +114,6 @@ class Gathered:
     def rejection(self, found: CellResult) -> str:
         """Return why the cause of a cell was rejected; empty where it was not."""
         return self.decided.rejected.get(name_of(found.release, found.row), "")
-
-    def whole(self, member: Member) -> Member:
-        """Return a member with the sections of its goldens; raise UsageError where these have changed since."""
-        return self.rereading.whole(member)
 
     def readings(self, release: str) -> dict[Cell, Inventory]:
         """Read the goldens of the cells of a release, and note their quantities."""
@@ -159,7 +155,7 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     decided = decisions(parts, goldens, groups)
     unchecked = merging.unchecked(parts)
     found = _found(parts, groups, decided)
-    return Gathered(found, groups, goldens, decided, compares, unchecked, rereading)
+    return Gathered(found, groups, goldens, decided, compares, unchecked, rereading.whole)
 
 
 def _found(

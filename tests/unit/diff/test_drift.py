@@ -11,8 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import ERROR, main
+from executorch_goldens.diff.difference import of_inventories as differences
 from executorch_goldens.diff.drift import Drift, inventories
-from executorch_goldens.diff.inventories import differences
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.inventory import Inventory
