@@ -11,11 +11,12 @@ from pathlib import Path
 from executorch_goldens.artifact import Cell
 from executorch_goldens.decode import Decoded, Schemas
 from executorch_goldens.diff import equality
-from executorch_goldens.diff.payloads import Differences, compare
+from executorch_goldens.diff.difference import Difference
+from executorch_goldens.diff.payloads import Differences
 from executorch_goldens.errors import CommandError, some
 from executorch_goldens.goldens import golden, program, rendering
-from executorch_goldens.goldens.outline import OutlineError, outline
-from executorch_goldens.goldens.record import DIGITS, PROGRAM, Record
+from executorch_goldens.goldens.outline import OutlineError
+from executorch_goldens.goldens.record import DELEGATE, DIGITS, PROGRAM, Record
 
 
 @dataclass(frozen=True)
@@ -58,19 +59,18 @@ class Found:
         CommandError
             For texts that no version of this harness wrote.
         """
-        made = {PROGRAM: outline(program.section(decoded.text()))}
+        made = {PROGRAM: program.section(decoded.text())}
         for index, delegate in enumerate(decoded.delegates):
             if delegate.decoded is not None:
-                made[f"delegate_{index}.{delegate.decoded.kind}"] = outline(delegate.decoded)
+                made[f"{DELEGATE}{index}.{delegate.decoded.kind}"] = delegate.decoded.text()
+        recorded = {name for name in self.record.sections if name == PROGRAM or name.startswith(DELEGATE)}
         try:
-            recorded = {**self.record.delegates, PROGRAM: self.record.program}
+            changes = Difference(self.record, Record({}, made)).changes
         except OutlineError as error:
             raise CommandError(f"{self.name} is no golden of this version: {error}") from error
         for name in sorted({*made, *recorded}):
-            one, other = recorded.get(name), made.get(name)
-            differences = compare(one, other) if one is not None and other is not None else None
-            if differences is None or not differences.same:
-                yield name, differences
+            if name not in changes or not changes[name].same:
+                yield name, changes.get(name)
 
 
 def find(cell: Cell, root: Path, release: str | None) -> Found:
