@@ -16,11 +16,7 @@ from executorch_goldens.running import core
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo import targets
 from lab import GOLDENS, findings, markdown
-from lab.core.wanted import seen
 from lab.mutants import commits, recall
-from lab.mutants import page as mutants
-from lab.mutants.history import FIXES
-from lab.mutants.history.__main__ import met
 from lab.mutants.mechanical import page as mechanical
 from lab.pages import Part
 
@@ -53,26 +49,14 @@ def counts() -> dict[str, str]:
     goldens = sum(_goldens(version) for version in versions)
     found = findings.load().values()
     fixed = sum(finding.upstream == "merged" for finding in found)
-    judged = mutants.judged()
-    detected = sum(each.detected for each in judged)
     by_release = drawn_results()
     drawn = [*itertools.chain.from_iterable(by_release)]
-    fixes = [met(fix) for fix in FIXES]
-    cores = {version: core.read(GOLDENS / version / core.FILE) for version in versions}
-    by_core = sum(
-        len(dict(seen(version, {cell: number for number, cell in enumerate(cells)})))
-        for version, cells in cores.items()
-    )
-    by_untaught = sum(each.is_seen(*each.untaught) for each in fixes)
     return {
         "history.md#by-command": recall.committed(versions[-1]),
         "history.md#commits-in-a-row": commits.committed(COMPARED),
-        "history.md": f"of {len(fixes)} real upstream fixes, taken back one at a time, the cells of a default run see "
-        f"{by_core}, with cases that were written for them; the sources that were not see {by_untaught}",
         "mutants.md": f"of {len(drawn)} defects drawn by rule in {count(len(by_release), 'release')}, "
         f"{sum(each.every != mechanical.NOT_REACHED for each in drawn)} are in lines that some cell runs, and "
-        f"{sum(each.every == mechanical.KILLED for each in drawn)} are detected; of {len(judged)} made by hand, "
-        f"{detected}",
+        f"{sum(each.every == mechanical.KILLED for each in drawn)} are detected",
         "findings/README.md": f"{len(found)} defects found in ExecuTorch, each with a script and a text to file; "
         f"{fixed} are fixed upstream since",
         f"coverage/{versions[-1]}-reach.md": f"{goldens:,} goldens on {len(versions)} releases",

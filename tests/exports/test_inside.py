@@ -44,9 +44,9 @@ from executorch_goldens.judging import rightness
 from executorch_goldens.judging.rightness import judged_otherwise
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import Case, load
-from lab.mutants import MUTANTS, Edit
-from lab.mutants.mutant import install, place
+from lab.mutants.mutant import Edit, install, place
 from tests import DATA
+from tests.support.defects import DEFECTS
 
 ZOO = load(("models",))
 PAYLOADS = DATA / "payloads"
@@ -550,10 +550,6 @@ class Injected:
     before: tuple[str, ...]
 
 
-def mutant(name: str) -> tuple[Edit, ...]:
-    return next(mutant.edits for mutant in MUTANTS if mutant.name == name)
-
-
 LINEAR = "aten.linear aten_linear_default_2"
 INJECTED = (
     Injected("tosa-fp/self-attention", (FOLDED,), "CONV2D ", LINEAR, "value", ("aten.native_layer_norm",)),
@@ -565,7 +561,7 @@ INJECTED = (
     # XNNPACK fuses it with the batch norm, whose value is not seen.
     Injected(
         "xnnpack-fp32/conv-bn-relu",
-        mutant("xnnpack-relu-without-its-bound"),
+        DEFECTS["relu-without-its-bound"].edits,
         "",
         "aten.relu aten_relu_default",
         "",
@@ -574,7 +570,7 @@ INJECTED = (
     # Its convolution has no value of its own: the activation is quantized in its place.
     Injected(
         "xnnpack-int8/conv-bn-relu",
-        mutant("bias-scaled-twice"),
+        DEFECTS["bias-scaled-twice"].edits,
         "",
         "aten.relu aten_relu_default",
         "",
@@ -582,7 +578,7 @@ INJECTED = (
     ),
     Injected(
         "tosa-fp/conv-bn-relu",
-        mutant("batch-norm-without-mean"),
+        DEFECTS["batch-norm-without-mean"].edits,
         "CONV2D ",
         "aten._native_batch_norm_legit_no_training aten__native_batch_norm_legit_no_training_default",
         "norm",
@@ -590,7 +586,7 @@ INJECTED = (
     ),
     Injected(
         "tosa-int/gelu-tanh",
-        mutant("table-of-wrapped-codes"),
+        DEFECTS["table-of-wrapped-codes"].edits,
         "TABLE tosa_table_default",
         "aten.gelu aten_gelu_default",
         "",
@@ -603,7 +599,7 @@ INJECTED = (
 def injected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, release: str) -> Injected:
     """A defect that this process has until the test ends."""
     if release != releases.load().default:
-        pytest.skip("mutants are edits of the default release")
+        pytest.skip("the edits are of the default release")
     defect: Injected = request.param
     for edit in defect.edits:
         # What is put back afterwards.

@@ -22,8 +22,8 @@ from lab.core import computing
 from lab.core.wanted import DEAR, Source
 from lab.reach.page import bits
 
-#: What has results of each cell of a core, the second for the default release.
-FURTHER = "fielded --snapshot-update, mutants --tier core --update"
+#: What has results of each cell of a core.
+FURTHER = "fielded --snapshot-update"
 
 
 def add_to(subparsers: Any) -> None:
@@ -73,7 +73,7 @@ def settle(source: Source, update: bool) -> bool:
     print(f"{file}: {state}")
     print(f"  {described(source, source.committed)}")
     if written:
-        print(f"  its cells are those of two further instruments, which keep results: {FURTHER}")
+        print(f"  its cells are those of a further instrument, which keeps results: {FURTHER}")
     if chosen:
         print(f"  drawn: {described(source, bits(chosen))}")
     for name in source.unkept():

@@ -1,7 +1,7 @@
 """What a core must keep, and which cells have it: statements, mutants, fixes, issues and targets.
 
 Statements that a cell runs are in the release's map of reach. Which cells kill a mutant or see a fix taken back was
-tried, and is kept: `lab.mutants.mechanical` and `lab.mutants.history`.
+tried, and is kept: `lab.mutants.mechanical` and ``lab/mutants/history/seen.tsv``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.zoo import load_zoo
 from lab.mutants.history import FIXES
-from lab.mutants.history.__main__ import ZOOS, tried
-from lab.mutants.history.measure import key
+from lab.mutants.history import page as history
 from lab.mutants.mechanical import page as mechanical
 from lab.reach.page import bits, owned
 from lab.stock.issues import issue_cells
@@ -192,10 +191,10 @@ def killed(release: str, numbers: Mapping[Cell, int]) -> Iterator[tuple[str, Cel
 
 def seen(release: str, numbers: Mapping[Cell, int]) -> Iterator[tuple[str, Cells]]:
     """Yield each fix that some cell sees taken back, with these cells."""
-    sound = [each for zoo in ZOOS for each in tried(zoo, release) if not each.is_red]
+    found = history.seen(release)
     for fix in (fix for fix in FIXES if fix.release == release):
-        if cells := _of([each.cell for each in sound if key(fix) in each.seen], numbers):
-            yield f"fix #{fix.number} {key(fix).partition('@')[2]}", cells
+        if cells := _of(found.get(fix.key, ()), numbers):
+            yield f"fix #{fix.number} {fix.key.partition('@')[2]}", cells
 
 
 def _of(cells: Collection[str], numbers: Mapping[Cell, int]) -> Cells:

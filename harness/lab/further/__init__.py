@@ -1,8 +1,7 @@
 """Sources of cases without goldens: measurements with them compare exports of the same session.
 
-`lab.mutants.history` takes fixes of upstream's back over them. Each is held out by time: of a pair of releases, it has
-the cases and the targets that the older one ships (`is_held_out`). Which target a case is exported for follows from a
-rule, and the rule from no fix:
+The map of reach has their cells, so that `goldens compare` and the drawn mutants take from them. Which target a case is
+exported for follows from a rule, and the rule from no fix:
 
 - ``zoo-further``: each case of the zoo, for some of the targets that it does not ask for, which take turns;
 - ``wider``: the wider matrix of situations (`lab.pairs.wider`), each model for the target that its row names;
@@ -20,53 +19,24 @@ rule, and the rule from no fix:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
-from executorch_goldens.artifact import Cell
-from executorch_goldens.settings import releases
-from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.targets import TARGETS
 
 T = TypeVar("T", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Source:
-    """Cases without goldens.
-
-    Attributes
-    ----------
-    name
-        As ``python -m lab history --zoo`` takes it.
-    module
-        Registers the cases.
-    """
-
-    name: str
-    module: str
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the results."""
-        return Path("further", self.name)
-
-
-#: By name.
+#: The modules that register the cases, by name.
 SOURCES = {
-    source.name: source
-    for source in (
-        Source("zoo-further", f"{__name__}.zoo"),
-        Source("wider", f"{__name__}.wider"),
-        Source("arm-ops-further", f"{__name__}.arm_ops"),
-        Source("xnnpack-ops-further", f"{__name__}.xnnpack_ops"),
-        Source("suite-ops-further", f"{__name__}.suite_ops"),
-        Source("unit-tests", f"{__name__}.unit_tests"),
-        Source("torch-ops-further", f"{__name__}.torch_ops"),
-        Source("torch-modules", f"{__name__}.torch_modules"),
-        Source("drawn", f"{__name__}.drawn"),
-    )
+    "zoo-further": f"{__name__}.zoo",
+    "wider": f"{__name__}.wider",
+    "arm-ops-further": f"{__name__}.arm_ops",
+    "xnnpack-ops-further": f"{__name__}.xnnpack_ops",
+    "suite-ops-further": f"{__name__}.suite_ops",
+    "unit-tests": f"{__name__}.unit_tests",
+    "torch-ops-further": f"{__name__}.torch_ops",
+    "torch-modules": f"{__name__}.torch_modules",
+    "drawn": f"{__name__}.drawn",
 }
 
 
@@ -100,9 +70,3 @@ def shared(cases: Iterable[T], targets: Sequence[str], each: int) -> dict[T, tup
     for case, target in turns([case for case in cases for _ in range(each)], targets):
         found.setdefault(case, []).append(target)
     return {case: tuple(of_case) for case, of_case in found.items()}
-
-
-def is_held_out(cell: Cell, case: Case, before: str) -> bool:
-    """Return whether the release `before` has the source of a cell: its target, and its upstream test if it has one."""
-    known = releases.load().release(before).targets
-    return cell.target in known and (not case.releases or before in case.releases)

@@ -1,6 +1,6 @@
-"""A mutant: a small edit of the source of installed functions of ExecuTorch, and its expected result.
+"""An edit of the source of installed functions of ExecuTorch, and how it is made in the process that exports.
 
-Importing this imports neither torch nor executorch; installing a mutant does.
+Importing this imports neither torch nor executorch; making an edit does.
 """
 
 from __future__ import annotations
@@ -16,48 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.patches import Patch
 from executorch_goldens.patches.guard import resolve
-
-#: Kinds of real defects of passes: every kind has a mutant.
-KINDS = (
-    "iterates over a set of strings",
-    "iterates over a set of nodes",
-    "iterates over id()s",
-    "names by a global counter",
-    "names by time",
-    "names by the surroundings",
-    "fold skips quantization parameters",
-    "fold applies quantization parameters twice",
-    "fold takes the wrong axis",
-    "fold drops a zero point",
-    "fold rounds differently",
-    "fold overflows int8",
-    "permutation swapped",
-    "pads swapped",
-    "strides swapped",
-    "dims swapped",
-    "RESCALE shift off by one",
-    "RESCALE multiplier off by one",
-    "table entry off by one",
-    "output dropped",
-    "output duplicated",
-    "outputs reordered",
-    "transpose lost between NHWC and NCHW",
-    "clamp bound lost",
-    "accumulator type changed",
-    "delegate silently not lowered",
-    "constant deduplicated across dtypes",
-    "buffer mutated in place across exports",
-    # Of the same family, and as frequent.
-    "fold drops a statistic",
-    "RESCALE of another scale",
-    # Of what quantizes, ahead of all passes.
-    "scale of an observer",
-    "zero point of an observer",
-    "range of an observer",
-)
-
 
 #: Attribute of an edited function that holds its source.
 SOURCE = "__edited_source__"
@@ -191,51 +150,3 @@ class Edited:
         """Edit functions installed in this process; raise EditError."""
         for function, edits in self.by_function().items():
             install(function, edits)
-
-
-@dataclass(frozen=True)
-class Mutant(Edited):
-    """A deliberate defect.
-
-    Attributes
-    ----------
-    name
-        Its name in ``--patches``.
-    kind
-        One of `KINDS`.
-    does
-        One line: what is wrong once it is installed.
-    cell
-        ``TARGET/CASE`` it is tried on.
-    verdict
-        The expected verdict of the cell; ``stable`` for a mutant that survives.
-    place
-        Pass, partitioner, function or stage that the harness is to name; empty for a mutant that survives.
-        Serialization of a delegate is the stage ``delegate_0``.
-    edits
-        Of installed code.
-    shows
-        Further text of the line that names the stage: the attribute, constant or boundary that a node visitor
-        serialized wrongly. Empty where the pass is enough.
-    caught_by
-        An idea to catch a mutant that survives.
-    """
-
-    name: str
-    kind: str
-    does: str
-    cell: str
-    verdict: str
-    place: str
-    edits: tuple[Edit, ...]
-    shows: str = ""
-    caught_by: str = ""
-
-    @property
-    def expected(self) -> str:
-        """The table's text for `place` and `shows`."""
-        return f"{self.place}: {self.shows}" if self.shows else self.place or "-"
-
-    def patch(self, release: str) -> Patch:
-        """Return the mutant as something that ``--patches`` can name on `release`, whose code it edits."""
-        return Patch(self.name, None, self.does, {release: {}}, self.install, UNGUARDED)

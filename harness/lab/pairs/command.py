@@ -2,8 +2,7 @@
 
 ``--update`` draws the arrays again, without the rows that PyTorch itself does not run, or not export where a size is
 symbolic; with the torch of the oldest release. ``--show NAME`` prints a model.
-``python -m lab guest pairs`` runs the first one; the wider one has no goldens: ``python -m lab history --zoo wider``
-measures with it.
+``python -m lab guest pairs`` runs the first one; the wider one has no goldens.
 """
 
 from __future__ import annotations

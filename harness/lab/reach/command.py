@@ -44,7 +44,7 @@ from lab.reach import building
 SOURCES = (
     *("models", "models.situations", "lab.pairs.zoo", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
-    *(source.module for source in FURTHER.values()),
+    *FURTHER.values(),
 )
 #: Folders of the package ``executorch`` that only cells of these backends run.
 BACKENDS = ("backends/arm/", "backends/xnnpack/")

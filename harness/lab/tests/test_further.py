@@ -1,4 +1,4 @@
-"""Sources without goldens: their content, and that each is held out by time."""
+"""Sources without goldens: their content."""
 
 from __future__ import annotations
 
@@ -6,35 +6,20 @@ from collections import Counter
 
 import pytest
 
-from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.data import Data
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import releases
 from executorch_goldens.zoo.registry import load
 from executorch_goldens.zoo.targets import TARGETS
-from lab.further import SOURCES, further, guests, is_held_out, turns
+from lab.further import SOURCES, further, guests, turns
 from lab.guests import modules, sheets
 from lab.mutants.history import SINCE
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_a_source_has_cells_that_the_older_release_ships_and_no_others_are_measured(name: str) -> None:
-    cases = load([SOURCES[name].module])
-    for release, before in SINCE.items():
-        cells = load_cells((SOURCES[name].module,), releases.load().release(release))
-        held = [cell for cell in cells if is_held_out(cell, cases[cell.case], before)]
-        assert len(held) > 100
-        unsupported = releases.load().release(before).unsupported
-        assert not {cell.target for cell in held} & {*unsupported}
-        assert all(not cases[cell.case].releases or before in cases[cell.case].releases for cell in held)
-
-
-def test_symbolic_sizes_in_the_delegate_are_not_held_out_where_the_older_release_lacks_the_extension() -> (
-    None
-):
-    case = next(iter(load([SOURCES["wider"].module]).values()))
-    cell = Cell("tosa-fp+shape", case.name)
-    assert (is_held_out(cell, case, "1.1.0"), is_held_out(cell, case, "1.4.1")) == (False, True)
+@pytest.mark.parametrize("module", SOURCES.values())
+def test_a_source_has_cells_on_each_release_that_a_fix_is_taken_back_in(module: str) -> None:
+    for release in SINCE:
+        assert len(load_cells((module,), releases.load().release(release))) > 100
 
 
 def test_further_targets_are_those_that_a_case_must_ask_for() -> None:
@@ -53,7 +38,7 @@ def test_every_case_and_every_target_has_its_turn() -> None:
 
 
 def test_each_sample_is_a_case_and_targets_have_as_many_as_take_its_dtype() -> None:
-    module = SOURCES["torch-ops-further"].module
+    module = SOURCES["torch-ops-further"]
     cases = load([module])
     there = sheets.samples("torch-ops")
     narrowed = [case for name, case in cases.items() if "-bfloat16-" in name]
@@ -86,7 +71,7 @@ def test_a_sample_of_a_module_is_read_as_it_was_written() -> None:
 
 
 def test_drawn_models_are_cases_for_all_targets_in_turn() -> None:
-    cases = load([SOURCES["drawn"].module])
+    cases = load([SOURCES["drawn"]])
     assert {target for case in cases.values() for target in case.backends} == {*TARGETS}
     example = cases["drawn-43-000007"].build(Data("drawn-43-000007"))
     assert example.module(*example.inputs) is not None
@@ -95,12 +80,12 @@ def test_drawn_models_are_cases_for_all_targets_in_turn() -> None:
 
 
 def test_every_target_has_some_modules() -> None:
-    cases = load([SOURCES["torch-modules"].module])
+    cases = load([SOURCES["torch-modules"]])
     assert {target for case in cases.values() for target in case.backends} == {*TARGETS}
 
 
 def test_upstreams_tests_of_passes_are_cases_for_the_common_targets_and_some_others() -> None:
-    cases = load([SOURCES["unit-tests"].module])
+    cases = load([SOURCES["unit-tests"]])
     of_passes = [case for case in cases.values() if case.name.startswith("arm-passes-")]
     assert len(of_passes) > 100
     assert all({"tosa-fp", "tosa-int"} < {*case.backends} for case in of_passes)
@@ -113,7 +98,7 @@ def test_a_case_of_the_zoo_comes_for_targets_that_it_does_not_ask_for() -> None:
 
     # A build lowers by itself, for no target.
     own = {name: case for name, case in untaught().items() if not case.is_build}
-    others = load([SOURCES["zoo-further"].module])
+    others = load([SOURCES["zoo-further"]])
     for name, case in others.items():
         assert not {*case.backends} & {*own[name].also}
         assert case.guards.startswith(own[name].guards)

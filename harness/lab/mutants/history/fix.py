@@ -5,6 +5,7 @@ Importing this imports neither torch nor executorch; installing a fix taken back
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ SINCE = {"1.3.1": "1.1.0", "1.5.1": "1.4.1"}
 class Fix(Edited):
     """A fix of upstream's, taken back.
 
-    It is tied to no cell: which cells of the zoo see it is what is measured.
+    It is tied to no cell: which cells of the zoo see it is in ``seen.tsv``.
 
     Attributes
     ----------
@@ -57,6 +58,11 @@ class Fix(Edited):
     def patch(self) -> Patch:
         """Return it as something that ``--patches`` can name on its release."""
         return Patch(self.name, None, self.broke, {self.release: {}}, self.install, UNGUARDED)
+
+    @property
+    def key(self) -> str:
+        """Its number, and a digest of its edits: as ``seen.tsv`` names it."""
+        return f"{self.number}@{hashlib.sha256(repr(self.edits).encode()).hexdigest()[:8]}"
 
 
 def misfits(fixes: Iterable[Fix], release: str) -> list[str]:

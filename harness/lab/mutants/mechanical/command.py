@@ -1,4 +1,9 @@
-"""The command ``lab mutants --mechanical``: draws, tries over the cells that reach a mutant, counts."""
+"""``python -m lab mutants``: defects that are drawn by rule, over the cells that run their lines.
+
+Mutants of the installed release are made by operators of mutation and drawn by chance. Each is tried on unlike cells of
+all sources that run its lines, those of the core first. Results are kept in ``build/mutants``, a line a mutant, so that
+a session that was stopped goes on.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.cli import SAME
@@ -34,20 +40,22 @@ ZOO = "models"
 BUILD = Path("build/mutants")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that are of use with ``--mechanical`` alone."""
-    group = parser.add_argument_group("mechanical mutants")
-    group.add_argument(
-        "--mechanical",
-        action="store_true",
-        help="mutants of the installed release that are made by operators of mutation and drawn by chance, over "
-        "unlike cells of all sources that run their lines, those of the core first",
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("mutants", description=__doc__)
+    parser.add_argument(
+        "--seed", type=int, default=drawing.SEED, help="of the drawing (default: %(default)s)"
     )
-    group.add_argument("--seed", type=int, default=drawing.SEED, help="of the drawing (default: %(default)s)")
-    group.add_argument(
+    parser.add_argument(
         "--count", type=int, default=drawing.COUNT, help="mutants drawn (default: %(default)s)"
     )
-    group.add_argument("--minutes", type=positive_float, help="try no mutant after (default: none)")
+    parser.add_argument("--minutes", type=positive_float, help="try no mutant after (default: none)")
+    parser.add_argument("--jobs", type=int, help="exports at a time; default: one per core")
+    parser.add_argument("--so-far", action="store_true", help="export nothing")
+    parser.add_argument(
+        "--update", action="store_true", help="write the results, and harness/lab/docs/mutants.md"
+    )
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

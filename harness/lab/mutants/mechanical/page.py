@@ -1,4 +1,4 @@
-"""Results of the mechanical mutants: their tables, and their part of harness/lab/docs/mutants.md."""
+"""Results of the mechanical mutants: their tables, and harness/lab/docs/mutants.md."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lab import GOLDENS, markdown, tables
 from lab.mutants.mechanical import OPERATORS, PLACES, drawing
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.reach import PACKAGE
-from lab.mutants.mechanical.search import TRIED, Found
-from lab.mutants.table import NONE
+from lab.mutants.mechanical.search import NONE, TRIED, Found
+from lab.pages import Part
 
 FOLDER = Path(__file__).parent
 #: In the folder of a release: results of each drawn mutant, `Row` by `Row`.
@@ -190,17 +190,22 @@ def counts(name: str, found: Sequence[Result]) -> str:
     return f"| {name} | {' | '.join(map(str, values))} |"
 
 
-def section() -> Iterator[str]:
-    """Yield the lines of harness/lab/docs/mutants.md about mechanical mutants."""
-    yield "## Mechanical mutants"
+def parts() -> Iterator[Part]:
+    """Yield harness/lab/docs/mutants.md."""
+    yield Part("harness/lab/docs/mutants.md", "", lines)
+
+
+def lines() -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield "# Mutation testing"
     yield ""
-    yield "These are not chosen by hand: mutation operators make every possible edit of the functions of a release of"
+    yield "Defects that nobody chose: mutation operators make every possible edit of the functions of a release of"
     yield "ExecuTorch that quantize, partition, rewrite and serialize, and a seed draws some of them."
     yield "The [map of reach](instruments.md#reach) has the lines that each cell runs. Each mutant is tried on"
     yield f"{TRIED} cells of the core that run its line, of unlike source, target and situation, one export each, until"
     yield f"one differs from its unedited export; what is left, on {TRIED} other cells of the zoo, then on {TRIED} of"
     yield "other sources. `core` and `any` count what the cells of the core, or of the map, are known to do."
-    yield "Written by `nox -s lab -- mutants --mechanical --update`."
+    yield 'Written by `nox -s "lab(1.5.1)" -- mutants --update`.'
     yield ""
     yield from (f"- {name}: {does}" for name, does in OPERATORS.items())
     for release in releases.load().releases:
@@ -213,7 +218,7 @@ def section() -> Iterator[str]:
 def of_release(release: str, found: Sequence[Row]) -> Iterator[str]:
     """Yield the part of a release."""
     (drawn,) = tables.read(FOLDER / release / DRAWING, DRAWING_COLUMNS)
-    yield f"### Of ExecuTorch {release}"
+    yield f"## Of ExecuTorch {release}"
     yield ""
     yield f"{drawn['drawn']} of {drawn['sites']} edits are drawn by seed {drawn['seed']} (digest `{drawn['digest']}`);"
     yield f"{len(found)} of them have results: those that no cell reaches, and those that were tried."

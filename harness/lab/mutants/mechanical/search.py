@@ -6,6 +6,7 @@ What was found is kept a line a mutant, and a session that was stopped goes on f
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import threading
@@ -13,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
@@ -21,19 +22,19 @@ from executorch_goldens.decode import DecodeError
 from executorch_goldens.files import durable
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging.comparison import compare, undecodable
-from executorch_goldens.judging.verdict import Verdict
+from executorch_goldens.judging.verdict import DISAGREEING, Verdict
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.targets import find
 from executorch_goldens.zoo.variations import variations
-from lab.mutants import lines
 from lab.mutants.mechanical import DRAWN
 from lab.mutants.mechanical.drawing import Mechanical, text
 from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mutant import Mutated
-from lab.mutants.table import NONE, named
 
+#: Marks that no cell kills a mutant, or that no pass is named.
+NONE = "-"
 #: Cells of each tier that leave a mutant alive before the next tier is tried.
 TRIED = 4
 #: Seconds of an export with a mutant, at most: some never end.
@@ -55,7 +56,7 @@ class Found:
     killed_by
         Cells that are not.
     verdict, named
-        The result for the first of these, as in `lab.mutants.table.Judged`.
+        The verdict of the first of these, and the pass or stage that it names.
     """
 
     mutant: str
@@ -78,10 +79,17 @@ class Kept:
     def read(self, drawn: Sequence[Mechanical]) -> dict[str, Found]:
         """Return the last results of `drawn`, by name."""
         keys = {(mutant.name, self.key(mutant)) for mutant in drawn}
-        return lines.read(self.file, keys, Found)
+        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
+        return {
+            line["mutant"]: Found(**{name: value for name, value in line.items() if name != "key"})
+            for line in map(json.loads, lines)
+            if (line["mutant"], line["key"]) in keys
+        }
 
     def add(self, mutant: Mechanical, found: Found) -> None:
-        lines.add(self.file, found, self.key(mutant))
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps({**asdict(found), "key": self.key(mutant)}) + "\n")
 
 
 class Search:
@@ -219,3 +227,10 @@ class Search:
             return compare(cell, outcomes, self.unedited[cell], self.release).verdict
         except DecodeError as error:
             return undecodable(cell, error)
+
+
+def named(verdict: Verdict) -> str:
+    """Return the pass or stage that a verdict names."""
+    if verdict.divergence is not None:
+        return verdict.divergence.name
+    return "no pass" if verdict.name in DISAGREEING else NONE

@@ -22,13 +22,13 @@ from executorch_goldens.settings import releases
 from executorch_goldens.settings.zoo import load_zoo
 from executorch_goldens.toolchains.toolchain import here
 from lab import tables
-from lab.mutants import EditError
 from lab.mutants.mechanical import OPERATORS, PLACES, command, drawing, page
 from lab.mutants.mechanical.drawing import Mechanical
 from lab.mutants.mechanical.installing import install
 from lab.mutants.mechanical.reach import Reach
 from lab.mutants.mechanical.search import Found, Kept, Search
 from lab.mutants.mechanical.sites import Site, sites
+from lab.mutants.mutant import EditError
 from lab.reach import building
 from lab.reach.command import exported
 from tests import GOLDENS
@@ -131,7 +131,7 @@ def test_only_functions_are_edited_and_a_site_says_where_it_is() -> None:
 @pytest.fixture(scope="module")
 def package(release: str) -> Path:
     if release != releases.load().default:
-        pytest.skip("mutants are edits of the default release")
+        pytest.skip("the edits are of the default release")
     spec = importlib.util.find_spec("executorch")
     assert spec is not None
     return Path(next(iter(spec.submodule_search_locations or ())))
