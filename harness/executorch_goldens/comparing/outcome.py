@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
@@ -16,7 +17,7 @@ from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, accuracies
 from executorch_goldens.goldens import accuracy, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.findings import Fails, Finding, without_details
+from executorch_goldens.goldens.findings import Fails, without_details
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import Record
@@ -160,7 +161,7 @@ class Made:
         return _reason(self) if self.verdict.name == "new" else f"{self.verdict.name}: {_reason(self)}"
 
     @property
-    def wrongness(self) -> tuple[str, Finding | None]:
+    def wrongness(self) -> tuple[str, Any]:
         """What is wrong with it, and how much."""
         found = self.verdict.findings
         return self.verdict.name, without_details(found[0]) if found else None

@@ -760,13 +760,19 @@ def kind_of_new(found: Sequence[Finding]) -> str:
     return UNDELEGATED if found and isinstance(found[0], NewProgram) and found[0].undelegated else ""
 
 
-def without_details(found: Finding) -> Finding:
-    """Return a finding without tracebacks and single elements: two that are as wrong as each other are the same."""
-    if isinstance(found, Raised):
-        return msgspec.structs.replace(found, traceback=())
-    if isinstance(found, OfOutput):
-        return msgspec.structs.replace(found, values=msgspec.structs.replace(found.values, elements=()))
-    return found
+#: Fields that two findings which are as wrong as each other need not share: what was printed, single elements.
+DETAILS = ("traceback", "tail", "log", "lines", "elements")
+
+
+def without_details(found: Finding) -> Any:
+    """Return the data of a finding without its `DETAILS`."""
+    return _without_details(msgspec.to_builtins(found))
+
+
+def _without_details(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _without_details(each) for name, each in data.items() if name not in DETAILS}
+    return [*map(_without_details, data)] if isinstance(data, list | tuple) else data
 
 
 def short(key: Key) -> Key:

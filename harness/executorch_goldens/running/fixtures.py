@@ -29,4 +29,4 @@ def golden_export(request: pytest.FixtureRequest) -> Callable[..., None]:
     if SUITE not in stash:
         stash[SUITE] = suite.Suite.from_options(request.config.option)
         request.config.add_cleanup(stash[SUITE].stop)
-    return suite.Exports(stash[SUITE], request.node.nodeid, request.getfixturevalue("snapshot"))
+    return suite.SuiteExports(stash[SUITE], request.node.nodeid, request.getfixturevalue("snapshot"))

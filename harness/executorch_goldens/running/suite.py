@@ -195,7 +195,7 @@ class Suite:
 
 
 @dataclass(frozen=True)
-class Exports:
+class SuiteExports:
     """The fixture's value: exports a module for one test."""
 
     suite: Suite

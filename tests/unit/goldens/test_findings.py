@@ -5,24 +5,32 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from typing import get_args
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from executorch_goldens.artifact import AnyCasualty, Lost
+from executorch_goldens.artifact import AnyCasualty, Killed, Lost
 from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.decisions import KNOWN, Decision, inline
 from executorch_goldens.goldens.findings import (
     KINDS,
+    CaseFails,
+    ChangedModel,
     Deviated,
+    Element,
     Finding,
     LostSignal,
+    NotFinished,
     OneOf,
     TensorType,
+    UnequalOutputs,
     WrongValues,
     cause,
     matches,
+    without_details,
 )
 from tests.support.findings import EVERY
 
@@ -83,6 +91,29 @@ def test_what_is_one_defect_in_two_models_has_one_key() -> None:
     assert cause([one]) == cause([other]) == {"kind": "wrong-values", "dtype": "int8", "output": [0]}
     lost = (LostSignal(Lost(0, ratio, 20.0, (), True, "conv2d")) for ratio in (1.5, 12.0))
     assert len({json.dumps(cause([each])) for each in lost}) == 1
+
+
+def test_two_that_differ_in_what_was_printed_and_in_single_elements_are_as_wrong_as_each_other() -> None:
+    element = Element((1,), 2.0, 1.0, 0.0)
+    values = Deviated(TensorType("int8", (2,)), TensorType("int8", (2,)), 1, 2, 1.0)
+    pairs = (
+        (NotFinished("a", Killed("SIGSEGV", tail=("x",))), NotFinished("a", Killed("SIGSEGV"))),
+        (CaseFails("ValueError", "no", ("x",)), CaseFails("ValueError", "no")),
+        *((of(values), of(replace(values, elements=(element,)))) for of in OF_VALUES),
+    )
+    for one, other in pairs:
+        assert one != other
+        assert without_details(one) == without_details(other)
+    more = replace(values, largest=2.0)
+    assert all(without_details(of(values)) != without_details(of(more)) for of in OF_VALUES)
+
+
+#: Kinds with values, at any depth.
+OF_VALUES: tuple[Callable[[Deviated], Finding], ...] = (
+    lambda values: WrongValues(0, "example", values),
+    lambda values: ChangedModel("mask", "SomePass", values),
+    lambda values: UnequalOutputs((), (WrongValues(0, "example", values),), ()),
+)
 
 
 @pytest.mark.parametrize(
