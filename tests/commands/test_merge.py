@@ -170,7 +170,7 @@ def test_known_defects_are_counted_apart_with_their_reason(
     write(goldens, [Decision(KNOWN, "crashed", why=why, releases=(release,), cells=("tosa-fp/gamma",))])
     whole = tmp_path / "whole"
     shutil.copytree(shards.whole, whole)
-    rows = results.read(whole / results.FILE)
+    rows = [json.loads(line) for line in (whole / results.FILE).read_text().splitlines()]
     for row in rows:
         row.update({"known": True, "accepted": True} if row["verdict"] == "crashed" else {})
     (whole / results.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -298,7 +298,8 @@ def test_no_form_is_green_where_a_cell_was_not_checked(
     for number, part in enumerate(shards.parts[:1] if name == "no cell" else shards.parts):
         copy = shared / str(number) / release
         shutil.copytree(part, copy, ignore=shutil.ignore_patterns("tosa-*", "xnnpack-*"))
-        rows = [{**row, "verdict": "stable", "accepted": True} for row in results.read(copy / results.FILE)]
+        lines = (copy / results.FILE).read_text().splitlines()
+        rows = [{**json.loads(line), "verdict": "stable", "new": "", "accepted": True} for line in lines]
         (copy / results.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
     change(shared / "0" / release)
     if name == "a missing shard":

@@ -622,10 +622,10 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
     kept = ShownTensor(
         "output", "output 0", "example", "seed0-heap0", np.eye(2), np.ones((2, 2)), np.zeros((2, 2))
     )
-    Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
+    Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
     first = (tmp_path / "evidence.npz").read_bytes()
     time.sleep(2.1)  # An archive has the time to two seconds.
-    Evidence(message=["a"], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
+    Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
     assert (tmp_path / "evidence.npz").read_bytes() == first
     read = Evidence.load(tmp_path)
     assert (read.message, read.agreeing) == (["a"], [["seed0-heap0"]])

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -26,10 +27,12 @@ from executorch_goldens.commands import compare as command
 from executorch_goldens.comparing import sides
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import MARK, RESULTS, Comparison, alone, clear
-from executorch_goldens.comparing.page import ComparisonPage
+from executorch_goldens.comparing.page import ComparedSides, ComparisonPage
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files.plain import plain
 from executorch_goldens.files.untrusted import markdown
+from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.reach import map as maps
@@ -178,7 +181,7 @@ def test_a_pass_that_swaps_strides_is_newly_wrong_and_named(
 
 
 def test_the_same_is_in_json_and_in_the_comment(page: ComparisonPage, snapshot: SnapshotAssertion) -> None:
-    found = json.loads(json.dumps(page.as_json()))
+    found = json.loads(json.dumps(plain(page.data())))
     assert not found["same"]
     assert {cell: each["kind"] for cell, each in found["cells"].items()} == {
         "tosa-fp/conv2d-depthwise-scaled": "wrong",
@@ -186,6 +189,9 @@ def test_the_same_is_in_json_and_in_the_comment(page: ComparisonPage, snapshot: 
     }
     assert found["cells"]["tosa-fp/conv2d-depthwise-scaled"]["cause"].startswith("RewriteConvPass (TOSA): ")
     assert found["cells"]["xnnpack-fp32/linear"]["what"] == ""
+    wrong = msgspec.convert(found, ComparedSides).cells["tosa-fp/conv2d-depthwise-scaled"]
+    assert (wrong.base.findings[0].fault, wrong.head.findings[0].fault) == (Fault.NONE, Fault.TOOLCHAIN)
+    assert wrong.head.cause == snapshot(name="cause")
     assert screen(page.markdown(), names(page)) == snapshot
 
 

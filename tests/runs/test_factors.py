@@ -118,9 +118,9 @@ def test_the_factor_is_in_the_message_and_in_the_results(runner: Runner, snapsho
     # The verdict is printed before, and the cell's page has it all.
     assert finished.printed() == snapshot
     kept = Evidence.load(runner.sweeps / "tosa-fp" / "alpha")
-    assert kept.message[1] == kept.follows == snapshot
+    assert dict(kept.message)["factor"] == kept.follows == snapshot
     row = finished.rows["tosa-fp/alpha"]
-    assert (row["verdict"], row["factor"]) == ("order-only", "hash seed")
+    assert (row["verdict"], row["attribution"]["factors"]) == ("order-only", [["hash seed"]])
 
 
 def test_a_disagreement_that_does_not_come_back_says_so(runner: Runner, snapshot: SnapshotAssertion) -> None:
@@ -128,7 +128,7 @@ def test_a_disagreement_that_does_not_come_back_says_so(runner: Runner, snapshot
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     # Three under the first variation, once more, all factors changed, each of the six.
     assert finished.printed() == snapshot
-    assert finished.rows["tosa-fp/alpha"]["factor"] is None
+    assert finished.rows["tosa-fp/alpha"]["attribution"]["follows"] == "gone"
 
 
 def test_an_export_that_is_lost_leaves_the_factor_open(runner: Runner, snapshot: SnapshotAssertion) -> None:
@@ -145,28 +145,29 @@ def test_what_is_wrong_under_every_variation_follows_nothing_that_is_varied(
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     assert finished.verdicts() == {"tosa-fp/alpha": "corrupt"}
     assert finished.printed() == snapshot
-    assert finished.rows["tosa-fp/alpha"]["factor"] == NONE
+    assert finished.rows["tosa-fp/alpha"]["attribution"]["follows"] == "constant"
 
 
 def test_cells_that_agree_have_no_factor(runner: Runner) -> None:
     runner.answers({"alpha": ARTIFACTS[0]})
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
-    assert finished.rows["tosa-fp/alpha"]["factor"] is None
+    assert finished.rows["tosa-fp/alpha"]["attribution"] is None
     assert "follows" not in finished.output
 
 
 @pytest.mark.parametrize(
-    ("explain", "factor"), [pytest.param("off", None, marks=pytest.mark.slow), ("some", "hash seed")]
+    ("explain", "factors"), [pytest.param("off", None, marks=pytest.mark.slow), ("some", [["hash seed"]])]
 )
 def test_the_factor_is_sought_unless_nothing_is_to_be_explained(
-    runner: Runner, explain: str, factor: str | None
+    runner: Runner, explain: str, factors: list[list[str]] | None
 ) -> None:
     runner.answers({"*": ARTIFACTS})
     zoo = runner.zoo("zoo", "alpha", "beta", "gamma", "delta")
     finished = runner(
         *("--models", zoo, "--cell", "tosa-fp/*", "--variations", "0,4", "--explain", explain, "-v"),
     )
-    assert [row["factor"] for row in finished.rows.values()] == [factor] * 4
+    found = [row["attribution"] for row in finished.rows.values()]
+    assert [each and each["factors"] for each in found] == [factors] * 4
 
 
 def test_when_the_seconds_for_it_are_over_nothing_more_is_exported_and_the_cell_says_so(
@@ -194,7 +195,7 @@ def test_a_known_disagreement_is_not_exported_again(runner: Runner) -> None:
     runner.answers({"*": ARTIFACTS})
     finished = runner("--models", runner.zoo("zoo", "alpha"), "--cell", "tosa-fp/*", "--variations", "0,4")
     assert finished.code == 0, finished.output
-    assert finished.rows["tosa-fp/alpha"]["factor"] is None
+    assert finished.rows["tosa-fp/alpha"]["attribution"] is None
 
 
 # Real exports
@@ -257,7 +258,9 @@ def test_a_run_that_takes_all_from_the_store_seeks_the_factor_apart_from_it(runn
     )
     first, again = runner(*asked), runner(*asked)
     for finished in (first, again):
-        assert finished.rows["xnnpack-fp32/follows-hash"]["factor"] == "hash seed", finished.output
+        assert finished.rows["xnnpack-fp32/follows-hash"]["attribution"]["factors"] == [["hash seed"]], (
+            finished.output
+        )
     assert "reused 0 of 2 exports" in first.output
     assert "reused 2 of 2 exports" in again.output
     kept = [file for file in (runner.folder / "store" / "exports").rglob("*") if file.is_file()]

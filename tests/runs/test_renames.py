@@ -93,7 +93,7 @@ def test_a_repository_may_allow_renames_and_its_goldens_stay(
         assert not list(proposals.find(own.folder / "sweeps"))
         assert not list(own.sweeps.glob("*/alpha"))
         (part,) = merging.find([own.folder / "sweeps"]).values()
-        assert not [row for each in part for row in each.rows if not row["accepted"]]
+        assert not [row for each in part for row in each.rows if not row.accepted]
     report = own(f"--html={own.folder / 'report.html'}").output
     assert f"report.html: {many} allowed renames, {many} stable; 1 release" in report
     own = repository("allow = []")

@@ -14,6 +14,7 @@ from typing import Any
 from executorch_goldens import plugins
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
+from executorch_goldens.files.plain import plain
 from executorch_goldens.files.waits import saying
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
@@ -169,7 +170,7 @@ def compare(
     page = ComparisonPage(comparison, kinds, columns, asked)
     with saying("grouping by cause"):
         lines = (
-            [json.dumps(page.as_json(), indent=1)]
+            [json.dumps(plain(page.data()), indent=1)]
             if arguments.json
             else [*(page.markdown() if arguments.markdown else page.lines())]
         )

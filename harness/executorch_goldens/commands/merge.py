@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,17 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import decisions as book
 from executorch_goldens.goldens import golden, roots
-from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.results import merging, proposals
 from executorch_goldens.results.merging import PartialResults
-from executorch_goldens.results.rows import KNOWN
+from executorch_goldens.results.rows import KNOWN, ResultRow
 from executorch_goldens.review.decisions import (
     ACCEPTED,
     REJECTED,
     ReviewDecisions,
     decisions,
-    name_of,
     rejected,
 )
-from executorch_goldens.review.summary import ReviewSummary, Row, linked, marks
+from executorch_goldens.review.summary import ReviewSummary, linked, marks
 from executorch_goldens.running import counting
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
@@ -113,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(lines))
         step_summary(
             f"goldens of ExecuTorch {merged.provenance.release}, {merged.parts} folders merged",
-            [decided.kind(merged.provenance.release, row) for row in merged.rows],
+            [*map(decided.kind, merged.rows)],
             lines,
         )
         if any(left(merged, decided)) or stale(merged, goldens):
@@ -139,7 +137,7 @@ def tell(arguments: argparse.Namespace, repository: Config) -> int:
     goldens = (arguments.goldens or repository.goldens).resolve()
     parts = parts_of(arguments.results)
     unchecked = merging.unchecked(parts)
-    newest = {name_of(release, row) for release, row in rows(parts)}
+    newest = {row.name for row in rows(parts)}
     groups = causes(arguments.results, goldens, repository, newest)
     if arguments.annotations:
         within = goldens.relative_to(repository.root) if goldens.is_relative_to(repository.root) else goldens
@@ -172,45 +170,35 @@ def causes(
     return grouped(read_members(proposed, goldens, Standing(repository, goldens)))
 
 
-def rows(parts: Iterable[PartialResults]) -> list[Row]:
-    """Return the rows of results, each with its release."""
-    return [(part.provenance.release, row) for part in parts for row in part.rows]
+def rows(parts: Iterable[PartialResults]) -> list[ResultRow]:
+    """Return the rows of results."""
+    return [row for part in parts for row in part.rows]
 
 
-def left(merged: PartialResults, decided: ReviewDecisions) -> Iterator[Mapping[str, Any]]:
+def left(merged: PartialResults, decided: ReviewDecisions) -> Iterator[ResultRow]:
     """Yield the rows of the cells that need a look, and were not accepted since."""
-    release = merged.provenance.release
-    return (row for row in merged.wrong() if decided.kind(release, row) != ACCEPTED)
+    return (row for row in merged.wrong() if decided.kind(row) != ACCEPTED)
 
 
 def summary(merged: PartialResults, goldens: Path, decided: ReviewDecisions) -> Iterator[str]:
     """Yield the lines of a release."""
     came = merged.provenance
-    kinds = [decided.kind(came.release, row) for row in merged.rows]
-    verdicts = counting.counts((kind, row["reason"]) for kind, row in zip(kinds, merged.rows, strict=True))
+    kinds = [*map(decided.kind, merged.rows)]
+    verdicts = counting.counts((kind, row.new) for kind, row in zip(kinds, merged.rows, strict=True))
     yield f"ExecuTorch {came.release}, {count(merged.parts, 'folder')}: {verdicts}"
     exports = f"{count(len(came.variations), 'variation')}, {count(merged.exports(), 'export')}"
     yield f"{exports}, {merged.core_seconds():.0f} core seconds"
     yield f"results: {merged.folder}"
-    yield from counting.exactness(
-        {
-            Cell(row["target"], row["case"]): Accuracy(
-                row["difference"], row.get("tolerance") or 0.0, row.get("used") or 0.0, row.get("sqnr")
-            )
-            for row in merged.rows
-            if row.get("difference") is not None
-        }
-    )
+    yield from counting.exactness({row.cell: row.accuracy for row in merged.rows if row.accuracy is not None})
     for row in left(merged, decided):
-        why = decided.rejected.get(name_of(came.release, row))
+        why = decided.rejected.get(row.name)
         rejected = f" ({REJECTED}: {why})" if why else ""
-        yield f"{row['verdict']}: {row['target']}/{row['case']}: {row['reason']}{rejected}"
+        yield f"{row.verdict}: {row.cell}: {row.reason}{rejected}"
     if accepted := kinds.count(ACCEPTED):
         yield f"accepted since the run: {count(accepted, 'cell')}"
     for row in (row for row, kind in zip(merged.rows, kinds, strict=True) if kind == KNOWN):
-        defect = decided.declared.get(name_of(came.release, row))
-        reason = defect.reason if defect is not None else row["reason"]
-        yield f"{KNOWN}: {row['target']}/{row['case']} is {row['verdict']}: {reason}"
+        defect = decided.declared.get(row.name)
+        yield f"{KNOWN}: {row.cell} is {row.verdict}: {defect.reason if defect is not None else row.reason}"
     for cell in stale(merged, goldens):
         yield counting.stale(golden.file_of(goldens / came.release, cell))
 

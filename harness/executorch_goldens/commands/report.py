@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     goldens = (arguments.goldens or repository.goldens).resolve()
     gathered = gathering.gather(folders, goldens, repository)
     document.write(arguments.html, document.document(gathered))
-    verdicts = counts((found.kind, found.row["reason"]) for found in gathered.found)
+    verdicts = counts((found.kind, found.row.new) for found in gathered.found)
     said = (untrusted.escape_controls(gathered.unchecked), verdicts if gathered.found else "")
     print(
         f"{arguments.html}: {'; '.join(filter(None, said))}; {count(len(gathered.releases), 'release')}, "

@@ -79,7 +79,7 @@ class Tally:
     made
         All that came to an end, those from the store included.
     reused, searched
-        How many of these are from the store, and of models that a search tried.
+        Number of these that are from the store, and of models that a search tried.
     core_seconds
         Processor time of the others.
     """
@@ -341,7 +341,7 @@ class Comparison:
             self._members.append(member(proposal, old.record, new.record, made, difference=new.difference))
         if compared.kind != SAME or cell in self.cells:
             # Of a model that a search tried in vain, nobody wants a line.
-            results.note(new.verdict, of_head, new.accuracy)
+            results.note(new.verdict, of_head, new.accuracy, new.not_run)
         for side in (old.record, new.record):
             if side is not None:
                 side.outlines.forget()

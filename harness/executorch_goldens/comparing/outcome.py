@@ -23,6 +23,7 @@ from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import comparison
 from executorch_goldens.judging.verdict import DISAGREEING, Verdict, failure_of
+from executorch_goldens.results.rows import Reported
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.words.errors import against
 from executorch_goldens.words.findings import NOT_RUN, artifact, failing
@@ -152,6 +153,11 @@ class Made:
     def sqnr(self) -> float | None:
         """Ratio of signal to quantization noise, in dB; None where nothing was measured."""
         return self.accuracy.sqnr if self.accuracy is not None else None
+
+    @property
+    def found(self) -> Reported:
+        """What was found of it, as results have it."""
+        return Reported.of_verdict(self.verdict, self.accuracy, self.not_run)
 
     @property
     def result(self) -> str:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group
 from executorch_goldens.comparing.asked import Asked
-from executorch_goldens.comparing.making import Compared, Comparison
+from executorch_goldens.comparing.making import Compared, Comparison, Tally
 from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
 from executorch_goldens.comparing.searching import SEED
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import QUANTITIES, measured
 from executorch_goldens.reach.answer import Answer
+from executorch_goldens.results.rows import Reported
 from executorch_goldens.running.counting import not_judged
 from executorch_goldens.words.findings import NOT_JUDGED
 
@@ -34,6 +36,8 @@ TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
 BAD_ON_BOTH = "wrong, unstable or failing, alike on both sides"
 #: Marks a comment, so that the next one replaces it.
 MARK = "<!-- executorch-goldens: compare -->"
+#: Version of the JSON.
+FORMAT = 2
 
 
 #: A line, and how deep it is under others.
@@ -57,6 +61,98 @@ class Column:
     words: Mapping[Cell, str]
     lines: Sequence[str]
     is_right: bool = True
+
+
+class ComparedSide(msgspec.Struct, frozen=True):
+    """A toolchain.
+
+    Attributes
+    ----------
+    toolchain
+        Its name.
+    stack
+        Version of each distribution that a golden names.
+    source
+        Where its ExecuTorch comes from; empty for an installed one.
+    """
+
+    toolchain: str
+    stack: Mapping[str, str]
+    source: str
+
+
+class ComparedCell(msgspec.Struct, frozen=True):
+    """A cell on both sides.
+
+    Attributes
+    ----------
+    kind
+        The kind of difference: ``identical``, or a key of `executorch_goldens.comparing.outcome.KINDS`.
+    what
+        The difference, in a sentence for people; empty for a cell that is identical and right.
+    cause
+        Title of its cause, for people; null where it has none.
+    base, head
+        What was found on each side.
+    quantities
+        Quantities of the program on both sides, where a side has one.
+    """
+
+    kind: str
+    what: str
+    cause: str | None
+    base: Reported
+    head: Reported
+    quantities: Mapping[str, tuple[int | None, int | None]]
+
+
+class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``goldens compare --json`` prints.
+
+    Attributes
+    ----------
+    format
+        Version of it.
+    head
+        The first line, for people.
+    same
+        Whether nothing differs that is not allowed.
+    sides
+        ``base`` and ``head``.
+    variations, patches
+        Their names, on both sides.
+    left_out
+        What one side cannot have, for people.
+    alone
+        Number of cells that one side alone has.
+    allowed
+        Kinds of difference that are allowed.
+    cells
+        The cells, by their names.
+    reach
+        Which lines of an edit ran, and which cells were left out; null without an edit.
+    search
+        What a search for a model tried and found; null without one.
+    exports
+        Number of exports: all, those from the cache, those of a search; their seconds of processor time.
+    columns
+        What plugins add of each cell.
+    """
+
+    format: int = FORMAT
+    head: str
+    same: bool
+    sides: Mapping[str, ComparedSide]
+    variations: tuple[str, ...]
+    patches: tuple[str, ...]
+    left_out: tuple[str, ...]
+    alone: Mapping[str, int]
+    allowed: tuple[str, ...]
+    cells: Mapping[str, ComparedCell]
+    reach: Mapping[str, Any] | None
+    search: Mapping[str, Any] | None
+    exports: Tally
+    columns: Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -255,53 +351,45 @@ class ComparisonPage:
             of_plugins = (column.words.get(each.cell, "none") for column in self.tabled)
             yield str(each.cell), *figures, ratios, errors, *of_plugins
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+    def data(self) -> ComparedSides:
+        """Return it for other programs."""
         sides = self.comparison.sides
         causes = {
             member.proposal.cell: group.title
             for group in self.comparison.causes()
             for member in group.members
         }
-        return {
-            "head": self.head(),
-            "same": not self.differs,
-            "sides": {
-                side.word: {
-                    "toolchain": side.toolchain.name,
-                    "stack": side.release.stack(),
-                    "source": side.toolchain.source,
-                }
+        return ComparedSides(
+            head=self.head(),
+            same=not self.differs,
+            sides={
+                side.word: ComparedSide(side.toolchain.name, side.release.stack(), side.toolchain.source)
                 for side in (sides.base, sides.head)
             },
-            "variations": [each.name for each in self.comparison.variations],
-            "patches": list(sides.base.settings.patches),
-            "left_out": list(sides.left_out),
-            "alone": dict(sides.alone),
-            "allowed": list(self.allowed),
-            "cells": {
-                str(each.cell): {
-                    "kind": each.kind,
-                    "base": each.base.verdict.name,
-                    "head": each.head.verdict.name,
-                    "what": shown(each.base, each.head)
-                    if (each.kind, each.head.state) != (SAME, RIGHT)
-                    else "",
-                    "cause": causes.get(each.cell),
-                    "quantities": quantities(each),
-                }
+            variations=tuple(each.name for each in self.comparison.variations),
+            patches=tuple(sides.base.settings.patches),
+            left_out=tuple(sides.left_out),
+            alone=sides.alone,
+            allowed=tuple(self.allowed),
+            cells={
+                str(each.cell): ComparedCell(
+                    each.kind,
+                    shown(each.base, each.head) if (each.kind, each.head.state) != (SAME, RIGHT) else "",
+                    causes.get(each.cell),
+                    each.base.found,
+                    each.head.found,
+                    quantities(each),
+                )
                 for each in self.comparison.found
             },
-            "reach": self._reach(),
-            "search": self._search(),
-            "exports": dataclasses.asdict(self.comparison.exports),
-            "not_judged": {str(cell): why for cell, why in self.unjudged().items()},
-            "bad_on_both": [str(each.cell) for each in self.bad_on_both()],
-            **{
+            reach=self._reach(),
+            search=self._search(),
+            exports=self.comparison.exports,
+            columns={
                 column.key: {str(cell): word for cell, word in column.words.items()}
                 for column in self.columns
             },
-        }
+        )
 
     def _search(self) -> dict[str, Any] | None:
         """Return what a search tried and found, or why nothing was searched, as JSON values."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from executorch_goldens.diff import equality
-from executorch_goldens.goldens.record import Record
 
 if TYPE_CHECKING:
     from executorch_goldens.diff.difference import Difference
@@ -20,34 +19,38 @@ SHOWN_CHANGES = 4
 
 def from_golden(found: Difference) -> Iterator[str]:
     """Yield how what is compared of two artifacts differs; digests only where nothing else does."""
-    old, new = found.compared
-    if old.sections != new.sections:
-        old, new = equality.without_digests(old), equality.without_digests(new)
-    yield from _lines(found, old.beside(new), new.beside(old))
+    return (line for _, line in by_section(found, of_golden=True))
 
 
 def difference(found: Difference) -> Iterator[str]:
     """Yield how two records differ: payloads by structure, facts and other sections by their first lines."""
-    yield from _lines(found, *found.sides)
+    return (line for _, line in by_section(found))
 
 
-def _lines(found: Difference, before: Record, after: Record) -> Iterator[str]:
+def by_section(found: Difference, of_golden: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield these lines, each after its section; `of_golden` for those of `from_golden`."""
+    before, after = found.sides
+    if of_golden:
+        old, new = found.compared
+        if old.sections != new.sections:
+            old, new = equality.without_digests(old), equality.without_digests(new)
+        before, after = old.beside(new), new.beside(old)
     old_label, new_label = found.labels
     ours, theirs = before.texts(), after.texts()
     for name in dict.fromkeys([*ours, *theirs]):
         if ours.get(name) == theirs.get(name):
             continue
         if name not in ours or name not in theirs:
-            yield f"{name}: only in {old_label if name in ours else new_label}"
+            yield name, f"{name}: only in {old_label if name in ours else new_label}"
             continue
-        yield f"{name}: - {old_label}, + {new_label}"
+        yield name, f"{name}: - {old_label}, + {new_label}"
         if name in found.changes:
             lines = list(found.changes[name].lines(SHOWN_CHANGES))
         else:
             lines = list(lines_of(ours[name], theirs[name]))
-        yield from (f"  {line}" for line in lines[:SHOWN_LINES])
+        yield from ((name, f"  {line}") for line in lines[:SHOWN_LINES])
         if len(lines) > SHOWN_LINES:
-            yield f"  … {len(lines) - SHOWN_LINES} more lines"
+            yield name, f"  … {len(lines) - SHOWN_LINES} more lines"
 
 
 def lines_of(before: str, after: str) -> Iterator[str]:

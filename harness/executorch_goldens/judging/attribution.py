@@ -9,7 +9,7 @@ from dataclasses import dataclass
 NONE = "none"
 
 
-class Follows(enum.Enum):
+class Follows(enum.StrEnum):
     """What is known of an `Attribution`."""
 
     #: Factors that make the difference, each alone; pairs of them that make it together; three or more together.
@@ -35,6 +35,8 @@ class Attribution:
 
     Attributes
     ----------
+    follows
+        What is known of it.
     factors
         Names of factors that make it, each alone, or in pairs.
     known

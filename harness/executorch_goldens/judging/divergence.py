@@ -11,7 +11,7 @@ from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
 from executorch_goldens.diff.changes import Change
 
 
-class How(enum.Enum):
+class How(enum.StrEnum):
     """What is known of a `Divergence`."""
 
     #: Two exports: the results of a pass differ; they differ in names only; a partitioner tags other nodes; the two do

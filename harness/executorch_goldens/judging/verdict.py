@@ -157,6 +157,13 @@ class Verdict:
         return self.findings[0].fault if self.findings else Fault.NONE
 
     @property
+    def at(self) -> Frame | None:
+        """The line of the repository's own that raised; None where none did."""
+        if self.findings and isinstance(self.findings[0], findings.OwnFileFails):
+            return self.findings[0].at
+        return self.raised[0] if self.raised is not None else None
+
+    @property
     def is_of_harness(self) -> bool:
         """True if the harness itself failed: the program was not judged."""
         return self.fault == Fault.HARNESS

@@ -12,7 +12,7 @@ from executorch_goldens.diff.quantities import Quantity, quantities, ratio
 from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.quantities import QUANTITIES
-from executorch_goldens.goldens.record import Record
+from executorch_goldens.goldens.record import DELEGATE, Record
 from executorch_goldens.report import passes, tensors
 from executorch_goldens.report.gathering import CellResult, Gathered
 from executorch_goldens.report.passes import PassStep
@@ -20,6 +20,7 @@ from executorch_goldens.report.tensors import Error, PicturedTensor
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.words import errors
+from executorch_goldens.words.verdicts import FACTOR, PASS
 
 #: Places of a change whose text is shown.
 MOST_HUNKS = 40
@@ -75,7 +76,9 @@ class CellPage:
     def blamed(self) -> str:
         """The pass that made the difference; empty where none did: a case may be another model each time."""
         row = self.found.row
-        return "" if row.get("fault") == Fault.CASE else self.evidence.diverging or row.get("pass") or ""
+        if row.fault == Fault.CASE or row.divergence is None:
+            return ""
+        return self.evidence.diverging or row.divergence.name
 
     @property
     def commands(self) -> dict[str, str]:
@@ -90,15 +93,12 @@ class CellPage:
     @property
     def message(self) -> list[str]:
         """The lines of the run's message that are nowhere else on the page."""
-        shown = {self.evidence.diverging, self.evidence.follows, self.found.row["reason"], *self.changes}
-        lines: list[str] = []
-        # How a delegate differs, under the name of its text, is on the page with the operators around it.
-        in_delegate = False
-        for line in self.evidence.message:
-            in_delegate = line.startswith("delegate_") or (in_delegate and line.startswith("  "))
-            if not (in_delegate and self.hunks) and line.strip() not in shown:
-                lines.append(line)
-        return lines
+        # How a delegate differs is on the page with the operators around it.
+        return [
+            line
+            for about, line in self.evidence.message
+            if about not in (PASS, FACTOR) and not (self.hunks and about.startswith(DELEGATE))
+        ]
 
     @property
     def pipelines(self) -> list[tuple[str, list[PassStep]]]:

@@ -34,6 +34,7 @@ from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.results.rows import KNOWN
 from executorch_goldens.review import listing
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED, THREAD, TRACKER
+from executorch_goldens.words.findings import reason
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -64,6 +65,7 @@ def document(gathered: Gathered) -> Iterator[str]:
         states=listing.STATE_WORDS,
         quantities=QUANTITIES,
         count=count,
+        reason=lambda member: reason(member.proposal.found, member.proposal.target, member.labels),
         rejected=gathered.decided.reasons,
         compares=gathered.compares,
         verdicts=lambda group: verdicts(member.proposal.verdict for member in group.members),
@@ -85,7 +87,7 @@ def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page
     rejected = gathered.decided.reasons
     # Those that are decided come last.
     groups = sorted(worst_first(gathered.groups), key=lambda group: group.cause in rejected)
-    wrong = verdicts(found.kind for found in gathered.found if not found.row["accepted"])
+    wrong = verdicts(found.kind for found in gathered.found if not found.row.accepted)
     yield (
         "home",
         partial(
@@ -105,7 +107,7 @@ def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page
     of_member = {member.proposal.folder: group for group in gathered.groups for member in group.members}
     of_cell = environment.get_template("cell.html.jinja")
     for found in gathered.found:
-        if found.row["verdict"] != "stable" or not found.row["accepted"]:
+        if found.row.verdict != "stable" or not found.row.accepted:
             yield f"cell/{found.name}", partial(_cell, of_cell, found, of_member.get(found.folder), gathered)
     drifts = list(_drifts(gathered))
     releases = environment.get_template("releases.html.jinja")

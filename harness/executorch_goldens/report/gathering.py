@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group, Member, grouped, read_members
@@ -22,7 +21,8 @@ from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.report.rereading import Rereading
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results.evidence import Evidence
-from executorch_goldens.review.decisions import ReviewDecisions, decisions, name_of
+from executorch_goldens.results.rows import ResultRow
+from executorch_goldens.review.decisions import ReviewDecisions, decisions
 from executorch_goldens.settings.config import Config
 
 
@@ -42,8 +42,7 @@ class CellResult:
         The names of its golden and of the artifact of the run.
     """
 
-    release: str
-    row: Mapping[str, Any]
+    row: ResultRow
     folder: Path
     patches: Sequence[str]
     member: Member | None
@@ -51,8 +50,12 @@ class CellResult:
     sides: tuple[str, str] = OF_RUN
 
     @property
+    def release(self) -> str:
+        return self.row.release
+
+    @property
     def cell(self) -> Cell:
-        return Cell(self.row["target"], self.row["case"])
+        return self.row.cell
 
     @property
     def name(self) -> str:
@@ -65,7 +68,7 @@ class CellResult:
 
     def labels(self, evidence: Evidence) -> tuple[str, str]:
         """Return the names of the two compared artifacts."""
-        if self.row["verdict"] not in DISAGREEING:
+        if self.row.verdict not in DISAGREEING:
             return self.sides
         names = [names[0] for names in evidence.agreeing]
         return (names[0], names[1]) if len(names) > 1 else ("one variation", "another")
@@ -104,7 +107,7 @@ class Gathered:
 
     def defect(self, found: CellResult) -> str:
         """Return the declared defect of a cell; empty for none."""
-        declared = self.decided.declared.get(name_of(found.release, found.row))
+        declared = self.decided.declared.get(found.row.name)
         return declared.reason if declared is not None else ""
 
     def of_kind(self, kind: str) -> list[CellResult]:
@@ -113,7 +116,7 @@ class Gathered:
 
     def rejection(self, found: CellResult) -> str:
         """Return why the cause of a cell was rejected; empty where it was not."""
-        return self.decided.rejected.get(name_of(found.release, found.row), "")
+        return self.decided.rejected.get(found.row.name, "")
 
     def readings(self, release: str) -> dict[Cell, Inventory]:
         """Read the goldens of the cells of a release, and note their quantities."""
@@ -129,7 +132,7 @@ class Gathered:
     def _held(self, found: CellResult) -> Inventory | None:
         """Read the golden of a cell, and note its quantities; None where it has none that can be read."""
         held = None
-        if defect := self.decided.declared.get(name_of(found.release, found.row)):
+        if defect := self.decided.declared.get(found.row.name):
             held = Inventory(str(defect))
         else:
             # That a golden is damaged is the cell's verdict.
@@ -177,16 +180,15 @@ def _found(
 def _of_part(
     part: merging.PartialResults, members: Mapping[Path, Member], decided: ReviewDecisions
 ) -> Iterator[CellResult]:
-    release = part.provenance.release
     patches = part.provenance.settings.get("patches", ())
     compares = provenance.BASE in part.provenance.settings
     sides = OF_TOOLCHAINS if compares else OF_RUN
     for row in part.rows:
         folder = _folder(part, row)
-        kind = decided.kind(release, row)
-        yield CellResult(release, row, folder, patches, members.get(folder), kind, sides)
+        kind = decided.kind(row)
+        yield CellResult(row, folder, patches, members.get(folder), kind, sides)
 
 
-def _folder(part: merging.PartialResults, row: Mapping[str, Any]) -> Path:
+def _folder(part: merging.PartialResults, row: ResultRow) -> Path:
     """Return the folder of a run's files for a cell."""
-    return untrusted.inside(part.folder, row["target"], row["case"])
+    return untrusted.inside(part.folder, row.target, row.case)

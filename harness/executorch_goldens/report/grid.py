@@ -51,16 +51,22 @@ def grid(gathered: Gathered) -> dict[str, Any]:
 def _cell(found: CellResult, gathered: Gathered) -> list[Any]:
     """Return a cell as the script reads it: a list, because there are thousands."""
     row = found.row
-    quantities = gathered.quantities(found) if row["verdict"] == "stable" else {}
+    accuracy = row.accuracy
+    figures = (
+        (accuracy.error, accuracy.tolerance, accuracy.used, accuracy.sqnr)
+        if accuracy is not None
+        else (None,) * 4
+    )
+    quantities = gathered.quantities(found) if row.verdict == "stable" else {}
     return [
         found.release,
-        row["target"],
-        row["case"],
+        row.target,
+        row.case,
         found.kind,
-        int(bool(row["accepted"])),
-        row["reason"],
-        row.get("pass") or "",
-        [_rounded(row.get(name)) for name in ("difference", "tolerance", "used", "sqnr")],
+        int(row.accepted),
+        row.reason,
+        row.divergence.name if row.divergence is not None else "",
+        [_rounded(each) for each in figures],
         [quantities.get(key) for key in QUANTITIES] if quantities else [],
     ]
 

@@ -30,7 +30,7 @@ from executorch_goldens.goldens.rendering import decode_delegates
 
 FILE, TENSORS = "evidence.json", "evidence.npz"
 #: Version of the files.
-FORMAT = 1
+FORMAT = 2
 #: Larger tensors are not kept a second time: they are in the payloads.
 MOST_NUMBERS = 1 << 20
 #: A disagreement is shown between the first two of the artifacts.
@@ -88,7 +88,7 @@ class Evidence:
     Attributes
     ----------
     message
-        The details below the reason, line by line.
+        The lines below the reason, each after what it is about (`executorch_goldens.words.verdicts.lines`).
     agreeing
         Names of the variations that made the same, a list for each artifact.
     follows
@@ -101,7 +101,7 @@ class Evidence:
         Tensors beyond those that the texts hold whole.
     """
 
-    message: Sequence[str] = ()
+    message: Sequence[tuple[str, str]] = ()
     agreeing: Sequence[Sequence[str]] = ()
     follows: str = ""
     commands: Mapping[str, str] = field(default_factory=dict)

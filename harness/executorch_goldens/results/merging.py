@@ -22,6 +22,7 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.results import provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.provenance import Provenance
+from executorch_goldens.results.rows import ResultRow
 
 #: Fields of a provenance that shards of one run have in common.
 COMMON = ("commit", "changes", "stack", "models", "settings", "variations", "selected", "whole")
@@ -46,7 +47,7 @@ class PartialResults:
 
     folder: Path
     provenance: Provenance
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[ResultRow]
     parts: int = 1
 
     @classmethod
@@ -54,20 +55,20 @@ class PartialResults:
         """Read a folder of results; raise UsageError."""
         return cls(folder, Provenance.load(folder), results.read(folder / results.FILE))
 
-    def wrong(self) -> list[Mapping[str, Any]]:
+    def wrong(self) -> list[ResultRow]:
         """Return the lines of the cells that do not pass."""
-        return [row for row in self.rows if not row["accepted"]]
+        return [row for row in self.rows if not row.accepted]
 
     def lacking(self) -> list[str]:
         """Return the cells of the run that have no line."""
-        there = {f"{row['target']}/{row['case']}" for row in self.rows}
+        there = {str(row.cell) for row in self.rows}
         return [cell for cell in self.provenance.cells if cell not in there]
 
     def core_seconds(self) -> float:
-        return float(sum(sum(row["core_seconds"]) for row in self.rows))
+        return float(sum(sum(row.core_seconds) for row in self.rows))
 
     def exports(self) -> int:
-        return sum(len(row["variations"]) for row in self.rows)
+        return sum(len(row.variations) for row in self.rows)
 
 
 def unchecked(parts: Sequence[PartialResults]) -> str:
@@ -80,7 +81,7 @@ def unchecked(parts: Sequence[PartialResults]) -> str:
         # Without a shard, a run may have been asked for fewer than were selected.
         cells = each.selected if each.shard is not None else each.cells
         wanted |= dict.fromkeys(f"{each.release} {cell}" for cell in cells)
-    there = {f"{row['release']} {row['target']}/{row['case']}" for part in parts for row in part.rows}
+    there = {row.name for part in parts for row in part.rows}
     lacking = [name for name in wanted if name not in there]
     if lacking:
         of_all = count(len(there.union(wanted)), "cell")
@@ -160,9 +161,9 @@ def merge(parts: Sequence[PartialResults], target: Path) -> PartialResults:
     of_all.write(aside)
     for part in parts:
         for row in part.rows:
-            made = untrusted.inside(part.folder, row["target"], row["case"])
+            made = untrusted.inside(part.folder, row.target, row.case)
             if results.is_kept(row, made) and made.is_dir():
-                shutil.copytree(made, untrusted.inside(aside, row["target"], row["case"]))
+                shutil.copytree(made, untrusted.inside(aside, row.target, row.case))
     shutil.rmtree(target, ignore_errors=True)
     aside.rename(target)
     return PartialResults(target, of_all, results.read(target / results.FILE), len(parts))
@@ -231,7 +232,7 @@ def _missing_shards(parts: Sequence[PartialResults]) -> str:
 def require_ended(parts: Sequence[PartialResults]) -> None:
     """Raise MergeError unless each part has exactly one line for each of its cells."""
     for part in parts:
-        lines = [f"{row['target']}/{row['case']}" for row in part.rows]
+        lines = [str(row.cell) for row in part.rows]
         if missing := part.lacking():
             raise MergeError(f"{part.folder} did not come to its end: {_some(missing)} without a result")
         if sorted(lines) != sorted(part.provenance.cells):

@@ -21,9 +21,10 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.diff import equality
 from executorch_goldens.errors import CommandError, FileError
 from executorch_goldens.files import durable, untrusted
+from executorch_goldens.files.plain import plain
 from executorch_goldens.goldens import findings, golden
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.findings import Fault, Finding, Key, OneOf
+from executorch_goldens.goldens.findings import Fault, Finding, Frame, Key, OneOf
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.settings import releases
@@ -53,16 +54,16 @@ class Proposal:
 
     Attributes
     ----------
+    release, models, commit, changes, settings
+        As in ``run.json``.
+    target, case, verdict, findings, at, accuracy
+        As in ``results.jsonl``; `accuracy` also of a program that is wrong.
     blamed
         The pass that made the difference; None where none is known.
     content
         Digest of the golden-to-be (`executorch_goldens.goldens.record.Record`); None for what may not be recorded.
     replaces
         Digest of the golden that it was compared with; None where there was none that can be used.
-    accuracy
-        The distance of the program from eager; None where it did not run.
-    findings
-        What was found of it; see `executorch_goldens.judging.verdict.Verdict`.
     proof
         The proof by an export without the pass; empty where none was made, or it proves nothing.
     """
@@ -80,8 +81,9 @@ class Proposal:
     changes: str
     settings: Mapping[str, Any]
     accuracy: Accuracy | None = None
+    at: Frame | None = None
     proof: str = ""
-    folder: Path = field(default=Path(), compare=False)
+    folder: Path = field(default_factory=Path, compare=False)
 
     @property
     def cell(self) -> Cell:
@@ -115,7 +117,7 @@ class Proposal:
         self._write_file()
 
     def _write_file(self) -> None:
-        fields = msgspec.to_builtins(self, enc_hook=str)
+        fields = plain(self)
         del fields["folder"]
         durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
 
@@ -133,7 +135,7 @@ class Proposal:
             if fields.pop("format") != FORMAT:
                 raise ValueError(f"its format is not {FORMAT}")
             fields.pop("folder", None)
-            read = dataclasses.replace(msgspec.convert(fields, cls), folder=path.parent)
+            read = dataclasses.replace(msgspec.convert(fields, cls, strict=False), folder=path.parent)
             untrusted.require_names([read.release])
             untrusted.inside(path.parent.parent.parent, read.target, read.case)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

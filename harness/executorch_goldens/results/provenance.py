@@ -36,18 +36,24 @@ class Provenance:
 
     Attributes
     ----------
+    release
+        Version of ExecuTorch.
     stack
         Distribution name to version: what a golden names.
+    models
+        Modules of the zoo.
     commit
         Commit of the repository of the zoo; None outside of a git checkout.
     changes
         Digest of what differs from that commit, goldens aside; empty where nothing does.
     settings
         Whatever else could change an artifact or a verdict.
+    variations
+        Names of the variations that cells are exported under.
     shard
         ``2/5``; None for a run without shards.
-    selected
-        The cells that were asked for, in the zoo's order; `cells` are those of the shard.
+    selected, cells
+        The cells that were asked for, in the zoo's order, and those of them that are the shard's.
     whole
         Whether these are all cells of the zoo and the release.
     machines

@@ -11,9 +11,9 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import filelock
 import msgspec
@@ -22,11 +22,14 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lower
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable, untrusted
+from executorch_goldens.files.plain import plain
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.findings import OneOf
+from executorch_goldens.goldens.findings import Fault, Frame, Key, OneOf
 from executorch_goldens.goldens.record import Record
+from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.comparison import made_with
+from executorch_goldens.judging.divergence import How
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence, proposals
 from executorch_goldens.results.proposals import Proposal
@@ -37,6 +40,8 @@ from executorch_goldens.words import verdicts as words
 
 #: A line of JSON for each cell.
 FILE = "results.jsonl"
+#: Version of a line.
+FORMAT = 2
 
 #: Categories of an accepted cell in place of its verdict: a known defect; names that differ where that is allowed.
 KNOWN, ALLOWED = "known defect", "allowed rename"
@@ -45,6 +50,143 @@ KNOWN, ALLOWED = "known defect", "allowed rename"
 OF_PLUGINS = "plugins"
 #: Logs of exports in which the harness itself failed, in the folder of a cell.
 LOGS = "log-*.txt"
+
+
+class Diverged(msgspec.Struct, frozen=True):
+    """The first pass, partitioner or stage whose result is not the same.
+
+    Attributes
+    ----------
+    name
+        Its name, without its pipeline.
+    how
+        What is known of it.
+    number, total
+        Its place among those that run, from 1, and their number; 0 where no traces are compared.
+    weights
+        Names of weights that differ.
+    """
+
+    name: str
+    how: How
+    number: int
+    total: int
+    weights: tuple[str, ...]
+
+
+class Reported(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found of a cell.
+
+    Attributes
+    ----------
+    verdict
+        Its verdict: docs/verdicts.md.
+    new
+        What a cell without a golden is, if no program with delegates: ``FAILURE`` or ``NO DELEGATE``; else empty.
+    reason
+        Why it has its verdict, in a sentence for people; empty for a stable cell.
+    fault
+        Whose mistake it is.
+    cause
+        What a decision names of it: the key of the first finding, and where outputs begin to be wrong.
+    findings
+        All that was found, the first of it is the reason; none for a stable cell.
+    at
+        The line of the repository's own that raised; null where none did.
+    divergence
+        Where it begins to differ from its golden, or variations from each other; null where that is not known.
+    attribution
+        The factor that a disagreement follows; null where that was not sought.
+    accuracy
+        Distance of its program from eager; null where that was not measured.
+    not_judged
+        Why its program was not run; empty where it was, or where there is none.
+    """
+
+    verdict: str
+    new: str = ""
+    reason: str
+    fault: Fault = Fault.NONE
+    cause: Key = {}
+    findings: tuple[OneOf, ...]
+    at: Frame | None = None
+    divergence: Diverged | None = None
+    attribution: Attribution | None = None
+    accuracy: Accuracy | None = None
+    not_judged: str = ""
+
+    @classmethod
+    def of_verdict(
+        cls, judged: Verdict, accuracy: Accuracy | None, not_judged: str = "", **fields: Any
+    ) -> Self:
+        """Return a verdict as results have it, with the other `fields`."""
+        return cls(
+            verdict=judged.name,
+            new=judged.kind_of_new,
+            reason=words.reason(judged),
+            fault=judged.fault,
+            cause=judged.cause,
+            findings=judged.findings,
+            at=judged.at,
+            divergence=msgspec.convert(judged.divergence, Diverged | None, from_attributes=True),
+            attribution=judged.attribution,
+            accuracy=accuracy,
+            not_judged=not_judged,
+            **fields,
+        )
+
+
+class ResultRow(Reported, frozen=True, kw_only=True):
+    """A line of ``results.jsonl``: what a run found of a cell, and its exports.
+
+    Attributes
+    ----------
+    format
+        Version of the line.
+    release
+        Version of ExecuTorch.
+    target, case
+        Names of its target and of its case.
+    accepted
+        Whether a person has nothing left to do.
+    recorded
+        Whether the run recorded the artifact as the cell's golden.
+    known
+        Whether it is a known defect of the cell.
+    variations
+        The exports, by the name of their variation; `seconds`, `core_seconds` and `reused` have a value for each.
+    seconds, core_seconds
+        Seconds that an export took, and seconds of processor time.
+    reused
+        Whether an export is from the cache.
+    peak_mb
+        Largest peak of memory of an export, in MB.
+    pte_sha256
+        SHA-256 of the program, where all exports made the same; otherwise null.
+    """
+
+    format: int = FORMAT
+    release: str
+    target: str
+    case: str
+    accepted: bool
+    recorded: bool
+    known: bool
+    variations: tuple[str, ...]
+    seconds: tuple[float, ...]
+    core_seconds: tuple[float, ...]
+    reused: tuple[bool, ...] = ()
+    peak_mb: float = 0.0
+    pte_sha256: str | None = None
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.target, self.case)
+
+    @property
+    def name(self) -> str:
+        """The name of the cell, as `executorch_goldens.results.proposals.Proposal.name` has it."""
+        return f"{self.release} {self.cell}"
 
 
 class Results:
@@ -96,41 +238,33 @@ class Results:
         not_judged
             Why its program was not run; empty where it was, or where there is none.
         """
-        line = {
-            "release": self.release.version,
-            "target": judged.cell.target,
-            "case": judged.cell.case,
-            "verdict": judged.name,
-            "variations": [outcome.variation for outcome in outcomes],
-            "seconds": [round(outcome.seconds, 3) for outcome in outcomes],
-            "core_seconds": [round(outcome.core_seconds, 3) for outcome in outcomes],
-            "reused": [outcome.reused for outcome in outcomes],
-            "peak_mb": round(max(outcome.peak_mb for outcome in outcomes), 1),
-            "pte_sha256": _digest(outcomes),
-            **_measured(accuracy),
-            "not_judged": not_judged,
-            "reason": words.reason(judged),
-            "findings": msgspec.to_builtins(judged.findings),
-            "cause": judged.cause,
-            "fault": judged.fault,
-            "new": judged.kind_of_new,
-            "known": bool(judged.known),
-            "recorded": judged.recorded,
-            "accepted": judged.accepted,
-            "pass": judged.divergence.name if judged.divergence else None,
-            "factor": judged.attribution.factor if judged.attribution else None,
-        }
+        row = ResultRow.of_verdict(
+            judged,
+            accuracy,
+            not_judged,
+            release=self.release.version,
+            target=judged.cell.target,
+            case=judged.cell.case,
+            accepted=judged.accepted,
+            recorded=judged.recorded,
+            known=bool(judged.known),
+            variations=tuple(outcome.variation for outcome in outcomes),
+            seconds=tuple(round(outcome.seconds, 3) for outcome in outcomes),
+            core_seconds=tuple(round(outcome.core_seconds, 3) for outcome in outcomes),
+            reused=tuple(outcome.reused for outcome in outcomes),
+            peak_mb=round(max(outcome.peak_mb for outcome in outcomes), 1),
+            pte_sha256=_digest(outcomes),
+        )
         with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(_lines([row]))
         if not any(outcome.reused for outcome in outcomes):
             self.seconds.note(judged.cell, outcomes)
 
     def amend(self, cells: Collection[Cell], **fields: Any) -> None:
         """Change fields of the lines of `cells`."""
-        rows = read(self.file)
-        for row in rows:
-            if Cell(row["target"], row["case"]) in cells:
-                row |= fields
+        rows = (
+            msgspec.structs.replace(row, **fields) if row.cell in cells else row for row in read(self.file)
+        )
         durable.replace(self.file, _lines(rows))
 
     def recorded(self, cells: Collection[Cell]) -> None:
@@ -162,6 +296,7 @@ class Results:
             case=judged.cell.case,
             verdict=judged.name,
             findings=judged.findings,
+            at=judged.at,
             blamed=judged.divergence.name if judged.divergence else None,
             content=proposed.digest if proposed is not None else None,
             replaces=reviewed.digest if reviewed is not None else None,
@@ -226,7 +361,7 @@ def lock(folder: Path) -> filelock.BaseFileLock:
     return filelock.FileLock(folder / "lock")
 
 
-def read(file: Path) -> list[dict[str, Any]]:
+def read(file: Path) -> list[ResultRow]:
     """Return the lines of a ``results.jsonl``; raise UsageError."""
     try:
         lines = untrusted.text(file).splitlines()
@@ -235,10 +370,7 @@ def read(file: Path) -> list[dict[str, Any]]:
     rows = []
     for number, line in enumerate(lines, 1):
         try:
-            rows.append(untrusted.json_of(line))
-            row = msgspec.convert(rows[-1], _Row)
-            for name in (row.release, row.target, row.case):
-                untrusted.require_name(name)
+            rows.append(_row(untrusted.json_of(line)))
         except ValueError as error:
             raise UsageError(
                 f"{file}, line {number}, cannot be read: {error}; run the cells again"
@@ -246,45 +378,28 @@ def read(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-class _Row(msgspec.Struct):
-    """The schema of a row; fields were added over time, and more may follow."""
-
-    release: str
-    target: str
-    case: str
-    verdict: str
-    reason: str
-    findings: tuple[OneOf, ...]
-    accepted: bool
-    recorded: bool
-    known: bool
-    variations: tuple[str, ...]
-    seconds: tuple[float, ...]
-    core_seconds: tuple[float, ...]
-    reused: tuple[bool, ...] = ()
-    difference: float | None = None
-    tolerance: float | None = None
-    used: float | None = None
-    sqnr: float | None = None
-    pte_sha256: str | None = None
-    blamed: str | None = msgspec.field(default=None, name="pass")
-    factor: str | None = None
+def _row(fields: Any) -> ResultRow:
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise ValueError(f"its format is not {FORMAT}")
+    row = msgspec.convert(fields, ResultRow, strict=False)
+    for name in (row.release, row.target, row.case):
+        untrusted.require_name(name)
+    return row
 
 
-def write(file: Path, rows: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> None:
+def write(file: Path, rows: Iterable[ResultRow], cells: Sequence[Cell]) -> None:
     """Write a ``results.jsonl`` whole, in the order of `cells`; rows of others are left out."""
-    of_cell = {Cell(row["target"], row["case"]): row for row in rows}
-    ordered = [of_cell[cell] for cell in cells if cell in of_cell]
-    durable.replace(file, _lines(ordered))
+    of_cell = {row.cell: row for row in rows}
+    durable.replace(file, _lines(of_cell[cell] for cell in cells if cell in of_cell))
 
 
-def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
+def _lines(rows: Iterable[ResultRow]) -> str:
+    return "".join(json.dumps(plain(row)) + "\n" for row in rows)
 
 
-def is_kept(row: Mapping[str, Any], folder: Path) -> bool:
+def is_kept(row: ResultRow, folder: Path) -> bool:
     """Return whether files of a row's cell are kept beside ``results.jsonl``, in `folder`, if its exports left any."""
-    return (row["verdict"] != "stable" and not row["recorded"]) or (folder / OF_PLUGINS).is_dir()
+    return (row.verdict != "stable" and not row.recorded) or (folder / OF_PLUGINS).is_dir()
 
 
 def _digest(outcomes: Sequence[Outcome]) -> str | None:
@@ -295,16 +410,3 @@ def _digest(outcomes: Sequence[Outcome]) -> str | None:
         if isinstance(outcome.result, Artifact) and isinstance(outcome.result.result, Lowered)
     }
     return digests.pop() if len(digests) == 1 else None
-
-
-def _measured(accuracy: Accuracy | None) -> dict[str, Any]:
-    """Return a row's accuracy of the outputs."""
-    if accuracy is None:
-        return {**dict.fromkeys(("difference", "tolerance", "used", "sqnr")), "unseen": ""}
-    return {
-        "difference": accuracy.error,
-        "tolerance": accuracy.tolerance,
-        "used": accuracy.used,
-        "sqnr": accuracy.sqnr,
-        "unseen": accuracy.unseen or "",
-    }

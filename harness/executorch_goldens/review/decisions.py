@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -30,7 +29,7 @@ from executorch_goldens.goldens.record import Record
 from executorch_goldens.results import proposals
 from executorch_goldens.results.merging import PartialResults
 from executorch_goldens.results.proposals import ProposalError
-from executorch_goldens.results.rows import ALLOWED, KNOWN
+from executorch_goldens.results.rows import ALLOWED, KNOWN, ResultRow
 
 #: Categories of a cell in place of its verdict, beside those of a run.
 ACCEPTED, REJECTED = "accepted", "rejected"
@@ -60,20 +59,14 @@ class ReviewDecisions:
     rejected: Mapping[str, str] = field(default_factory=dict)
     declared: Mapping[str, Decision] = field(default_factory=dict)
 
-    def kind(self, release: str, row: Mapping[str, Any]) -> str:
+    def kind(self, row: ResultRow) -> str:
         """Return the category of a cell: its verdict, or the decision about it."""
-        name = name_of(release, row)
-        if row["accepted"]:
-            allowed = row["verdict"] == RENAMED and not row["recorded"]
-            return KNOWN if row["known"] else ALLOWED if allowed else str(row["verdict"])
-        if name in self.accepted:
+        if row.accepted:
+            allowed = row.verdict == RENAMED and not row.recorded
+            return KNOWN if row.known else ALLOWED if allowed else row.verdict
+        if row.name in self.accepted:
             return ACCEPTED
-        return REJECTED if name in self.rejected else str(row["verdict"])
-
-
-def name_of(release: str, row: Mapping[str, Any]) -> str:
-    """Return the name of a cell, as `executorch_goldens.results.proposals.Proposal.name` has it."""
-    return f"{release} {row['target']}/{row['case']}"
+        return REJECTED if row.name in self.rejected else row.verdict
 
 
 def decisions(parts: Sequence[PartialResults], goldens: Path, groups: Sequence[Group]) -> ReviewDecisions:
@@ -106,23 +99,22 @@ def _declared(
     version = part.provenance.release
     here = book.Decisions(goldens, version, stated)
     for row in part.rows:
-        known = here.about(book.KNOWN, Cell(row["target"], row["case"]))
-        if known:
-            yield name_of(version, row), min(known, key=lambda each: each.verdict != row["verdict"])
+        if known := here.about(book.KNOWN, row.cell):
+            yield row.name, min(known, key=lambda each: each.verdict != row.verdict)
 
 
 def _accepted(part: PartialResults, goldens: Path) -> Iterator[str]:
     """Yield the cells of a release that a run found otherwise than their goldens, and that are these by now."""
     version = part.provenance.release
     for row in part.rows:
-        if row["accepted"] or row["verdict"] not in RECORDABLE:
+        if row.accepted or row.verdict not in RECORDABLE:
             continue
         made: list[Record] = []
         # Unreadable files hold no acceptance; a report says why.
         with contextlib.suppress(ProposalError):
-            made = proposals.made(untrusted.inside(part.folder, row["target"], row["case"]))
-        if len(made) == 1 and _is_golden(made[0], goldens / version, Cell(row["target"], row["case"])):
-            yield name_of(version, row)
+            made = proposals.made(untrusted.inside(part.folder, row.target, row.case))
+        if len(made) == 1 and _is_golden(made[0], goldens / version, row.cell):
+            yield row.name
 
 
 def _is_golden(made: Record, root: Path, cell: Cell) -> bool:
@@ -176,13 +168,9 @@ def defects(groups: Sequence[Group], reasons: Mapping[str, str]) -> list[Decisio
     return found
 
 
-def narrowed(stated: Iterable[Decision], rows: Iterable[Mapping[str, Any]]) -> Iterator[Decision]:
+def narrowed(stated: Iterable[Decision], rows: Iterable[ResultRow]) -> Iterator[Decision]:
     """Yield decisions, with the finding of each known defect that names none and that a run has found."""
-    found = {
-        (f"{row['target']}/{row['case']}", row["release"], row["verdict"]): row.get("cause")
-        for row in rows
-        if row["known"]
-    }
+    found = {(str(row.cell), row.release, row.verdict): row.cause for row in rows if row.known}
     for each in stated:
         if each.what != book.KNOWN or each.finding is not None:
             yield each

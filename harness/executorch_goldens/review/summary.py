@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from executorch_goldens.causes.groups import Group, Member, worst_first
 from executorch_goldens.diff.difference import Difference
@@ -18,8 +17,8 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, record
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.judging.verdict import UNEXPECTED
-from executorch_goldens.results.rows import ALLOWED, KNOWN
-from executorch_goldens.review.decisions import ACCEPTED, REJECTED, TRACKER, ReviewDecisions, name_of
+from executorch_goldens.results.rows import ALLOWED, KNOWN, ResultRow
+from executorch_goldens.review.decisions import ACCEPTED, REJECTED, TRACKER, ReviewDecisions
 
 #: Marks the comment, so that the next run finds and replaces it.
 MARK = "<!-- executorch-goldens: summary -->"
@@ -33,9 +32,6 @@ SHOWN_CELLS = 3
 SHOWN_REASONS = 3
 #: Characters of a line that a model's words are in.
 SHOWN_CHARACTERS = 160
-
-#: A release and a line of its results.jsonl.
-Row = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -52,9 +48,9 @@ class ReviewSummary:
         Which cells have no row, in words (`executorch_goldens.results.merging.unchecked`); empty where all have one.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[ResultRow]
     groups: Sequence[Group]
-    base: Sequence[Row] | None = None
+    base: Sequence[ResultRow] | None = None
     link: str = ""
     decided: ReviewDecisions = field(default_factory=ReviewDecisions)
     unchecked: str = ""
@@ -62,9 +58,7 @@ class ReviewSummary:
     @property
     def state(self) -> str:
         """``green``, ``incomplete``, ``changed`` where a person decides, ``broken`` where something is wrong."""
-        verdicts = {
-            row["verdict"] for _, row in self._of(lambda kind: kind != ACCEPTED) if not row["accepted"]
-        }
+        verdicts = {row.verdict for row in self._of(lambda kind: kind != ACCEPTED) if not row.accepted}
         if not verdicts:
             return "incomplete" if self.unchecked else "green"
         return "changed" if verdicts <= set(DECIDED) else "broken"
@@ -89,16 +83,16 @@ class ReviewSummary:
 
     def _head(self) -> str:
         """Return the state and the number of cells of each kind."""
-        releases = {release for release, _ in self.rows}
-        number = Counter(self.decided.kind(*row) for row in self.rows)
+        releases = {row.release for row in self.rows}
+        number = Counter(map(self.decided.kind, self.rows))
         open_rows = self._of(lambda kind: kind not in (ACCEPTED, REJECTED, KNOWN))
         parts = [untrusted.markdown(self.unchecked)]
-        parts.append(", ".join(_counts([row for _, row in open_rows if not row["accepted"]])))
+        parts.append(", ".join(_counts([row for row in open_rows if not row.accepted])))
         said = [f"{number[kind]} {kind}" for kind in (ACCEPTED, REJECTED) if number[kind]]
         parts.append(f"{' and '.join(said)} in review" if said else "")
         if number[ALLOWED]:
             parts.append(count(number[ALLOWED], ALLOWED))
-        right = sum(row["accepted"] for _, row in self.rows) - number[KNOWN] - number[ALLOWED]
+        right = sum(row.accepted for row in self.rows) - number[KNOWN] - number[ALLOWED]
         parts.append(f"{count(right, 'cell')} passing, on {count(len(releases), 'release')}")
         return f"**Goldens: {self.state}.** {'; '.join(filter(None, parts))}."
 
@@ -114,23 +108,25 @@ class ReviewSummary:
             bad = sum(len(group.wrong) for group in more)
             yield f"- {count(len(more), 'further cause')}: {count(cells, 'cell')}, {bad} of them wrong"
 
-    def _of(self, is_meant: Callable[[str], bool]) -> Iterator[Row]:
+    def _of(self, is_meant: Callable[[str], bool]) -> Iterator[ResultRow]:
         """Yield the rows of some kinds, see `executorch_goldens.review.decisions.ReviewDecisions.kind`."""
-        return (row for row in self.rows if is_meant(self.decided.kind(*row)))
+        return (row for row in self.rows if is_meant(self.decided.kind(row)))
 
-    def _reasons(self, declared: Sequence[Row]) -> Iterator[str]:
+    def _reasons(self, declared: Sequence[ResultRow]) -> Iterator[str]:
         """Yield why cells are known defects, with links to upstream's threads: the reasons of most cells first."""
-        by_reason: dict[str, list[str]] = defaultdict(list)
-        for release, row in declared:
-            name = name_of(release, row)
-            defect = self.decided.declared.get(name)
-            by_reason[defect.reason if defect is not None else row["reason"]].append(name)
-        reasons = sorted(by_reason, key=lambda reason: (-len(by_reason[reason]), reason))
-        for reason in reasons[:SHOWN_REASONS]:
-            words = linked(untrusted.markdown(reason, SHOWN_CHARACTERS))
-            yield f"{words} ({count(len(by_reason[reason]), 'cell')})" if len(reasons) > 1 else words
+        by_reason: dict[object, list[str]] = defaultdict(list)
+        for row in declared:
+            defect = self.decided.declared.get(row.name)
+            if defect is None:
+                by_reason[repr(row.cause)].append(row.reason)
+            else:
+                by_reason[defect.why or defect.identity].append(defect.reason)
+        reasons = sorted(by_reason.values(), key=lambda those: (-len(those), those[0]))
+        for those in reasons[:SHOWN_REASONS]:
+            words = linked(untrusted.markdown(those[0], SHOWN_CHARACTERS))
+            yield f"{words} ({count(len(those), 'cell')})" if len(reasons) > 1 else words
         if more := reasons[SHOWN_REASONS:]:
-            yield f"{count(len(more), 'further reason')} ({count(sum(len(by_reason[each]) for each in more), 'cell')})"
+            yield f"{count(len(more), 'further reason')} ({count(sum(map(len, more)), 'cell')})"
 
     def directed(self) -> Iterator[str]:
         """Yield quantities that grew, then those that shrank, over all cells that differ from their golden."""
@@ -144,10 +140,7 @@ class ReviewSummary:
         """Yield the cells that are otherwise than in the base, those that got worse first."""
         if self.base is None:
             return
-        before, now = (
-            {name_of(release, row): row["accepted"] for release, row in rows}
-            for rows in (self.base, self.rows)
-        )
+        before, now = ({row.name: row.accepted for row in rows} for rows in (self.base, self.rows))
         # Cells accepted since pass.
         now |= dict.fromkeys(self.decided.accepted & now.keys(), True)
         worse = [name for name, accepted in now.items() if not accepted and before.get(name)]
@@ -189,18 +182,20 @@ def _shortened(names: Sequence[str]) -> str:
     return f"{count(len(names), 'cell')}, as {shown}" if len(names) > SHOWN_CELLS else shown
 
 
-def _counts(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _counts(rows: Sequence[ResultRow]) -> Iterator[str]:
     """Yield how many rows have each verdict, the most common first, and how many new ones are no program."""
-    kinds = Counter(row["new"] for row in rows)
+    kinds = Counter(row.new for row in rows)
     named = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common() if kind)
-    for verdict, number in Counter(row["verdict"] for row in rows).most_common():
+    for verdict, number in Counter(row.verdict for row in rows).most_common():
         yield f"{number} {untrusted.markdown(verdict)}{f' ({named})' if named and verdict == 'new' else ''}"
 
 
 def marks(
     groups: Sequence[Group], goldens: Path, within: str, unchecked: str = "", most: int = 10
 ) -> Iterator[str]:
-    """Yield GitHub's commands that mark the first line of a golden that differs, a specimen of each cause first.
+    """Yield GitHub's commands that mark lines, a specimen of each cause first.
+
+    Marked is the line of a file of the repository that raised, or the first line of a golden that differs.
 
     Parameters
     ----------
@@ -214,10 +209,23 @@ def marks(
         most -= 1
     members = [(group, group.specimen) for group in groups]
     members += [(group, each) for group in groups for each in group.members if each is not group.specimen]
-    found = ((group, member.proposal, line) for group, member in members if (line := _line(member, goldens)))
-    for group, proposal, line in itertools.islice(found, most):
-        path = f"{within}/{proposal.release}/{proposal.cell}{golden.SUFFIX}"
-        yield f"::error file={_property(path)},line={line},title={_property(proposal.verdict)}::{_data(group.title)}"
+    found = (
+        (group, member.proposal, place)
+        for group, member in members
+        if (place := _place(member, goldens, within))
+    )
+    for group, proposal, (file, line) in itertools.islice(found, most):
+        title = f"{proposal.verdict}: {proposal.cause['kind']}"
+        yield f"::error file={_property(file)},line={line},title={_property(title)}::{_data(group.title)}"
+
+
+def _place(member: Member, goldens: Path, within: str) -> tuple[str, int] | None:
+    """Return the file and the line to mark; None where there is none in the repository."""
+    proposal = member.proposal
+    if proposal.at is not None:
+        return None if Path(proposal.at.file).is_absolute() else (proposal.at.file, proposal.at.line)
+    line = _line(member, goldens)
+    return (f"{within}/{proposal.release}/{proposal.cell}{golden.SUFFIX}", line) if line else None
 
 
 def _line(member: Member, goldens: Path) -> int | None:

@@ -32,7 +32,7 @@ from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.words import causes
-from executorch_goldens.words.verdicts import detail
+from executorch_goldens.words.verdicts import lines
 from executorch_goldens.zoo.variations import Variation
 
 #: Gets what is looked into, how many steps are done, of how many, and the seconds that they may take, and took.
@@ -167,7 +167,7 @@ class Explainer:
         """Return the evidence that a report needs and the results do not hold."""
         found = judged.divergence if not judged.blames_case else None
         return Evidence(
-            message=detail(judged),
+            message=[*lines(judged)],
             agreeing=[list(names) for names in outcomes.names],
             follows=causes.attribution(judged.attribution) if judged.attribution is not None else "",
             commands=commands(self.plan, judged),

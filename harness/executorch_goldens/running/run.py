@@ -51,7 +51,7 @@ from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.sweep import Sweep, worth_warming
 from executorch_goldens.sweep.template import Standby
 from executorch_goldens.words.causes import attribution
-from executorch_goldens.words.verdicts import detail
+from executorch_goldens.words.verdicts import lines
 
 T = TypeVar("T")
 
@@ -354,11 +354,11 @@ class Run:
             kept = Evidence.load(folder)
             after, factor = shown.after or kept.after, judged.attribution
             follows = attribution(factor) if factor is not None else kept.follows
-            dataclasses.replace(kept, message=detail(judged), follows=follows, after=after).write(folder)
+            dataclasses.replace(kept, message=[*lines(judged)], follows=follows, after=after).write(folder)
 
         self.verdicts[cell] = noting("the evidence for its page", judged, leave)
         if shown.factor is not None:
-            self.results.amend([cell], factor=shown.factor.factor)
+            self.results.amend([cell], attribution=shown.factor)
 
     def _causes(self, unfinished: Doubt | None) -> list[Group]:
         """Record held-back cells, except for causes that make other cells wrong; return the rest.

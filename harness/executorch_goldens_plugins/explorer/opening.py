@@ -90,7 +90,7 @@ def _models(found: CellResult, goldens: Path) -> tuple[list[Model], int]:
         raise CommandError(f"{found.name} cannot be read: {error}: run its cell again") from error
     if not drawn:
         raise CommandError(
-            f"{found.name} has no graph to show, it is {found.row['verdict']}: {found.row['reason'] or 'known'}"
+            f"{found.name} has no graph to show, it is {found.row.verdict}: {found.row.reason or 'known'}"
         )
     made_by = _made_by(drawn, found, evidence)
     models = []

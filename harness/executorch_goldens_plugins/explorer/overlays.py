@@ -105,9 +105,9 @@ def _errors(drawn: Drawn, found: CellResult, evidence: Evidence, variation: str)
     results = {
         node: _result(min(used[OUTPUT, node], MOST)) for node in drawn.returned if (OUTPUT, node) in used
     }
-    if not used and len(drawn.returned) == 1 and found.row.get("used") is not None:
+    if not used and len(drawn.returned) == 1 and (accuracy := found.row.accuracy) is not None:
         # A stable cell has one figure, of its worst output.
-        results[drawn.returned[0]] = _result(min(found.row["used"], MOST))
+        results[drawn.returned[0]] = _result(min(accuracy.used, MOST))
     for each in tensors.errors(evidence, VALUE):
         nodes = drawn.labelled.get(each.name, [])
         if each.variation == variation and len(nodes) == 1:

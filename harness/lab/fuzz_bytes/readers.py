@@ -216,9 +216,7 @@ def result_lines() -> list[bytes]:
 
 def read_results(data: bytes, folder: Path) -> None:
     rows = results.read(written(folder / results.FILE, data))
-    "\n".join(
-        ReviewSummary([("1.4.1", row) for row in rows], (), [("1.4.1", row) for row in rows]).markdown()
-    )
+    "\n".join(ReviewSummary(rows, (), rows).markdown())
     measured(rows)
 
 
@@ -257,7 +255,14 @@ def read_evidence(data: bytes, folder: Path) -> None:
     found = Evidence.load(folder / "evidence")
     for tensor in found.tensors:
         (tensor.actual.sum(), tensor.name + tensor.where)
-    " ".join([*found.message, *itertools.chain(*found.agreeing), *found.commands.values(), *found.after])
+    " ".join(
+        [
+            *itertools.chain(*found.message),
+            *itertools.chain(*found.agreeing),
+            *found.commands.values(),
+            *found.after,
+        ]
+    )
 
 
 @functools.cache

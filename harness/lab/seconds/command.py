@@ -13,6 +13,7 @@ from executorch_goldens.cli import SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.results import rows as results
+from executorch_goldens.results.rows import ResultRow
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.sweep.seconds import TABLE, committed
@@ -54,21 +55,21 @@ def run(arguments: argparse.Namespace) -> int:
             raise CommandError(f"{folder} has no {results.FILE}: name a folder with the results of a run")
         for file in files:
             rows = results.read(file)
-            for version in sorted({row["release"] for row in rows}):
-                of_version = measured(row for row in rows if row["release"] == version)
+            for version in sorted({row.release for row in rows}):
+                of_version = measured(row for row in rows if row.release == version)
                 changed = write_table(goldens / version, of_version)
                 print(f"{goldens / version / TABLE}: {'written' if changed else 'as it was'}")
     return SAME
 
 
-def measured(rows: Iterable[Mapping[str, Any]]) -> dict[Cell, float]:
+def measured(rows: Iterable[ResultRow]) -> dict[Cell, float]:
     """Return the seconds of one export of each cell that lines of results.jsonl tell."""
     found = {}
     for row in rows:
-        ended = row["verdict"] not in CASUALTIES and any(row.get("core_seconds", ()))
-        values = row["core_seconds"] if ended else row["seconds"]
+        ended = row.verdict not in CASUALTIES and any(row.core_seconds)
+        values = row.core_seconds if ended else row.seconds
         if values:
-            found[Cell(row["target"], row["case"])] = statistics.median(values)
+            found[row.cell] = statistics.median(values)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -77,19 +78,13 @@ def test_a_golden_that_has_changed_since_is_no_longer_one_of_other_names(renamin
 def test_the_summary_of_renames_is_to_be_decided_and_allowed_ones_are_counted_apart(
     renaming: Runner, snapshot: SnapshotAssertion
 ) -> None:
-    made = [
-        (release, row)
-        for release, row in rows(parts_of([renaming.folder / "sweeps"]))
-        if row["case"] != "alpha"
-    ]
+    made = [row for row in rows(parts_of([renaming.folder / "sweeps"])) if row.case != "alpha"]
     red = ReviewSummary(made, [titled(renaming, "names alone")])
     assert red.state == "changed"
     assert shown(renaming, red.markdown()) == snapshot(name="red")
-    allowed = ReviewSummary([(release, {**row, "accepted": True}) for release, row in made], [])
+    allowed = ReviewSummary([msgspec.structs.replace(row, accepted=True) for row in made], [])
     assert shown(renaming, allowed.markdown()) == snapshot(name="allowed")
-    recorded = ReviewSummary(
-        [(release, {**row, "accepted": True, "recorded": True}) for release, row in made], []
-    )
+    recorded = ReviewSummary([msgspec.structs.replace(row, accepted=True, recorded=True) for row in made], [])
     assert shown(renaming, recorded.markdown()) == snapshot(name="recorded")
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -15,23 +16,24 @@ from executorch_goldens.commands.merge import parts_of, rows
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.decisions import KNOWN, Decision
 from executorch_goldens.review.decisions import ReviewDecisions
-from executorch_goldens.review.summary import MARK, ReviewSummary, Row, marks
+from executorch_goldens.review.summary import MARK, ResultRow, ReviewSummary, marks
 from tests.commands.review.conftest import RUN, Artifacts, Review, edit, found, shown, titled
+from tests.support.rows import row
 from tests.support.runner import Runner
 
 
-def rows_of(runner: Runner) -> list[Row]:
+def rows_of(runner: Runner) -> list[ResultRow]:
     return rows(parts_of([runner.folder / "sweeps"]))
 
 
-def summed(runner: Runner, base: Sequence[Row] | None = None, link: str = "") -> ReviewSummary:
+def summed(runner: Runner, base: Sequence[ResultRow] | None = None, link: str = "") -> ReviewSummary:
     return ReviewSummary(rows_of(runner), list(found(runner).values()), base, link)
 
 
 def test_the_summary_has_counts_causes_and_what_got_worse_in_ten_lines(
     proposed: Runner, snapshot: SnapshotAssertion
 ) -> None:
-    base = [(release, {**row, "accepted": True}) for release, row in rows_of(proposed)]
+    base = [msgspec.structs.replace(row, accepted=True) for row in rows_of(proposed)]
     lines = list(summed(proposed, base, "https://example.org/report").markdown())
     assert len(lines) <= 10
     assert shown(proposed, lines) == snapshot(name="with a base")
@@ -42,9 +44,9 @@ def test_the_summary_says_what_the_base_lacks_and_counts_what_was_not_run(
     proposed: Runner, snapshot: SnapshotAssertion
 ) -> None:
     run = rows_of(proposed)
-    lacking = [(release, row) for release, row in run if row["target"] != "tosa-fp"]
+    lacking = [row for row in run if row.target != "tosa-fp"]
     assert shown(proposed, summed(proposed, lacking).against()) == snapshot
-    further = [*run, *((release, {**row, "case": f"other-{row['case']}"}) for release, row in run)]
+    further = [*run, *(msgspec.structs.replace(row, case=f"other-{row.case}") for row in run)]
     assert shown(proposed, summed(proposed, further).against()) == snapshot
 
 
@@ -58,25 +60,21 @@ def test_the_summary_of_a_green_run_is_a_line(
 
 def test_what_is_only_to_be_decided_is_not_broken(proposed: Runner) -> None:
     made = summed(proposed)
-    kept = [(release, row) for release, row in made.rows if row["verdict"] in ("changed", "stable")]
+    kept = [row for row in made.rows if row.verdict in ("changed", "stable")]
     assert replace(made, rows=kept).state == "changed"
 
 
 def test_the_summary_says_which_new_cells_fail_or_delegate_nothing(snapshot: SnapshotAssertion) -> None:
-    row = {"verdict": "new", "accepted": False, "target": "tosa-fp", "case": "a"}
-    reasons = (
-        "FAILURE: export: Unsupported: no",
-        "NO DELEGATE: 1 operator outside",
-        "1 delegate with 2 operators",
+    made = ReviewSummary(
+        [row(verdict="new", accepted=False, new=new) for new in ("FAILURE", "NO DELEGATE", "")], []
     )
-    made = ReviewSummary([("1.4.1", {**row, "reason": reason}) for reason in reasons], [])
     assert made.state == "changed"
     assert list(made.markdown()) == snapshot
 
 
 def test_the_words_of_a_model_are_text_in_the_summary(proposed: Runner) -> None:
     for cell in ("tosa-fp/gamma", "tosa-int/gamma"):
-        edit(proposed, cell, begins="<script>alert(1)</script> @everyone [x](y)\n# head")
+        edit(proposed, cell, blamed="<script>alert(1)</script> @everyone [x](y)\n# head")
     (line,) = [line for line in summed(proposed).markdown() if "script" in line]
     assert "&lt;script&gt;" in line
     assert "<script" not in line
@@ -90,7 +88,7 @@ def test_changed_goldens_are_marked_at_their_first_line_that_differs(proposed: R
     assert len(commands) == len(set(commands)) <= 10
     one = next(command for command in commands if "xnnpack-fp32/alpha" in command)
     match = re.fullmatch(
-        r"::error file=goldens/(\S+)/xnnpack-fp32/alpha.txt,line=(\d+),title=changed::.+", one
+        r"::error file=goldens/(\S+)/xnnpack-fp32/alpha.txt,line=(\d+),title=changed%3A differs::.+", one
     )
     assert match is not None, one
     standing = (proposed.root / "xnnpack-fp32" / "alpha.txt").read_text().splitlines()
@@ -104,6 +102,14 @@ def test_changed_goldens_are_marked_at_their_first_line_that_differs(proposed: R
     assert standing[facts : line - 1] == now[facts : line - 1]
     assert standing[line - 1] != now[line - 1]
     assert len(list(marks(groups, proposed.goldens, "goldens", most=2))) == 2
+
+
+def test_the_line_of_a_file_that_raised_is_marked(proposed: Runner) -> None:
+    edit(proposed, "xnnpack-fp32/alpha", at={"file": "models/alpha.py", "line": 7, "function": "alpha"})
+    commands = list(marks(list(found(proposed).values()), proposed.goldens, "goldens"))
+    assert [command.partition(",title=")[0] for command in commands if "alpha.py" in command] == [
+        "::error file=models/alpha.py,line=7"
+    ]
 
 
 def test_the_summary_is_a_command(proposed: Runner, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,14 +199,13 @@ def test_known_defects_are_apart_with_their_reason_and_a_link(
 ) -> None:
     made = summed(proposed)
     rows = [
-        (release, {**row, "known": True, "accepted": True} if row["verdict"] == "corrupt" else row)
-        for release, row in made.rows
+        msgspec.structs.replace(row, known=True, accepted=True) if row.verdict == "corrupt" else row
+        for row in made.rows
     ]
-    names = [f"{release} {row['target']}/{row['case']}" for release, row in rows if row["known"]]
+    names = [row.name for row in rows if row.known]
     defect = Decision(
         KNOWN,
         "corrupt",
-        "c",
         why="a gather <b>reads</b> past its end (#22436)",
         releases=("1.5.1",),
         cells=("a/b",),

@@ -480,7 +480,7 @@ def test_no_factor_is_sought_on_a_cluster_and_the_message_says_so(runner: Runner
         "\n  the factor it follows is sought on this machine only: run the cell without --cluster\n"
         in finished.output
     )
-    assert finished.rows["tosa-fp/alpha"]["factor"] is None
+    assert finished.rows["tosa-fp/alpha"]["attribution"]["follows"] == "elsewhere"
 
 
 def test_artifacts_come_back_through_the_cache(runner: Runner) -> None:

@@ -35,6 +35,7 @@ from executorch_goldens.settings import config
 from executorch_goldens.sweep import store as storage
 from executorch_goldens.sweep.store import Store, StoreError
 from tests import DATA, GOLDENS
+from tests.support.rows import row
 
 RESULTS = DATA / "report_results" / "stock"
 GOLDEN = GOLDENS / "1.4.1" / "tosa-fp" / "linear.txt"
@@ -283,6 +284,12 @@ def test_patches_of_a_run_are_names(patches: object, shard: Path) -> None:
         Provenance.load(shard)
 
 
+def test_results_of_an_older_format_are_one_error_that_says_to_run_again(shard: Path) -> None:
+    file = with_row(shard, format=1)
+    with pytest.raises(UsageError, match=r"line 1, cannot be read: its format is not 2; run the cells again"):
+        results.read(file)
+
+
 def test_a_row_that_cannot_be_read_is_named_by_its_line(shard: Path) -> None:
     file = shard / results.FILE
     lines = file.read_text().splitlines()
@@ -374,9 +381,6 @@ def test_a_command_shows_what_a_terminal_would_obey_as_text(
     with_fields(proposal, reason=f"reason {HOSTILE}", verdict=HOSTILE)
     run = shard.with_name("1.2.0")
     shard.rename(run)
-    # Of an older harness.
-    rows = run / results.FILE
-    rows.write_text(rows.read_text().replace('"difference"', '"earlier"', 1))
     words = ("--sweeps", str(run.parent), "--goldens", str(GOLDENS))
     texts = [shard.with_name(name) for name in ("one.txt", "other.txt")]
     for text in texts:
@@ -410,5 +414,4 @@ def test_the_summary_of_a_job_has_no_markup(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_comment_has_no_markup_of_a_verdict() -> None:
-    row = {"verdict": "<b>x</b>", "accepted": False, "target": "t", "case": "c", "reason": "", "new": ""}
-    assert "<b>" not in "\n".join(ReviewSummary([("1.4.1", row)], ()).markdown())
+    assert "<b>" not in "\n".join(ReviewSummary([row(verdict="<b>x</b>", accepted=False)], ()).markdown())

@@ -14,6 +14,7 @@ from executorch_goldens.report.cell import CellPage
 from executorch_goldens.report.gathering import CellResult
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import Proposal
+from tests.support.rows import row
 
 COMMANDS = {"accept": "goldens run --snapshot-update", "again": "goldens run"}
 
@@ -29,11 +30,13 @@ def member(verdict: str) -> Member:
 def test_a_cell_of_a_cause_that_makes_others_wrong_does_not_offer_to_accept_it(
     verdicts: list[str], offered: list[str]
 ) -> None:
-    row = {"target": "tosa-fp", "case": "changed", "verdict": "changed", "reason": "it differs"}
-    found = CellResult("1.5.1", row, Path(), (), None, "changed")
+    found = CellResult(row(verdict="changed", reason="it differs"), Path(), (), None, "changed")
     group = Group(tuple(map(member, verdicts)), {})
     page = CellPage(
-        found, group, Evidence(commands=COMMANDS, message=["it differs", "more"]), ("golden", "now")
+        found,
+        group,
+        Evidence(commands=COMMANDS, message=[("pass", "it differs"), ("", "more")]),
+        ("golden", "now"),
     )
     assert list(page.commands) == offered
     assert page.message == ["more"]
@@ -50,13 +53,12 @@ def test_no_pass_is_blamed_for_a_case_that_is_another_model_each_time(fault: str
     ("hunks", "left"), [([], slice(0, None)), ([Hunk([("a", True)], [("b", True)])], slice(2, None))]
 )
 def test_a_difference_of_delegates_is_told_once(hunks: list[Hunk], left: slice) -> None:
-    row = {"target": "tosa-fp", "case": "changed", "verdict": "changed", "reason": "it differs"}
-    found = CellResult("1.5.1", row, Path(), (), None, "changed")
+    found = CellResult(row(verdict="changed", reason="it differs"), Path(), (), None, "changed")
     message = [
-        "delegate_0.tosa: - golden, + now",
-        "  operator added: ADD",
-        "graph: - golden, + now",
-        "  +x",
+        ("delegate_0.tosa", "delegate_0.tosa: - golden, + now"),
+        ("delegate_0.tosa", "  operator added: ADD"),
+        ("graph", "graph: - golden, + now"),
+        ("graph", "  +x"),
     ]
     page = CellPage(found, None, Evidence(message=message), ("golden", "now"), hunks=hunks)
-    assert page.message == message[left]
+    assert page.message == [line for _, line in message[left]]
