@@ -103,3 +103,23 @@ def test_a_failure_of_another_cause_is_not_expected(
     recorded.expect("tosa-fp/alpha", cause="lower: ValueError: of another kind")
     finished = recorded(*WHOLE, "--cell", "tosa-fp/alpha", UPDATE)
     assert finished.printed() == snapshot
+
+
+def test_decisions_that_are_superfluous_are_named_at_the_end_of_a_whole_run_and_fail_none(
+    recorded: Runner, artifacts: Artifacts, snapshot: SnapshotAssertion
+) -> None:
+    recorded.answers(
+        {
+            "alpha": artifacts["steady"],
+            "beta": artifacts["does-not-lower"],
+            "tosa-fp/alpha": artifacts["wrong"],
+        }
+    )
+    for text in ("corrupt: it is shown", "corrupt: it is shown as well", "crashed: it is not shown"):
+        recorded.know({"tosa-fp/alpha": text})
+    # The target is there, and the case does not ask for it.
+    recorded.know({"tosa-int16/alpha": "crashed: nothing is exported"})
+    finished = recorded(*WHOLE)
+    assert finished.code == 0, finished.output
+    assert [line for line in finished.printed().splitlines() if "superfluous" in line] == snapshot
+    assert "superfluous" not in recorded(*WHOLE, "--cell", "tosa-fp/alpha").output

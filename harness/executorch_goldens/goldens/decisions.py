@@ -59,6 +59,10 @@ DEFECTS = (
 )
 #: Kinds of golden (`kind`) that is one only where it is expected, with the kind of decision that expects it.
 EXPECTED = {FAILS: FAILURE, UNDELEGATED: NO_DELEGATE}
+#: Kinds of decisions that a cell meets, or does not.
+MET = (KNOWN, *EXPECTED.values())
+#: Why decisions are superfluous: see `Misused`.
+NO_CELL, UNMET, TWICE = "no cell", "unmet", "twice"
 
 
 class DecisionError(UsageError):
@@ -224,6 +228,23 @@ class Decisions:
         """Return the decisions of a kind about a cell."""
         return [each for _, each in self._about(what, cell)]
 
+    def misused(self, met: Mapping[Cell, Sequence[Decision]]) -> Iterator[Misused]:
+        """Yield what is superfluous, once it is known which decisions each cell of the zoo meets."""
+        every = set(map(str, met))
+        for name, stated in self.by_name.items():
+            if name not in every and not fnmatch.filter(every, name):
+                yield Misused(self.root / FILE, NO_CELL, name, tuple(stated))
+        checked = {id(each): each for cell in met for what in MET for each in self.about(what, cell)}
+        used = {id(each) for found in met.values() for each in found}
+        yield from (
+            Misused(self.root / FILE, UNMET, "", (each,))
+            for number, each in checked.items()
+            if number not in used
+        )
+        for cell, found in met.items():
+            if len(found) > 1:
+                yield Misused(self.root / FILE, TWICE, str(cell), tuple(found))
+
     def budgets(self, cell: Cell) -> list[tuple[str, Mapping[str, float]]]:
         """Return the limits of a cell, each with the name or pattern that has them."""
         return [(name, msgspec.to_builtins(each.limits)) for name, each in self._about(BUDGET, cell)]
@@ -248,6 +269,24 @@ class Decisions:
         if not expectable or any(each.expects(record) for each in self.about(EXPECTED[what], cell)):
             return None
         return Missing(self.root, expected(cell, self.release, record), what, recorded, self.of_zoo)
+
+
+class Misused(NamedTuple):
+    """Decisions that a run of all cells shows to be superfluous.
+
+    Attributes
+    ----------
+    how
+        `NO_CELL` where no case makes a cell of the name; `UNMET` where no cell shows what is decided; `TWICE` where
+        one cell meets all of them.
+    name
+        The name or pattern, or the cell; empty for `UNMET`.
+    """
+
+    file: Path
+    how: str
+    name: str
+    decisions: tuple[Decision, ...]
 
 
 class Missing(NamedTuple):

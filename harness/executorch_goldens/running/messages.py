@@ -205,6 +205,7 @@ def summary(run: Run, whole: bool) -> Iterator[str]:
         command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
         yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
     yield from _leftovers(run)
+    yield from map(refusals.misused, run.misused())
 
 
 def missed(run: Run) -> Iterator[str]:

@@ -30,6 +30,8 @@ from executorch_goldens.causes.standing import Standing
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden, roots, unchecked
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.decisions import EXPECTED, KNOWN, Decision, Misused
+from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.judging.comparison import JudgedCell
@@ -417,6 +419,26 @@ class Run:
     def is_whole(self) -> bool:
         """True if every cell of the zoo and the release was checked."""
         return set(self.verdicts) == set(self.plan.zoo)
+
+    def misused(self) -> Iterator[Misused]:
+        """Yield the decisions of the release that are superfluous, which only a run of all cells can tell."""
+        if self.is_whole():
+            yield from self.plan.decided.misused({cell: self._met(cell) for cell in self.plan.zoo})
+
+    def _met(self, cell: Cell) -> list[Decision]:
+        """Return the decisions that a cell meets."""
+        judged, decided = self.verdicts[cell], self.plan.decided
+        met = [
+            each
+            for each in decided.about(KNOWN, cell)
+            if (each.verdict, each.is_about(judged.cause)) == (judged.name, True)
+        ]
+        expected = [each for what in EXPECTED.values() for each in decided.about(what, cell)]
+        # That a golden is damaged is the cell's verdict.
+        with contextlib.suppress(GoldenError):
+            if expected and (record := golden.read(golden.file_of(self.plan.root, cell))) is not None:
+                met += [each for each in expected if each.expects(record)]
+        return met
 
     def leftovers(self) -> roots.Leftovers:
         """Return files among the goldens that match no cell of the zoo and the release."""

@@ -7,7 +7,7 @@ import shlex
 
 from executorch_goldens.errors import some
 from executorch_goldens.files.wording import count
-from executorch_goldens.goldens.decisions import FAILURE, FILE, Missing
+from executorch_goldens.goldens.decisions import FAILURE, FILE, NO_CELL, UNMET, Missing, Misused
 from executorch_goldens.judging.updating import FEWER, Fewer
 from executorch_goldens.judging.verdict import Doubt, Refusal
 
@@ -33,6 +33,18 @@ def doubt(found: Doubt) -> str:
         return "the run ended before every cell was judged; goldens review shows the judged ones"
     names = [f"{cell} ({verdict})" for cell, verdict in found.wrong]
     return f"the same cause makes {count(len(names), 'cell')} wrong: {some(names, SHOWN_CELLS)}"
+
+
+def misused(found: Misused) -> str:
+    """Return which decisions are superfluous."""
+    stated = "; ".join(map(str, found.decisions))
+    if found.how == NO_CELL:
+        return f"superfluous: {found.file}: {found.name} is no cell of this release, and is decided about: {stated}"
+    if found.how == UNMET:
+        cells = some(found.decisions[0].cells, SHOWN_CELLS)
+        return f"superfluous: {found.file}: no cell shows what is decided: {stated} ({cells})"
+    number = count(len(found.decisions), "decision")
+    return f"superfluous: {found.file}: {found.name} shows what {number} name: {stated}"
 
 
 def _missing(found: Missing) -> str:

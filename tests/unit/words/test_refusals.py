@@ -6,10 +6,20 @@ from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.goldens.decisions import FAILURE, NO_DELEGATE, Decision, Missing
+from executorch_goldens.goldens.decisions import (
+    FAILURE,
+    FILE,
+    NO_CELL,
+    NO_DELEGATE,
+    TWICE,
+    UNMET,
+    Decision,
+    Missing,
+    Misused,
+)
 from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.judging.verdict import Doubt
-from executorch_goldens.words.refusals import refusal
+from executorch_goldens.words.refusals import misused, refusal
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 from tests.support.making import CELL
 from tests.support.screens import screen
@@ -26,6 +36,17 @@ EVERY = (
     Doubt(((CELL, "corrupt"),)),
     Doubt(((CELL, "corrupt"),) * 5),
 )
+
+
+SUPERFLUOUS = (
+    Misused(ROOT / FILE, NO_CELL, "tosa-int16/gate", (FAILURES,)),
+    Misused(ROOT / FILE, UNMET, "", (FAILURES,)),
+    Misused(ROOT / FILE, TWICE, str(CELL), (FAILURES, FAILURES)),
+)
+
+
+def test_each_superfluous_decision_has_words(snapshot: SnapshotAssertion) -> None:
+    assert screen(map(misused, SUPERFLUOUS)) == snapshot
 
 
 def test_each_refusal_has_words(snapshot: SnapshotAssertion) -> None:
