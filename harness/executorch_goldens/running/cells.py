@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -11,21 +13,29 @@ from executorch_goldens.files import os_errors, untrusted
 from executorch_goldens.files.os_errors import OsRefusedError
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.running import messages
+from executorch_goldens.running.failing import CellFailure, properties
 from executorch_goldens.running.run import Run
 from executorch_goldens.sweep.store import StoreError
 from executorch_goldens.sweep.sweep import SweepError
 
 
-def test_golden(golden_cell: Cell, golden_run: Run, snapshot: SnapshotAssertion) -> None:
+def test_golden(
+    golden_cell: Cell,
+    golden_run: Run,
+    snapshot: SnapshotAssertion,
+    record_property: Callable[[str, object], None],
+) -> None:
     """All variations of the cell agree, the artifact is right, and it equals its golden."""
-    message = ""
+    failure = None
     try:
         with os_errors.as_user_error():
             judged = golden_run.check(golden_cell, snapshot)
         if not judged.accepted:
-            message = messages.failure(golden_run, judged)
+            failure = CellFailure(judged, messages.failure(golden_run, judged))
     except (SweepError, StoreError, ExtensionError, GoldenError, OsRefusedError) as error:
         # Nothing of this run can be exported or written as asked: one error, not one per cell.
         pytest.exit(untrusted.escape_ci(str(error)), returncode=pytest.ExitCode.USAGE_ERROR)
-    if message:
-        pytest.fail(message, pytrace=False)
+    for name, value in properties(judged).items():
+        record_property(name, value)
+    if failure is not None:
+        raise failure

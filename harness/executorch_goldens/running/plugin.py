@@ -20,6 +20,7 @@ from executorch_goldens.files import os_errors, untrusted
 from executorch_goldens.files.waits import saying
 from executorch_goldens.files.wording import count
 from executorch_goldens.running import messages, options
+from executorch_goldens.running.failing import CellFailure, name_type
 from executorch_goldens.running.plan import plan
 from executorch_goldens.running.progress import Progress, write_verdict
 from executorch_goldens.running.run import Run
@@ -176,6 +177,25 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         progress.judged(run.sweep, cell, run.verdicts.get(cell), run.edits.get(cell))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let the report of a failing cell have its fields."""
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, CellFailure):
+        report.longrepr = call.excinfo.value.shown  # type: ignore[assignment]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Complete what pytest has noted of a failing cell, before it is written."""
+    run, cell = item.config.stash.get(RUN, None), _cell(item)
+    if run is not None and cell in run.verdicts and not run.verdicts[cell].accepted:
+        name_type(item, run.verdicts[cell])
 
 
 @pytest.hookimpl(tryfirst=True)
