@@ -38,6 +38,7 @@ MAKERS = {
     "narrow": "lab.narrow",
     "options": "lab.options.page",
     "reach": "lab.reach.page",
+    "results": "lab.results",
 }
 
 

@@ -28,6 +28,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import InvalidRequirement, Requirement
+from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import cli, extensions, plugins
 from executorch_goldens.commands.run import PYTEST
@@ -508,6 +509,15 @@ def test_python_on_a_page_about_cases_is_code_of_the_zoo() -> None:
 def test_the_page_about_settings_has_every_key() -> None:
     text = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([\w-]+)` \|(?:[^|]*\|){2}$", text, flags=re.MULTILINE) == list(KEYS)
+
+
+def test_the_dashboard_on_the_page_about_results_runs_and_reads_no_words(snapshot: SnapshotAssertion) -> None:
+    (code,) = re.findall(
+        r"^```python\n(.*?)^```$", (DOCS / "results.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    results = REPOSITORY / "tests" / "data" / "report_results" / "stock" / "1.2.0" / "results.jsonl"
+    assert ended([sys.executable, "-c", code, str(results)]).stdout == snapshot
+    assert '"reason"' not in code
 
 
 def test_settings_on_a_page_are_taken(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ PARTS = list(parts())
 #: Folders whose pages are all made by an instrument.
 MADE = (lab.DOCS / "coverage",)
 #: Makers that measure nothing: they read what others have measured, and the parsers.
-OF_NO_INSTRUMENT = {"commands", "evidence", "history"}
+OF_NO_INSTRUMENT = {"commands", "evidence", "history", "results"}
 
 
 @pytest.mark.parametrize(
