@@ -9,11 +9,13 @@ import pytest
 from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.diff.operators import Hunk
 from executorch_goldens.diff.quantities import Quantities
-from executorch_goldens.goldens.findings import LoadedOtherwise
+from executorch_goldens.goldens.findings import Fault, LoadedOtherwise
+from executorch_goldens.judging.divergence import How
 from executorch_goldens.report.cell import CellPage
 from executorch_goldens.report.gathering import CellResult
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.proposals import Proposal
+from executorch_goldens.results.rows import Diverged
 from tests.support.rows import row
 
 COMMANDS = {"accept": "goldens run --snapshot-update", "again": "goldens run"}
@@ -44,8 +46,10 @@ def test_a_cell_of_a_cause_that_makes_others_wrong_does_not_offer_to_accept_it(
 
 @pytest.mark.parametrize(("fault", "blamed"), [("toolchain", "model"), ("case", "")])
 def test_no_pass_is_blamed_for_a_case_that_is_another_model_each_time(fault: str, blamed: str) -> None:
-    row = {"target": "tosa-fp", "case": "a", "verdict": "unstable", "pass": "model", "fault": fault}
-    found = CellResult("1.5.1", row, Path(), (), None, "unstable")
+    diverged = Diverged("model", How.WEIGHTS, 0, 0, ("weight",))
+    found = CellResult(
+        row(verdict="unstable", fault=Fault(fault), divergence=diverged), Path(), (), None, "unstable"
+    )
     assert CellPage(found, None, Evidence(), ("golden", "now")).blamed == blamed
 
 
