@@ -15,8 +15,8 @@ from executorch_goldens.files import durable
 from executorch_goldens.settings import releases
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.toolchain import here
-from lab import GOLDENS, REPOSITORY
-from lab.guests import ALL, GuestZoo, layer, listing, modules, sheets
+from lab import REPOSITORY
+from lab.guests import ALL, GuestZoo, layer, listing, sheets
 from lab.guests.listing import Listing
 
 #: Lines of a difference that are shown.
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             code = max(code, _in_layer(python, name, arguments.update))
             continue
         committed = listing.read(name)
-        made = committed.without(release).joined(_installed(ALL[name], arguments.update), matrix)
+        made = committed.without(release).joined(_installed(ALL[name]), matrix)
         cases = sum(release in entry.releases for entry in made.entries)
         omitted = sum(release in left.releases for left in made.omitted)
         print(f"{name} on ExecuTorch {release}: {cases} cases; {omitted} tests are left out")
@@ -75,25 +75,12 @@ def _in_layer(python: Path, zoo: str, update: bool) -> int:
     return subprocess.run([python, "-m", "lab", *words], env=environment, check=False).returncode
 
 
-def _installed(zoo: GuestZoo, update: bool) -> Listing:
-    """Return the listing of a zoo for the installed release.
-
-    Sheets are not sought again where nothing is updated, and samples are drawn in one release alone.
-    """
-    release = here().release
+def _installed(zoo: GuestZoo) -> Listing:
+    """Return the listing of a zoo for the installed release; sheets are listed once, and stay as they are."""
+    version = here().release.version
     if not zoo.sheets:
         from lab.guests.finding import listing_of
 
-        return listing_of(zoo, release.version)
-    if release.version == sheets.DRAWN_FROM and update:
-        from lab.guests import modinfo, opinfo
-
-        durable.replace(sheets.path_of(zoo.name), "".join(f"{each.line()}\n" for each in opinfo.drawn()))
-        durable.replace(modules.FILE, "".join(f"{each.line()}\n" for each in modinfo.drawn()))
-        sheets.samples.cache_clear()
-        return Listing(tuple(sheets.whole(zoo.name, (release.version,))))
-    if not update:
-        return listing.read(zoo.name).for_release(release.version)
-    from lab.guests.settling import settled
-
-    return settled(zoo, release, GOLDENS)
+        return listing_of(zoo, version)
+    listed = listing.read(zoo.name).for_release(version)
+    return listed if listed.entries else Listing(tuple(sheets.whole(zoo.name, (version,))))

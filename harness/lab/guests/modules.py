@@ -1,4 +1,4 @@
-"""Samples of PyTorch's database of modules, drawn once (`lab.guests.modinfo`) and frozen.
+"""Samples of PyTorch's database of modules, drawn once and frozen.
 
 ``listings/torch-modules.samples.txt`` has a line a sample, as that of `lab.guests.sheets`, and what makes the module::
 
@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +49,6 @@ def samples() -> tuple[ModuleSample, ...]:
         name, made, call, tensors = line.split("  ")
         found.append(ModuleSample(name, made, call, tuple(map(Tensor.from_text, tensors.split("; ")))))
     return tuple(found)
-
-
-def digest() -> str:
-    """Return the digest of the frozen samples."""
-    return hashlib.sha256(FILE.read_bytes()).hexdigest()
 
 
 def source(sample: ModuleSample) -> str:

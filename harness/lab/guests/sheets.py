@@ -1,6 +1,6 @@
 """Sheets: many calls of operators in one program, each with inputs and outputs of its own.
 
-``listings/<zoo>.samples.txt`` has the samples, drawn once (`lab.guests.opinfo`) and frozen. A line is a sample::
+``listings/<zoo>.samples.txt`` has the samples, drawn once and frozen. A line is a sample::
 
     add-float32-2  torch.add({0}, {1}, alpha=2)  float32 2,3 -9 9 input; float32 3 -9 9 held
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from executorch_goldens.exporting.data import Example
     from lab.compact.parts import Parts
 
-#: The release with whose torch and tables samples are drawn: the oldest, which knows no later fix.
-DRAWN_FROM = "1.1.0"
 #: Sources of a sample's tensors.
 INPUT, HELD = "input", "held"
 #: Samples in a sheet, unless one operator has more: docs/guests.md has what they cost in sheets of other sizes.
@@ -135,11 +133,6 @@ def samples(zoo: str) -> tuple[Sample, ...]:
         name, call, tensors = line.split("  ")
         found.append(Sample(name, call, tuple(map(Tensor.from_text, tensors.split("; ")))))
     return tuple(found)
-
-
-def digest(zoo: str) -> str:
-    """Return the digest of the frozen samples of a zoo."""
-    return hashlib.sha256(path_of(zoo).read_bytes()).hexdigest()
 
 
 def whole(zoo: str, releases: Sequence[str]) -> Iterator[Entry]:

@@ -1,8 +1,8 @@
 """``python -m lab pairs``: matrices of situations in which every pair of two factors' values is in some model.
 
-``--update`` draws the arrays again, without the rows that PyTorch itself does not run, or not export where a size is
-symbolic; with the torch of the oldest release. ``--show NAME`` prints a model.
-``python -m lab guest pairs`` runs the first one; the wider one has no goldens.
+They were drawn once, with the torch of the oldest release, without the rows that PyTorch itself does not run, or not
+export where a size is symbolic. ``--show NAME`` prints a model. ``python -m lab guest pairs`` runs the first one; the
+wider one has no goldens.
 """
 
 from __future__ import annotations
@@ -12,27 +12,20 @@ from typing import Any
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files import durable
 from lab.pairs import rows, text
-from lab.pairs.factors import Row
-from lab.pairs.wider import SYMBOLIC
 
 
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("pairs", description=__doc__)
     parser.add_argument("array", nargs="*", choices=[[], *rows.ARRAYS], help="only this one")
-    parser.add_argument("--update", action="store_true", help="draw the array again")
     parser.add_argument("--show", metavar="NAME", help="print a model")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw the arrays, show a model, or list the arrays."""
+    """Show a model, or list the arrays."""
     arrays = [rows.ARRAYS[name] for name in options.array or rows.ARRAYS]
-    if options.update:
-        for array in arrays:
-            durable.replace(array.file, rows.text(array, rows.drawn(array, runs)))
     found = {name: row for array in arrays for name, row in rows.read(array).items()}
     if options.show:
         if options.show not in found:
@@ -43,18 +36,3 @@ def run(options: argparse.Namespace) -> int:
     for array in arrays:
         print(f"{array.name}: {len(rows.read(array))} models, {rows.digest(array)}")
     return SAME
-
-
-def runs(row: Row) -> bool:
-    """Return whether PyTorch runs a model with finite results, and exports it where a size is symbolic."""
-    import torch
-
-    made: dict[str, Any] = {}
-    try:
-        exec(text.source(row), made)  # noqa: S102 - a text of ours
-        outputs = made["Model"]()(*made["inputs"])
-        if row.sized in SYMBOLIC:
-            torch.export.export(made["Model"](), made["inputs"], dynamic_shapes=made["dynamic_shapes"])
-        return all(each.numel() and bool(torch.isfinite(each.float()).all()) for each in outputs)
-    except Exception:
-        return False

@@ -1,4 +1,4 @@
-"""Reads and makes the frozen arrays: a line a model, with its name first."""
+"""Reads and writes the arrays: a line a model, with its name first."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens.errors import CommandError
 from lab.pairs import factors, wider
 from lab.pairs.factors import Row
-
-LIBRARY = "covertable==3.2.0"
-#: Decides in which order pairs are covered.
-SALT = "1"
 
 #: Factors whose values are numbers.
 NUMBERS = {"form": int, "rank": int}
@@ -30,8 +25,6 @@ class Array:
     ----------
     name
         With which those of its models begin.
-    triples
-        Factors whose values occur in all triples, not only in all pairs.
     row
         Makes a row of a value of each factor.
     """
@@ -40,12 +33,11 @@ class Array:
     file: Path
     factors: Mapping[str, Sequence[object]]
     rules: Rules
-    triples: Sequence[Sequence[str]] = ()
     row: Callable[..., Any] = Row
 
 
 PAIRS = Array("pairs", Path(__file__).parent / "rows.tsv", factors.FACTORS, factors.RULES)
-WIDER = Array("wider", Path(__file__).parent / "wider.tsv", wider.FACTORS, wider.RULES, wider.TRIPLES)
+WIDER = Array("wider", Path(__file__).parent / "wider.tsv", wider.FACTORS, wider.RULES)
 ARRAYS = {array.name: array for array in (PAIRS, WIDER)}
 
 
@@ -64,33 +56,6 @@ def read(array: Array = PAIRS) -> dict[str, Any]:
 def digest(array: Array = PAIRS) -> str:
     """Return a digest of an array: another one is another measure."""
     return hashlib.sha256(array.file.read_bytes()).hexdigest()[:12]
-
-
-def drawn(array: Array, runs: Callable[[Row], bool]) -> list[Row]:
-    """Return rows that have every pair of compatible values that PyTorch itself `runs`.
-
-    Raises
-    ------
-    CommandError
-        Where the library that makes the array is not installed.
-    """
-    try:
-        import covertable
-    except ModuleNotFoundError as error:
-        raise CommandError(
-            f"the array is made by a library that is not installed: pip install {LIBRARY}"
-        ) from error
-    rules = [{"operator": "fn", "requires": fields, "evaluate": holds} for fields, holds in array.rules]
-    found = covertable.make(
-        dict(array.factors),
-        constraints=rules,
-        sorter=covertable.sorters.hash,
-        salt=SALT,
-        **({"sub_models": [{"fields": of, "strength": 3} for of in array.triples]} if array.triples else {}),
-    )
-    # Whether PyTorch runs a row is asked at the end: asked in between, the greedy search would take hours.
-    made = (Row(**{name: row[name] for name in array.factors}) for row in found)
-    return [row for row in made if runs(row)]
 
 
 def text(array: Array, rows: Iterable[Any]) -> str:

@@ -1,8 +1,8 @@
 """The factors of the wider matrix: every target and dtype, and what holds, surrounds and sizes the operands.
 
-No fix was read to choose a value. Targets are all of the harness's own, and each pair of releases takes those
-that the older one knows (`lab.untaught.targets`). To the operators come those that the tables of the partitioners of
-ExecuTorch 1.1.0 have and no form of the matrix is decomposed to. Dtypes are those of its samples of PyTorch's database.
+No fix was read to choose a value. Targets are all of the harness's own. To the operators come those that the tables of
+the partitioners of ExecuTorch 1.1.0 have and no form of the matrix is decomposed to. Dtypes are those of its samples of
+PyTorch's database.
 The other factors are the forms that data takes: what an operand is held by, in which layout, shared with what; what
 does nothing beside an operator; which sizes are one, or symbolic.
 """
@@ -125,7 +125,6 @@ FACTORS: Mapping[str, Sequence[object]] = {
     "held": HELD,
 }
 #: Factors with few values, whose triples all occur.
-TRIPLES = (("dtype", "target", "shared"), ("sized", "shared", "users"), ("held", "shared", "layout"))
 
 
 def _dtype_fits(row: Mapping[str, Any]) -> bool:
