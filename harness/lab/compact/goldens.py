@@ -11,7 +11,7 @@ from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.record import FAILURE, Record
-from lab.compact import form, table
+from lab.compact import form, known, table
 from lab.compact.form import COUNTED
 from lab.compact.table import TableError
 
@@ -63,7 +63,7 @@ def readings(folder: Path, release: str) -> dict[Cell, Inventory]:
     records = {cell: read(folder, cell) for cell in recorded(folder)}
     found = {cell: record.inventory for cell, record in records.items() if record is not None}
     for name, defect in Decisions.of_root(folder.parent, release).defects.items():
-        found[Cell(*name.split("/"))] = Inventory(f"{defect.verdict}: {defect.cause}")
+        found[Cell(*name.split("/"))] = Inventory(f"{defect.verdict}: {known.cause(defect)}")
     return dict(sorted(found.items()))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from executorch_goldens.artifact import Killed
-from executorch_goldens.goldens.decisions import KNOWN, Decision
+from executorch_goldens.goldens.decisions import KNOWN, Decision, inline
 from executorch_goldens.goldens.findings import Fault, NotFinished
 from executorch_goldens.judging.verdict import Verdict
 
@@ -20,6 +20,11 @@ from executorch_goldens.judging.verdict import Verdict
 NEVER = ("timed-out", "out-of-memory", "damaged-golden", "unexpected")
 #: Signals from outside that end a process: the system that lacks memory, or a person.
 FROM_OUTSIDE = ("SIGKILL",)
+
+
+def cause(defect: Decision) -> str:
+    """Return what a known defect is, as its decision has it."""
+    return inline(defect.finding) if defect.finding is not None else defect.why
 
 
 def is_defect(judged: Verdict) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from executorch_goldens.goldens.decisions import Decisions
 from lab import GOLDENS, markdown
-from lab.compact import goldens
+from lab.compact import goldens, known
 from lab.options.cases import all_rows, releases_of
 from lab.options.factors import LACKED, OPTIONS, REFUSED, RELEASES
 from lab.pages import Part
@@ -73,7 +73,7 @@ def wrong() -> Iterator[str]:
     for release in RELEASES:
         rows: dict[tuple[str, str], list[str]] = {}
         for cell, defect in Decisions.of_root(root, release).defects.items():
-            rows.setdefault((f"{defect.verdict}: {defect.cause}", defect.why), []).append(cell)
+            rows.setdefault((f"{defect.verdict}: {known.cause(defect)}", defect.why), []).append(cell)
         for (result, why), cells in rows.items():
             names = ", ".join(f"`{cell.partition('/')[2]}`" for cell in cells)
             yield markdown.row((release, names, result, why))

@@ -568,17 +568,18 @@ def test_a_guest_zoo_whose_every_test_is_left_out_says_where_the_reasons_are(
 # What they show
 
 
-def test_every_guest_that_is_wrong_is_explained_and_every_explanation_is_used() -> None:
-    table = triage.explanations()
+def test_every_guest_that_is_wrong_is_explained() -> None:
     found = [each for *_, those in triage.recorded(GOLDENS) for each in those]
-    assert {triage.why(each, table) for each in found} == {row.why for row in table}
+    assert len(found) > 100
+    assert not [each for each in found if each.why == triage.UNEXPLAINED]
 
 
 def known(folder: Path, defects: Mapping[str, tuple[str, str]]) -> None:
-    """Let cells of the folder of a release have known defects: each a verdict and its cause."""
+    """Let cells of the folder of a release have known defects: each a verdict, and why that is so."""
+    finding = {"kind": "wrong-values"}
     decided = [
-        Decision(KNOWN, verdict, cause, releases=(folder.name,), cells=(cell,))
-        for cell, (verdict, cause) in defects.items()
+        Decision(KNOWN, verdict, finding=finding, why=why, releases=(folder.name,), cells=(cell,))
+        for cell, (verdict, why) in defects.items()
     ]
     decisions.write(folder.parent, [*decisions.read(folder.parent), *decided])
 
@@ -588,8 +589,8 @@ def test_what_nothing_explains_is_counted(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     defects = {
         "tosa-int/abs": ("imprecise", "right within rounding"),
-        "tosa-int/add": ("corrupt", "values differ"),
-        "tosa-int/mul": ("crashed", "killed"),
+        "tosa-int/add": ("corrupt", ""),
+        "tosa-int/mul": ("crashed", ""),
     }
     known(folder, defects)
     lines = list(triage.tables(tmp_path))
@@ -600,7 +601,7 @@ def test_what_nothing_explains_is_counted(tmp_path: Path) -> None:
 def test_a_guest_that_is_not_the_same_every_time_has_its_column(tmp_path: Path) -> None:
     folder = tmp_path / ZOOS["arm-ops"].folder / INSTALLED
     folder.mkdir(parents=True)
-    known(folder, {"tosa-int/abs": ("unstable", "2 different artifacts")})
+    known(folder, {"tosa-int/abs": ("unstable", "")})
     assert f"| arm-ops | {INSTALLED} | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 1 |" in list(triage.tables(tmp_path))
 
 
