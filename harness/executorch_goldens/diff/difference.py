@@ -2,126 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
-from executorch_goldens.diff import edits as edited
-from executorch_goldens.diff import equality, texts
-from executorch_goldens.diff import likeness as alike
-from executorch_goldens.diff.changes import ConstantChanged, DigestChanged
+from executorch_goldens.diff import texts
+from executorch_goldens.diff.edits import Edit, edits
 from executorch_goldens.diff.inventories import InventoryChange, differences
-from executorch_goldens.diff.payloads import NOTHING, Differences, compare
+from executorch_goldens.diff.likeness import Likeness
+from executorch_goldens.diff.pair import Pair
 from executorch_goldens.diff.quantities import Quantities, directions
 from executorch_goldens.goldens.inventory import Inventory
-from executorch_goldens.goldens.labels import OF_RUN, Labels
-from executorch_goldens.goldens.outline import Outline, OutlineError
-from executorch_goldens.goldens.record import DELEGATE, MANIFEST, PROGRAM, Record
+from executorch_goldens.goldens.record import Record
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The difference of two artifacts of a cell: each part of it is found once, when it is first asked for.
-
-    Raises
-    ------
-    executorch_goldens.goldens.outline.OutlineError, executorch_goldens.goldens.inventory.InventoryError
-        What is asked for, where a section is none of the harness's.
-
-    Attributes
-    ----------
-    labels
-        What messages call the two artifacts.
-    """
-
-    before: Record
-    after: Record
-    labels: Labels = OF_RUN
-
-    def forget(self) -> None:
-        """Let go of what was read of payloads: it takes more memory than their texts, and what was found of it."""
-        for side in (self.before, self.after):
-            side.outlines.forget()
-
-    # Texts
-
-    @cached_property
-    def compared(self) -> tuple[Record, Record]:
-        """What of both is compared (`equality.compared`)."""
-        return equality.compared(self.before, self.after), equality.compared(self.after, self.before)
-
-    @property
-    def equal(self) -> bool:
-        """True if both are the same artifact."""
-        return self.compared[0] == self.compared[1]
-
-    @property
-    def differing(self) -> list[str]:
-        """Names of the sections in which what is compared differs, and of the facts."""
-        old, new = (dict(side.sections) | {MANIFEST: side.facts} for side in self.compared)
-        return [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
-
-    @cached_property
-    def sides(self) -> tuple[Record, Record]:
-        """Both, with the whole texts of their programs where these are at hand."""
-        return self.before.beside(self.after), self.after.beside(self.before)
+class Difference(Likeness):
+    """The difference of two artifacts of a cell: each part of it is found once, when it is first asked for."""
 
     def lines(self) -> Iterator[str]:
-        """Yield how they differ, for a person."""
+        """Yield it for a person."""
         return texts.from_golden(self)
-
-    # Payloads
-
-    def payloads(self, name: str) -> tuple[Outline, Outline]:
-        """Return both payloads of a section."""
-        one, other = (side.outlines.read(side.sections[name]) for side in self.sides)
-        return one, other
-
-    @cached_property
-    def changes(self) -> Mapping[str, Differences]:
-        """The differences of each payload that both have, by its section."""
-        one, other = (side.sections for side in self.sides)
-        names = [name for name in one if name in other and (name == PROGRAM or name.startswith(DELEGATE))]
-        return {
-            name: NOTHING if one[name] == other[name] else compare(*self.payloads(name)) for name in names
-        }
-
-    @property
-    def in_digest(self) -> bool:
-        """True if programs that can be read differ in what goldens have as a digest only."""
-        with contextlib.suppress(OutlineError):
-            return any(isinstance(each, DigestChanged) for each in self.changes.get(PROGRAM, NOTHING).changes)
-        return False
-
-    @cached_property
-    def moved(self) -> float | None:
-        """By which part of their largest value constants moved at most; None where none is known to have."""
-        changes = (change for each in self.changes.values() for change in each.changes)
-        parts = (change.moved for change in changes if isinstance(change, ConstantChanged))
-        return max((part for part in parts if part is not None), default=None)
-
-    # Likeness
-
-    @cached_property
-    def programs(self) -> tuple[Record, Record]:
-        """What of both is compared, without facts about the toolchain and about measurements."""
-        one, other = map(alike.program, self.compared)
-        return one, other
-
-    renames = cached_property(alike.renames)
-    names_alone = cached_property(alike.names_alone)
-    is_reordered = cached_property(alike.is_reordered)
-    likeness = cached_property(alike.likeness)
-
-    # Contents
 
     @cached_property
     def contents(self) -> tuple[InventoryChange, ...]:
         """How what both have differs, counted."""
         return tuple(differences(self.before.inventory, self.after.inventory, self))
 
-    edits = cached_property(edited.edits)
+    @cached_property
+    def edits(self) -> Mapping[Edit, str]:
+        """All of it, each with this cell's detail, in the same words for every cell that shows it."""
+        return edits(self, self.contents)
 
     @cached_property
     def quantities(self) -> Quantities:
@@ -135,4 +44,4 @@ class Difference:
 
 def of_inventories(old: Inventory, new: Inventory) -> Iterator[InventoryChange]:
     """Yield how two artifacts differ of which no more is held than their inventories."""
-    return differences(old, new, Difference(Record({}, old.payloads), Record({}, new.payloads)))
+    return differences(old, new, Pair(Record({}, old.payloads), Record({}, new.payloads)))

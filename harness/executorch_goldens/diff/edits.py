@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from executorch_goldens.diff import equality
 from executorch_goldens.diff.changes import KINDS, NEW, TEXT, ConstantChanged
+from executorch_goldens.diff.inventories import InventoryChange
 from executorch_goldens.diff.likeness import unnumbered
+from executorch_goldens.diff.pair import Pair
 from executorch_goldens.diff.payloads import Differences
 from executorch_goldens.goldens.golden import LAYOUT
 from executorch_goldens.goldens.inventory import Inventory
 from executorch_goldens.goldens.labels import Labels
 from executorch_goldens.goldens.record import GRAPH, MODEL, PROGRAM, Record
 from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
-
-if TYPE_CHECKING:
-    from executorch_goldens.diff.difference import Difference
 
 #: Facts that follow from what is compared elsewhere.
 FOLLOWING = ("delegate", "pte", LAYOUT)
@@ -50,12 +48,12 @@ class Edit:
         return [*KINDS].index(self.kind), self.what
 
 
-def edits(found: Difference) -> dict[Edit, str]:
+def edits(found: Pair, contents: Iterable[InventoryChange]) -> dict[Edit, str]:
     """Return how an artifact differs from a golden, or from another artifact, each with this cell's detail."""
     before, after = found.before, found.after
     names = equality.changed_weights(*(each.sections.get(MODEL, "") for each in (before, after)))
     edited = {Edit(MODEL, equality.weights_named(names, found.labels)): ""} if names else {}
-    for kind, what, detail in found.contents:
+    for kind, what, detail in contents:
         edited[_general(kind, what, before.inventory, after.inventory)] = detail or what
     return edited | dict.fromkeys((*_facts(found), *(() if edited else _sections(found))), "")
 
@@ -90,7 +88,7 @@ def _general(kind: str, what: str, old: Inventory, new: Inventory) -> Edit:
     return Edit(kind, what)
 
 
-def _facts(found: Difference) -> Iterator[Edit]:
+def _facts(found: Pair) -> Iterator[Edit]:
     old, new = (each.facts for each in found.compared)
     for name in dict.fromkeys([*old, *new]):
         # Where lowering fails, or no longer does, the checks follow from that.
@@ -99,7 +97,7 @@ def _facts(found: Difference) -> Iterator[Edit]:
             yield Edit(TEXT, f"manifest: {name}")
 
 
-def _sections(found: Difference) -> Iterator[Edit]:
+def _sections(found: Pair) -> Iterator[Edit]:
     """Yield differences of artifacts that compute the same: in names, in order, around the delegates."""
     edited: dict[Edit, None] = {}
     for name in sorted(found.changes.keys() - {PROGRAM}):

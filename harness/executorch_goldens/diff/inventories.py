@@ -7,17 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from executorch_goldens.diff.changes import AttributeChanged, BoundaryChanged, Change, EdgeRewired
 from executorch_goldens.diff.graphs import Pairing
+from executorch_goldens.diff.pair import Pair
 from executorch_goldens.diff.payloads import graph_pairs
 from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.goldens.inventory import Held, Inventory, Use, constants
 from executorch_goldens.goldens.outline import NUMBERING, OutlineGraph
-
-if TYPE_CHECKING:
-    from executorch_goldens.diff.difference import Difference
 
 #: Kind (`changes.KINDS`), what changed, and the detail that this cell adds.
 InventoryChange = tuple[str, str, str]
@@ -28,7 +26,7 @@ INCIDENTAL = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b|(?<=\d) \([a-z
 SHOWN_VALUES, SHOWN_CHARACTERS = 4, 60
 
 
-def differences(old: Inventory, new: Inventory, found: Difference) -> Iterator[InventoryChange]:
+def differences(old: Inventory, new: Inventory, found: Pair) -> Iterator[InventoryChange]:
     """Yield every difference between two inventories, as (kind, change, detail of this cell).
 
     Parameters
@@ -49,7 +47,7 @@ def _differing(old: Inventory, new: Inventory) -> list[str]:
     ]
 
 
-def _contents(old: Inventory, new: Inventory, found: Difference) -> Iterator[InventoryChange]:
+def _contents(old: Inventory, new: Inventory, found: Pair) -> Iterator[InventoryChange]:
     """Yield differences in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
         yield from _failures(old.failure or "", new.failure or "")
@@ -105,7 +103,7 @@ class Places:
     constants: dict[Use, list[tuple[Held, Held]]] = field(default_factory=dict)
 
     @classmethod
-    def between(cls, old: Inventory, new: Inventory, found: Difference) -> Places:
+    def between(cls, old: Inventory, new: Inventory, found: Pair) -> Places:
         places = cls()
         for name in _differing(old, new):
             for pair in graph_pairs(*(each.graphs for each in found.payloads(name))):
@@ -165,7 +163,7 @@ def _changed(places: Sequence[tuple[Held, Held]]) -> str:
     return _listed([*shown])
 
 
-def _wiring(old: Inventory, new: Inventory, found: Difference) -> Iterator[InventoryChange]:
+def _wiring(old: Inventory, new: Inventory, found: Pair) -> Iterator[InventoryChange]:
     """Yield how payloads of the same operators and constants differ."""
     for name in _differing(old, new):
         changes = [

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cached_property
 
+from executorch_goldens.diff.pair import Pair
 from executorch_goldens.diff.payloads import compare
 from executorch_goldens.diff.renaming import Renames, renamed_nodes, renamed_values
 from executorch_goldens.goldens.golden import LAYOUT
 from executorch_goldens.goldens.outline import Outline
 from executorch_goldens.goldens.program import same_but_sizes
 from executorch_goldens.goldens.record import GRAPH, PROGRAM, TRACE, Record
-
-if TYPE_CHECKING:
-    from executorch_goldens.diff.difference import Difference
 
 #: Relations between two artifacts, see `likeness`.
 SAME, RENAMED, REORDERED, DIFFERENT = "same", "renamed", "reordered", "different"
@@ -29,7 +27,7 @@ _BYTES = re.compile(r" \d+ bytes( sha256 [0-9a-f]{16})?$")
 NUMBERED = re.compile(r"_\d+(?=\W|$)|[()\[\]]")
 
 
-def likeness(found: Difference) -> str:
+def likeness(found: Likeness) -> str:
     """Say how like the artifacts of one cell are.
 
     The program is compared, or how lowering fails, and neither the trace nor the facts about the toolchain, about
@@ -57,7 +55,7 @@ def likeness(found: Difference) -> str:
     return REORDERED if _is_reordered_program(found) else DIFFERENT
 
 
-def names_alone(found: Difference) -> Renames:
+def names_alone(found: Likeness) -> Renames:
     """Return the names in which alone an artifact differs from its golden; none where more differs, or nothing.
 
     To `renames` it adds the rest of the facts that are compared: about the toolchain, and about what was measured.
@@ -80,7 +78,7 @@ def _is_of_program(fact: str) -> bool:
     return _PAYLOAD.fullmatch(fact) is not None or fact in _WHOLE
 
 
-def renames(found: Difference) -> Renames:
+def renames(found: Likeness) -> Renames:
     """Return the names in which alone two programs differ, before and after; none where more differs, or nothing.
 
     Names of nodes in the graph's text and of tensors in delegates count, where with other names the text before is the
@@ -108,7 +106,7 @@ def renames(found: Difference) -> Renames:
     return tuple(dict.fromkeys(names))
 
 
-def _bytes_follow(found: Difference) -> bool:
+def _bytes_follow(found: Likeness) -> bool:
     """Return whether digests and sizes differ only where their content does."""
     old, new = (each.facts for each in found.programs)
     if old.keys() != new.keys():
@@ -137,7 +135,7 @@ def _section(record: Record, fact: str) -> str:
 # Order
 
 
-def _is_reordered_program(found: Difference) -> bool:
+def _is_reordered_program(found: Likeness) -> bool:
     before, after = found.before, found.after
     ours, theirs = (_payloads(each) for each in found.programs)
     same_graph = before.sections[GRAPH] == after.sections[GRAPH]
@@ -185,7 +183,7 @@ def _interface(payload: Outline) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def is_reordered(found: Difference) -> bool:
+def is_reordered(found: Likeness) -> bool:
     """Return whether two programs, graph and delegates each, differ only in names, numbers and order.
 
     The order of inputs and outputs of delegates counts as such: the graph around them undoes it, or the program's
@@ -210,3 +208,18 @@ def is_reordered(found: Difference) -> bool:
 def unnumbered(graph: str) -> Counter[str]:
     """Return the multiset of a graph's words with the numbers at the end of names taken out."""
     return Counter(NUMBERED.sub("", word) for word in re.findall(r"\S+", graph.replace(",", " ")))
+
+
+class Likeness(Pair):
+    """How like two artifacts are."""
+
+    @cached_property
+    def programs(self) -> tuple[Record, Record]:
+        """What of both is compared, without facts about the toolchain and about measurements."""
+        one, other = map(program, self.compared)
+        return one, other
+
+    renames = cached_property(renames)
+    names_alone = cached_property(names_alone)
+    is_reordered = cached_property(is_reordered)
+    likeness = cached_property(likeness)

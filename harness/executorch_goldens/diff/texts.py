@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from executorch_goldens.diff import equality
-
-if TYPE_CHECKING:
-    from executorch_goldens.diff.difference import Difference
+from executorch_goldens.diff.pair import Pair
 
 #: Lines of a section's difference that are shown; the whole sections are beside results.jsonl.
 SHOWN_LINES = 12
@@ -17,17 +14,17 @@ SHOWN_LINES = 12
 SHOWN_CHANGES = 4
 
 
-def from_golden(found: Difference) -> Iterator[str]:
+def from_golden(found: Pair) -> Iterator[str]:
     """Yield how what is compared of two artifacts differs; digests only where nothing else does."""
     return (line for _, line in by_section(found, of_golden=True))
 
 
-def difference(found: Difference) -> Iterator[str]:
+def difference(found: Pair) -> Iterator[str]:
     """Yield how two records differ: payloads by structure, facts and other sections by their first lines."""
     return (line for _, line in by_section(found))
 
 
-def by_section(found: Difference, of_golden: bool = False) -> Iterator[tuple[str, str]]:
+def by_section(found: Pair, of_golden: bool = False) -> Iterator[tuple[str, str]]:
     """Yield these lines, each after its section; `of_golden` for those of `from_golden`."""
     before, after = found.sides
     if of_golden:
