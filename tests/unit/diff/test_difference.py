@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.diff import difference as differences
+from executorch_goldens.diff import pair
 from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.payloads import Differences, compare
 from executorch_goldens.goldens import golden
@@ -29,7 +29,7 @@ def test_payloads_are_compared_once_and_not_read_again(monkeypatch: pytest.Monke
         compared[before.text, after.text] += 1
         return compare(before, after)
 
-    monkeypatch.setattr(differences, "compare", counted)
+    monkeypatch.setattr(pair, "compare", counted)
     found = Difference(recorded("1.1.0"), recorded("1.5.1"))
     first = asked(found)
     assert len(compared) > 1
