@@ -33,7 +33,6 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch, is_plain
 from executorch_goldens.files import shortage
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.words.findings import deviated
 from executorch_goldens.zoo.registry import Case, UnsteadyError
 from executorch_goldens.zoo.targets import Target
 
@@ -228,7 +227,7 @@ def departs(sample: str, before: Sequence[Tensor], after: Sequence[Tensor]) -> s
         allowed = AGAIN * float(most) if first.dtype.startswith(("float", "complex")) else 0.0
         difference = Deviation(first, again, allowed)
         if first != again and difference.exceeds_tolerance():
-            return next(deviated(f"output {index} ({sample})", difference.measured()))
+            return difference.line(f"output {index} ({sample})")
     return ""
 
 

@@ -56,6 +56,15 @@ class Deviation:
             return True
         return bool((self.differences() > self.tolerance).any())
 
+    def line(self, what: str) -> str:
+        """Return it in a line, as an exporting process says it, which imports no words: these make no export new."""
+        found = self.measured()
+        if found.given != found.expected:
+            return f"{what}: is {found.given}, expected {found.expected}"
+        number = f"{found.differing} of {found.size} values differ"
+        allowed = f" (tolerance {found.least:g})" if found.most else ""
+        return f"{what} {found.given}: {number}, max {found.largest:g}, mean {found.mean:g}{allowed}"
+
     def measured(self) -> Deviated:
         """Return how many elements differ, by how much, and the first of them."""
         types = TensorType.of_tensor(self.actual), TensorType.of_tensor(self.expected)

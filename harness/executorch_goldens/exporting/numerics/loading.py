@@ -20,7 +20,6 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.programs import Steps
 from executorch_goldens.files import logged
 from executorch_goldens.goldens.deviation import Deviation
-from executorch_goldens.words.findings import deviated
 
 Outputs = Mapping[str, tuple[Tensor, ...]]
 #: Runs a method of the program in a file, step by step, and returns what the last step gives.
@@ -106,5 +105,5 @@ def _unlike(given: Outputs, otherwise: Outputs) -> Iterator[str]:
         for index, (expected, actual) in enumerate(zip(outputs, otherwise[name], strict=True)):
             deviation = Deviation(expected, actual)
             if deviation.exceeds_tolerance():
-                yield next(deviated(f"output {index} ({name})", deviation.measured()))
+                yield deviation.line(f"output {index} ({name})")
                 return
