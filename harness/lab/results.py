@@ -12,6 +12,7 @@ import msgspec
 
 from executorch_goldens.artifact import AnyCasualty, Metric
 from executorch_goldens.comparing.making import Tally
+from executorch_goldens.comparing.outcome import KINDS, SAME
 from executorch_goldens.comparing.page import ComparedCell, ComparedSide, ComparedSides
 from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -43,7 +44,16 @@ def parts() -> Iterator[Part]:
     """Yield the tables of the page."""
     for mark, classes in FILES.items():
         yield Part(PAGE, mark, functools.partial(_of_classes, classes))
+    yield Part(PAGE, "kinds", _kinds)
     yield Part(PAGE, "findings", _of_findings)
+
+
+def _kinds() -> Iterator[str]:
+    """Yield the kinds of difference of a comparison, the worst first."""
+    yield ""
+    yield from markdown.head(("kind", "is"))
+    yield from (markdown.row((f"`{kind}`", words)) for kind, words in {**KINDS, SAME: "identical"}.items())
+    yield ""
 
 
 def _of_classes(classes: tuple[type, ...]) -> Iterator[str]:

@@ -605,8 +605,8 @@ def test_bad_input_is_one_error_and_no_file(tmp_path: Path, capsys: pytest.Captu
     shutil.copytree(STOCK / "1.3.1", twice / "1.3.1")
     refused(capsys, [STOCK, twice, "--html", made], "is in both", "name one folder")
     damaged = twice / "1.3.1" / "results.jsonl"
-    damaged.write_text('{"target": "tosa-fp", "case": "linear"}\n')
-    refused(capsys, [twice, "--html", made], twice, "required field `release`", "run the cells again")
+    damaged.write_text('{"format": 2, "target": "tosa-fp", "case": "linear"}\n')
+    refused(capsys, [twice, "--html", made], twice, "required field `verdict`", "run the cells again")
     shutil.copytree(STOCK / "1.2.0", tmp_path / "evil" / "1.2.0")
     kept = tmp_path / "evil" / "1.2.0" / "tosa-int" / "cat-h-v" / "evidence.npz"
     kept.write_bytes(kept.read_bytes()[:100])
@@ -628,7 +628,7 @@ def test_evidence_is_read_as_it_was_written(tmp_path: Path) -> None:
     Evidence(message=[("", "a")], agreeing=[["seed0-heap0"]], tensors=[kept]).write(tmp_path)
     assert (tmp_path / "evidence.npz").read_bytes() == first
     read = Evidence.load(tmp_path)
-    assert (read.message, read.agreeing) == (["a"], [["seed0-heap0"]])
+    assert (read.message, read.agreeing) == ([("", "a")], [["seed0-heap0"]])
     (tensor,) = read.tensors
     assert tensor.expected is not None
     assert (tensor.actual == np.eye(2)).all()

@@ -87,7 +87,7 @@ class ComparedCell(msgspec.Struct, frozen=True):
     Attributes
     ----------
     kind
-        The kind of difference: ``identical``, or a key of `executorch_goldens.comparing.outcome.KINDS`.
+        The kind of difference, the worst that applies.
     what
         The difference, in a sentence for people; empty for a cell that is identical and right.
     cause

@@ -19,6 +19,6 @@ def plain(value: Any) -> Any:
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
     return str(value) if isinstance(value, float) and value - value != 0.0 else value

@@ -230,20 +230,29 @@ class Decisions:
 
     def misused(self, met: Mapping[Cell, Sequence[Decision]]) -> Iterator[Misused]:
         """Yield what is superfluous, once it is known which decisions each cell of the zoo meets."""
-        every = set(map(str, met))
+        file, every = self.root / FILE, set(map(str, met))
+        unmade = defaultdict[int, list[str]](list)
         for name, stated in self.by_name.items():
-            if name not in every and not fnmatch.filter(every, name):
-                yield Misused(self.root / FILE, NO_CELL, name, tuple(stated))
+            # Of a golden whose case is gone the end of the run says that it is stale.
+            is_stale = (self.root / self.release / f"{name}{golden.SUFFIX}").is_file()
+            if name not in every and not is_stale and not fnmatch.filter(every, name):
+                for each in stated:
+                    unmade[id(each)].append(name)
+        yield from (
+            Misused(file, NO_CELL, tuple(unmade[id(each)]), (each,))
+            for each in self.stated
+            if id(each) in unmade
+        )
         checked = {id(each): each for cell in met for what in MET for each in self.about(what, cell)}
         used = {id(each) for found in met.values() for each in found}
         yield from (
-            Misused(self.root / FILE, UNMET, "", (each,))
+            Misused(file, UNMET, each.cells, (each,))
             for number, each in checked.items()
             if number not in used
         )
         for cell, found in met.items():
             if len(found) > 1:
-                yield Misused(self.root / FILE, TWICE, str(cell), tuple(found))
+                yield Misused(file, TWICE, (str(cell),), tuple(found))
 
     def budgets(self, cell: Cell) -> list[tuple[str, Mapping[str, float]]]:
         """Return the limits of a cell, each with the name or pattern that has them."""
@@ -277,15 +286,13 @@ class Misused(NamedTuple):
     Attributes
     ----------
     how
-        `NO_CELL` where no case makes a cell of the name; `UNMET` where no cell shows what is decided; `TWICE` where
+        `NO_CELL` where no case makes cells of the names; `UNMET` where no cell shows what is decided; `TWICE` where
         one cell meets all of them.
-    name
-        The name or pattern, or the cell; empty for `UNMET`.
     """
 
     file: Path
     how: str
-    name: str
+    names: tuple[str, ...]
     decisions: tuple[Decision, ...]
 
 

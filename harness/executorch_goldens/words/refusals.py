@@ -37,14 +37,14 @@ def doubt(found: Doubt) -> str:
 
 def misused(found: Misused) -> str:
     """Return which decisions are superfluous."""
-    stated = "; ".join(map(str, found.decisions))
+    stated, names = "; ".join(map(str, found.decisions)), some(found.names, SHOWN_CELLS)
     if found.how == NO_CELL:
-        return f"superfluous: {found.file}: {found.name} is no cell of this release, and is decided about: {stated}"
-    if found.how == UNMET:
-        cells = some(found.decisions[0].cells, SHOWN_CELLS)
-        return f"superfluous: {found.file}: no cell shows what is decided: {stated} ({cells})"
-    number = count(len(found.decisions), "decision")
-    return f"superfluous: {found.file}: {found.name} shows what {number} name: {stated}"
+        why = f"no case makes what is decided about on this release: {names}"
+    elif found.how == UNMET:
+        why = f"no cell shows what is decided: {names}"
+    else:
+        why = f"{count(len(found.decisions), 'decision')} name what one cell shows: {names}"
+    return f"superfluous: {found.file}: {why} ({stated})"
 
 
 def _missing(found: Missing) -> str:

@@ -214,7 +214,7 @@ def test_an_entry_that_unpacks_to_more_than_an_entry_is_none(
 
 def archive(folder: Path, *members: tuple[str, bytes]) -> Path:
     folder.mkdir()
-    (folder / "evidence.json").write_text('{"format": 1}')
+    (folder / "evidence.json").write_text('{"format": 2}')
     with zipfile.ZipFile(folder / "evidence.npz", "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members:
             file.writestr(name, content)
@@ -266,7 +266,7 @@ def test_sides_of_a_tensor_that_cannot_be_compared_are_damage(
     members = [(f"0.{name}.npy", each) for name, each in sides.items() if each is not None]
     cell = archive(tmp_path / "cell", *members)
     tensor = {"kind": "output", "name": "output 0", "where": "example", "variation": "seed0-heap0"}
-    (cell / "evidence.json").write_text(json.dumps({"format": 1, "tensors": [tensor]}))
+    (cell / "evidence.json").write_text(json.dumps({"format": 2, "tensors": [tensor]}))
     with pytest.raises(EvidenceError, match=what):
         Evidence.load(cell)
 

@@ -69,7 +69,7 @@ def test_texts_of_cells_are_not_held(gathered: gathering.Gathered) -> None:
     assert len(others) > 1
     assert all(side.sections for side in others)
     held = set(texts_of(gathered))
-    assert member.proposal.reason in held
+    assert member.proposal.blamed in held
     assert held & texts == set()
 
 

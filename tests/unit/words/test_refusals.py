@@ -39,9 +39,9 @@ EVERY = (
 
 
 SUPERFLUOUS = (
-    Misused(ROOT / FILE, NO_CELL, "tosa-int16/gate", (FAILURES,)),
-    Misused(ROOT / FILE, UNMET, "", (FAILURES,)),
-    Misused(ROOT / FILE, TWICE, str(CELL), (FAILURES, FAILURES)),
+    Misused(ROOT / FILE, NO_CELL, ("tosa-int16/gate",), (FAILURES,)),
+    Misused(ROOT / FILE, UNMET, (str(CELL),), (FAILURES,)),
+    Misused(ROOT / FILE, TWICE, (str(CELL),), (FAILURES, FAILURES)),
 )
 
 
