@@ -40,9 +40,11 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.exporting.program import ExportProgress, Request
 from executorch_goldens.exporting.targets import Lowering
+from executorch_goldens.goldens.findings import Begins, OfOutput, WrongValues
 from executorch_goldens.judging import rightness
 from executorch_goldens.judging.rightness import judged_otherwise
 from executorch_goldens.settings import releases
+from executorch_goldens.words import findings
 from executorch_goldens.zoo.registry import Case, load
 from lab.mutants.mutant import Edit, install, place
 from tests import DATA
@@ -130,7 +132,8 @@ def said(where: Departure | Beginning) -> list[str]:
     samples = (Sample("extremes", (one,), (other,)),)
     begins = FirstDeparture("extremes", where)
     wrong = Lowered("", (), b"", samples, 0.0, (), begins=begins)
-    return [line for line in rightness.wrongs(wrong) if not line.startswith(("output", "  [0]:"))]
+    found = (each for each in rightness.wrongs(wrong) if not isinstance(each, OfOutput))
+    return [line for each in found for line in findings.lines(each)]
 
 
 def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> None:
@@ -402,8 +405,9 @@ def test_scores_that_are_inverted_beside_boxes_are_wrong(axis: int, own_flatc: N
     outputs = np.moveaxis(first.outputs[0].array().copy(), axis, 0)
     outputs[4:] = 1.0 - outputs[4:]
     inverted = replace(first, outputs=(Tensor.from_array(np.moveaxis(outputs, 0, axis)),))
-    (line, *_) = rightness.wrongs(replace(made, samples=(inverted, *others)))
-    assert line.startswith("output 0 float32[1, ")
+    (found, *_) = rightness.wrongs(replace(made, samples=(inverted, *others)))
+    assert isinstance(found, WrongValues)
+    assert (found.output, found.values.given.dtype, found.values.given.shape[0]) == (0, "float32", 1)
 
 
 def test_a_graph_that_does_not_give_what_eager_gives_is_wrong_before_the_delegates(
@@ -623,8 +627,8 @@ def test_the_operator_that_begins_a_departure_is_named(injected: Injected, own_f
     assert (where.node, where.module) == (injected.node, injected.module)
     assert tuple(name.partition(" ")[0] for name in where.before) == injected.before
     assert (where.agrees, where.alone) == (True, True)
-    (line,) = [line for line in rightness.wrongs(made) if line.startswith("begins at")]
-    assert injected.node in line
+    (found,) = [each for each in rightness.wrongs(made) if isinstance(each, Begins)]
+    assert (found.at.alone, found.at.node) == (True, injected.node)
 
 
 @pytest.mark.parametrize("injected", INJECTED[:4], ids=lambda injected: injected.cell, indirect=True)
@@ -640,6 +644,6 @@ def test_the_operator_is_named_where_rounding_hides_what_it_does(injected: Injec
     assert isinstance(where, Departure), where
     assert (where.node, where.module, where.alone) == (injected.node, injected.module, True)
     # Whatever the case accepts.
-    wrongs = list(rightness.wrongs(replace(judged, limit=1e9)))
-    assert wrongs[0].startswith("begins at ")
-    assert injected.node in wrongs[0]
+    found, *_ = rightness.wrongs(replace(judged, limit=1e9))
+    assert isinstance(found, Begins)
+    assert (found.at.alone, found.at.node) == (True, injected.node)

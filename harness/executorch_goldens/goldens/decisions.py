@@ -399,7 +399,7 @@ _HEAD = re.compile(r"\s*\[\[\s*decision\s*\]\]")
 def joined(stated: Iterable[Decision]) -> list[Decision]:
     """Return decisions merged where they agree: the releases of a cell, and the cells of what is decided.
 
-    >>> one, other = (Decision("budget", releases=(on,), cells=("a/b",)) for on in ("1.5.1", "1.10.0"))
+    >>> one, other = (Decision(NO_DELEGATE, releases=(on,), cells=("a/b",)) for on in ("1.5.1", "1.10.0"))
     >>> [each.releases for each in joined([other, one])]
     [('1.5.1', '1.10.0')]
     """
