@@ -13,12 +13,13 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Outcome, TimedOut
-from executorch_goldens.judging.attribution import NONE, alone, by_address, gone, together, unrepeated
+from executorch_goldens.judging.attribution import NONE, Attribution, Follows
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.running.explaining import Diagnosis, Explainer, Probe, Suspect, with_shown
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.seconds import Seconds
+from executorch_goldens.words.causes import attribution
 from executorch_goldens.zoo.variations import FACTORS, Variation, exported_before, variations
 from tests.support.making import GRAPH, MISWIRED, RENUMBERED, artifact, lowered
 from tests.support.runner import Runner
@@ -59,30 +60,39 @@ def test_listings_and_history_follow_the_heaps_seed_unless_they_are_said() -> No
     assert exported_before(("a", "b"), said.history) == ("a", "b", "b")
 
 
+def alone(*factors: str) -> Attribution:
+    return Attribution(Follows.ALONE, tuple((factor,) for factor in factors), tuple(FACTORS))
+
+
+def together(*pairs: tuple[str, str]) -> Attribution:
+    return Attribution(Follows.TOGETHER if pairs else Follows.SEVERAL, pairs, tuple(FACTORS))
+
+
 def test_what_is_said_of_a_factor_names_it_and_rules_out_the_others(snapshot: SnapshotAssertion) -> None:
-    found = alone(["hash seed"], list(FACTORS))
+    found = alone("hash seed")
     assert found.factor == "hash seed"
-    several = alone(["heap", "history"], list(FACTORS))
+    several = alone("heap", "history")
     assert several.factor == "heap, history"
-    every = alone(list(FACTORS), list(FACTORS))
-    assert [found.line, several.line, every.line] == snapshot
+    every = alone(*FACTORS)
+    assert [attribution(each) for each in (found, several, every)] == snapshot
 
 
 def test_what_is_said_of_factors_that_act_together_only(snapshot: SnapshotAssertion) -> None:
-    pair = together([("hash seed", "listings")], list(FACTORS))
+    pair = together(("hash seed", "listings"))
     assert pair.factor == "hash seed + listings"
-    more = together([], list(FACTORS))
+    more = together()
     assert more.factor is None
-    assert [pair.line, more.line] == snapshot
+    assert [attribution(each) for each in (pair, more)] == snapshot
 
 
 def test_what_does_not_repeat_follows_nothing_and_what_is_ordered_by_address_follows_the_heap(
     snapshot: SnapshotAssertion,
 ) -> None:
-    assert unrepeated(ONE.name).factor == NONE
-    assert unrepeated(ONE.name).line == snapshot
-    assert by_address(ONE.name).factor == "heap"
-    assert gone(16).factor is None
+    unrepeated = Attribution(Follows.NOTHING, variation=ONE.name)
+    assert unrepeated.factor == NONE
+    assert attribution(unrepeated) == snapshot
+    assert Attribution(Follows.ADDRESS, variation=ONE.name).factor == "heap"
+    assert Attribution(Follows.GONE, exports=16).factor is None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +115,7 @@ def test_of_the_surroundings_the_one_that_is_followed_is_named(
     assert found.factor == factor
     # Three, one more, all factors changed, each of the six, each of the six surroundings.
     assert looking.exports == 17
-    assert found.line == snapshot
+    assert attribution(found) == snapshot
 
 
 # Whole runs
@@ -185,7 +195,7 @@ def test_when_the_seconds_for_it_are_over_nothing_more_is_exported_and_the_cell_
         Probe(0, suspect, "the factor", explainer._factor), time.monotonic() - 61.0, took.append
     )
     assert shown.factor is not None
-    assert "60 s" in shown.factor.line
+    assert (shown.factor.follows, shown.factor.why) == (Follows.UNSOUGHT, "60")
     assert of_verdict(with_shown(suspect.judged, shown)) == snapshot
     assert (explainer.left, took[0] > 60.0) == (["the factor"], True)
 
@@ -231,7 +241,7 @@ def experiment(case: str) -> Experiment:
 )
 def test_each_factor_is_found(case: str, factor: str | None) -> None:
     found = experiment(case).run()
-    assert found.factor == factor, found.line
+    assert found.factor == factor, attribution(found)
 
 
 @pytest.mark.slow
@@ -239,7 +249,7 @@ def test_what_is_ordered_by_address_follows_the_heap() -> None:
     """Whatever else moves addresses may be named with it."""
     found = experiment("follows-heap").run()
     assert found.factor is not None
-    assert "heap" in found.factor.split(", "), found.line
+    assert "heap" in found.factor.split(", "), attribution(found)
 
 
 @pytest.mark.slow

@@ -34,17 +34,12 @@ def test_a_known_defect_that_names_its_cause_covers_no_other_fault_of_the_cell(
     words = (*WHOLE, "--cell", "tosa-fp/alpha")
     (row,) = recorded(*words).rows.values()
     before = read(recorded.goldens)
-    head, output, begins = row["cause"].split("; ")
-    assert (output, begins) == ("output 0", "begins before the delegates")
-    for cause, accepted in (
-        (head, True),
-        (f"{head}; output 1", False),
-    ):
+    whole = row["cause"]
+    assert (whole["output"], whole["begins"]) == ([0], "before the delegates")
+    for finding, accepted in (({"kind": whole["kind"]}, True), (whole | {"output": 1}, False)):
         write(recorded.goldens, before)
-        defect = Decision(
-            KNOWN, "corrupt", cause, None, (), "issue 1", (recorded.release,), ("tosa-fp/alpha",)
-        )
-        recorded.decide(defect)
+        of_cell = {"releases": (recorded.release,), "cells": ("tosa-fp/alpha",)}
+        recorded.decide(Decision(KNOWN, "corrupt", finding=finding, why="issue 1", **of_cell))
         finished = recorded(*words)
         assert (finished.code == 0) is accepted, finished.output
         assert finished.printed() == snapshot
