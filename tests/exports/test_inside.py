@@ -40,7 +40,7 @@ from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.samples import samples_of
 from executorch_goldens.exporting.program import ExportProgress, Request
 from executorch_goldens.exporting.targets import Lowering
-from executorch_goldens.goldens.findings import Begins, OfOutput, WrongValues
+from executorch_goldens.goldens.findings import Begins, OfOutput, WrongValues, begins
 from executorch_goldens.judging import rightness
 from executorch_goldens.judging.rightness import judged_otherwise
 from executorch_goldens.settings import releases
@@ -148,7 +148,8 @@ def test_the_operator_is_named_with_its_place_its_inputs_and_its_numbers() -> No
 
 def place_of(where: Departure | Beginning) -> str:
     delegates = (Delegate("lowered_module_0", "TOSABackend", b""),)
-    return rightness.place(Lowered("", delegates, b"", (), 0.0, (), begins=FirstDeparture("extremes", where)))
+    made = Lowered("", delegates, b"", (), 0.0, (), begins=FirstDeparture("extremes", where))
+    return findings.place(begins(list(rightness.beginning(made))))
 
 
 def test_a_place_is_named_by_types_alone_and_what_may_be_anywhere_is_none() -> None:

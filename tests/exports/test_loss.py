@@ -29,6 +29,7 @@ from executorch_goldens.exporting.numerics.programs import flatten
 from executorch_goldens.exporting.numerics.quantizing import convert, export_program
 from executorch_goldens.exporting.observers import GridObserver
 from executorch_goldens.exporting.targets import Lowering
+from executorch_goldens.goldens.findings import LostSignal
 from executorch_goldens.judging.verdict import Verdict, objection
 from executorch_goldens.zoo.registry import Case, Registry, ZooError, load
 from executorch_goldens.zoo.targets import TARGETS, TargetError
@@ -107,8 +108,9 @@ def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
     assert f"the floor of {target} is 20 dB" in of_verdict(found)
     named = of_verdict(found)
     assert re.search(rf"quantizing {operator}: scale \S+, zero point \S+, range ", named), named
-    assert found.loses is not None
-    assert found.loses.endswith(" in codes -128 to 127")
+    (lost,) = found.findings
+    assert isinstance(lost, LostSignal)
+    assert lost.by.endswith(" in codes -128 to 127")
 
 
 @pytest.mark.slow
