@@ -5,13 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from executorch_goldens.artifact import Beginning, Lost, Spot
 from executorch_goldens.causes.groups import Group, Member, grouped, read_members, worst_first
 from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.goldens.accuracy import Accuracy
+from executorch_goldens.goldens.findings import (
+    Begins,
+    BeginsElsewhere,
+    CaseFails,
+    Deviated,
+    Differs,
+    Finding,
+    Frame,
+    LostSignal,
+    OwnFileFails,
+    TensorType,
+    UnsteadyCase,
+    WrongType,
+    WrongValues,
+)
 from executorch_goldens.goldens.record import MODEL
 from executorch_goldens.results import proposals
 from executorch_goldens.results.proposals import Proposal
@@ -19,31 +36,49 @@ from executorch_goldens.review import listing
 from tests.support.screens import screen
 
 Propose = Callable[..., Proposal]
-VALUES = "output 0 float32[4]: 2 of 4 values differ, max 0.5, mean 0.1 (tolerance 0.01)"
+GROUPS = (("seed0-heap0",), ("seed4-heap1",))
+
+
+def spot(node: str) -> Spot:
+    """Return the place of an operator, of which XNNPACK's payload does not tell."""
+    return Spot(
+        delegate="lowered_module_0",
+        operator="",
+        node=f"{node} {node}",
+        module="",
+        before=(),
+        unseen=(),
+        agrees=True,
+        alone=True,
+    )
+
+
+TYPE = TensorType("float32", (4,))
+WRONG = WrongValues(0, "example", Deviated(TYPE, TYPE, 2, 4, 0.5, 0.1, 0.01, 0.01))
+GELU, LINEAR = (
+    Begins("example", spot(node), "XnnpackBackend", WRONG.values) for node in ("aten.gelu", "aten.linear")
+)
+
+
+def proposal(
+    name: str, verdict: str, *found: Finding, blamed: str | None = None, folder: Path = Path(), **fields: Any
+) -> Proposal:
+    target, case = name.split("/")
+    return Proposal(
+        *("1.5.1", target, case, verdict, found, blamed, None, None, ("models",), None, "", {}),
+        folder=folder,
+        **fields,
+    )
 
 
 @pytest.fixture
 def propose(tmp_path: Path) -> Propose:
     """Write the proposal of a new cell that is corrupt."""
 
-    def make(
-        name: str,
-        used: float | None,
-        begins: str = "",
-        verdict: str = "corrupt",
-        reason: str = VALUES,
-        loses: str | None = None,
-    ) -> Proposal:
-        target, case = name.split("/")
+    def make(name: str, used: float | None, *found: Finding, verdict: str = "corrupt") -> Proposal:
         accuracy = None if used is None else Accuracy(0.1, 0.1, used)
-        folder = tmp_path / "sweeps" / "1.5.1" / target / case
-        made = Proposal(
-            *("1.5.1", target, case, verdict, reason, None, None, None, (), None, "", {}),
-            accuracy=accuracy,
-            begins=begins,
-            loses=loses,
-            folder=folder,
-        )
+        folder = tmp_path / "sweeps" / "1.5.1" / name
+        made = proposal(name, verdict, *(found or (WRONG,)), accuracy=accuracy, folder=folder)
         made.write(None)
         return made
 
@@ -61,12 +96,12 @@ def named(groups: list[Group]) -> list[list[str]]:
 def test_wrong_values_that_begin_in_different_places_are_different_causes_the_worst_first(
     propose: Propose, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
-    propose("xnnpack-fp32/gelu", 161.0, "aten.gelu in XnnpackBackend")
-    propose("xnnpack-fp32/linear", 40.0, "aten.linear in XnnpackBackend")
-    propose("xnnpack-int8/linear", 4e5, "aten.linear in XnnpackBackend")
+    propose("xnnpack-fp32/gelu", 161.0, WRONG, GELU)
+    propose("xnnpack-fp32/linear", 40.0, WRONG, LINEAR)
+    propose("xnnpack-int8/linear", 4e5, WRONG, LINEAR)
     propose("xnnpack-fp32/state", 7e5)
     propose("xnnpack-fp32/narrow", 3.0)
-    propose("tosa-fp/nan", math.inf, "before the delegates")
+    propose("tosa-fp/nan", math.inf, WRONG, BeginsElsewhere("example", Beginning("before the delegates", "")))
     groups = causes(tmp_path)
     assert named(groups) == [
         ["tosa-fp/nan"],
@@ -91,8 +126,7 @@ def test_cells_whose_signal_is_lost_have_one_cause_where_one_kind_of_quantizatio
         ("built/unknown", 1.4, ""),
         ("built/another", 1.4, ""),
     ):
-        reason = f"useless quantization: output 0 is {decibels} dB above the noise of quantization"
-        propose(cell, 0.5, verdict="imprecise", reason=reason, loses=loses)
+        propose(cell, 0.5, LostSignal(Lost(0, decibels, 20.0, (), by=loses)), verdict="imprecise")
     groups = causes(tmp_path)
     assert sorted(named(groups)) == [
         ["built/another"],
@@ -106,7 +140,7 @@ def test_cells_whose_signal_is_lost_have_one_cause_where_one_kind_of_quantizatio
 def test_a_cell_that_gives_no_number_is_worse_than_any_error_and_one_that_is_not_wrong_comes_last(
     propose: Propose, tmp_path: Path
 ) -> None:
-    propose("xnnpack-fp32/a", 1e6, "aten.gelu in XnnpackBackend")
+    propose("xnnpack-fp32/a", 1e6, WRONG, GELU)
     propose("xnnpack-fp32/b", None)
     for case in "cdef":
         propose(f"xnnpack-fp32/{case}", 0.5, verdict="new")
@@ -120,71 +154,48 @@ def test_a_cell_that_gives_no_number_is_worse_than_any_error_and_one_that_is_not
 def test_the_list_of_a_review_has_the_order_of_a_run_within_each_heading(
     propose: Propose, tmp_path: Path
 ) -> None:
-    propose("xnnpack-fp32/small", 2.0, "aten.gelu in XnnpackBackend")
-    propose("xnnpack-int8/small", 2.0, "aten.gelu in XnnpackBackend")
-    propose("xnnpack-fp32/large", 9.0, "aten.linear in XnnpackBackend")
+    propose("xnnpack-fp32/small", 2.0, WRONG, GELU)
+    propose("xnnpack-int8/small", 2.0, WRONG, GELU)
+    propose("xnnpack-fp32/large", 9.0, WRONG, LINEAR)
     groups = grouped(read_members(proposals.find(tmp_path / "sweeps"), tmp_path / "goldens"))
     assert named(groups)[0] == ["xnnpack-fp32/large"]
     assert groups == worst_first(groups)
 
 
-def test_cases_that_draw_their_weights_are_one_cause_whichever_weights_these_are() -> None:
-    reason = "the case is the cause: its weights differ before anything is lowered"
+def test_cases_that_draw_their_weights_are_one_cause_whichever_weights_these_are(
+    snapshot: SnapshotAssertion,
+) -> None:
     members = [
         Member(
-            Proposal(
-                *(
-                    "1.5.1",
-                    "built",
-                    case,
-                    "unstable",
-                    f"{reason} ({names})",
-                    MODEL,
-                    None,
-                    None,
-                    (),
-                    None,
-                    "",
-                    {},
-                )
-            ),
+            proposal(f"built/{case}", "unstable", UnsteadyCase(GROUPS, (names,)), blamed=MODEL),
             *(None, None, {}, Quantities(), ""),
         )
         for case, names in (("one", "0.weight"), ("two", "layers.2.bias"))
     ]
     first, second = (Group((member,), {}) for member in members)
-    assert first.title == f"unstable: {reason}"
+    assert first.title == snapshot
     assert first.cause == second.cause
 
 
 @pytest.mark.parametrize(
-    ("verdict", "blamed", "reason", "rejects"),
+    ("verdict", "blamed", "found", "rejects"),
     [
-        ("failed", None, "the case itself does not run: ValueError: no", False),
-        (
-            "failed",
-            None,
-            "the error is raised by a file of your own, /a.py, line 1, in f: KeyError: 1",
-            False,
-        ),
-        ("unstable", MODEL, "the case gives two models (0.weight)", False),
-        ("changed", MODEL, "differs from its golden in model.txt", True),
-        ("corrupt", "pass", "output 0 float32[2]: 1 of 2 values differ", True),
+        ("failed", None, CaseFails("ValueError", "no"), False),
+        ("failed", None, OwnFileFails("KeyError", "1", at=Frame("/a.py", 1, "f")), False),
+        ("unstable", MODEL, UnsteadyCase(GROUPS, ("0.weight",)), False),
+        ("changed", MODEL, Differs(("model",)), True),
+        ("corrupt", "pass", WRONG, True),
     ],
 )
 def test_what_is_wrong_in_the_case_is_not_rejected(
-    verdict: str, blamed: str | None, reason: str, rejects: bool
+    verdict: str, blamed: str | None, found: Finding, rejects: bool
 ) -> None:
-    made = Proposal(
-        *("1.5.1", "tosa-fp", "linear", verdict, reason), blamed, None, None, ("models",), None, "", {}
-    )
+    made = proposal("tosa-fp/linear", verdict, found, blamed=blamed)
     group = Group((Member(made, None, None, {}, Quantities(), ""),), {})
     assert ("reject" in listing.actions(group)) is rejects
 
 
-def test_a_title_has_the_numbers_of_one_of_its_cells() -> None:
-    reason = "output 0 (drawn): is float32[2, 3], expected int64[2, 3]"
-    made = Proposal(
-        *("1.5.1", "tosa-fp", "linear", "corrupt", reason), None, None, None, ("models",), None, "", {}
-    )
-    assert Group((Member(made, None, None, {}, Quantities(), ""),), {}).title == f"corrupt: {reason}"
+def test_a_title_has_the_numbers_of_one_of_its_cells(snapshot: SnapshotAssertion) -> None:
+    found = WrongType(0, "drawn", Deviated(TensorType("float32", (2, 3)), TensorType("int64", (2, 3))))
+    made = proposal("tosa-fp/linear", "corrupt", found)
+    assert Group((Member(made, None, None, {}, Quantities(), ""),), {}).title == snapshot

@@ -23,6 +23,7 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, rendering, roots
 from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import GRAPH, MANIFEST
+from executorch_goldens.judging.verdict import Doubt
 from executorch_goldens.results import merging, proposals, provenance
 from executorch_goldens.results import rows as results
 from executorch_goldens.results.proposals import Proposal
@@ -30,9 +31,9 @@ from executorch_goldens.results.rows import lock
 from executorch_goldens.review import recording
 from executorch_goldens.review.listing import ALTHOUGH
 from executorch_goldens.review.recording import record
-from executorch_goldens.running.run import UNFINISHED
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.config import Config
+from executorch_goldens.words.refusals import doubt
 from executorch_goldens.zoo import targets
 from tests import REPOSITORY
 from tests.commands.review.conftest import (
@@ -715,5 +716,5 @@ def test_an_update_that_ends_early_replaces_no_golden(proposed: Runner, artifact
     assert isinstance(steady, Artifact)
     proposed.answers({"alpha": constants[1], "*": wrong(steady)})
     finished = proposed(*RUN, "--snapshot-update", "-x")
-    assert UNFINISHED in finished.output
+    assert doubt(Doubt()) in finished.output
     assert proposed.files() == before
