@@ -504,7 +504,7 @@ def test_what_has_been_proposed_anew_since_it_was_reviewed_is_refused(proposed: 
         Config(REPOSITORY, proposed.goldens, proposed.folder, patches="auto"), proposed.goldens
     )
     group = titled(proposed, "constants with different values")
-    edit(proposed, "tosa-int/alpha", reason="differs again")
+    edit(proposed, "tosa-int/alpha", proof="without it the artifact is right")
     before = proposed.files()
     with pytest.raises(UsageError, match="proposed otherwise than it was reviewed"):
         record(group.members, proposed.sweeps.parent, proposed.goldens, standing)
@@ -593,8 +593,8 @@ def test_a_wrong_command_is_one_clear_error(review: Review, words: list[str], fa
     [
         ("", ["is damaged", "JSONDecodeError"]),
         ("[]", ["is damaged"]),
-        ('{"format": 9}', ["its format is not 1"]),
-        ('{"format": 1}', ["is damaged", "release"]),
+        ('{"format": 9}', ["its format is not 2"]),
+        ('{"format": 2}', ["is damaged", "release"]),
     ],
 )
 def test_a_damaged_proposal_is_one_clear_error(
