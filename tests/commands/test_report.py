@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact, Casualty, Killed, Sample, Tensor
@@ -665,7 +664,7 @@ def test_only_what_is_beyond_its_tolerance_counts_as_different() -> None:
     assert "2 of 4 differ" in shown.pictures[2].facts
 
 
-def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst(snapshot: SnapshotAssertion) -> None:
+def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst() -> None:
     right = Tensor.from_array(np.zeros(4, np.float32))
     outputs = {
         "example": np.zeros(4, np.float32),
@@ -678,7 +677,7 @@ def test_the_first_sample_that_is_wrong_is_kept_beside_the_worst(snapshot: Snaps
     kept = list(tensors([[outcome(program)]]))
     # The verdict names the first.
     assert [tensor.where for tensor in kept] == ["extremes", "dense"]
-    assert list(wrong_outputs(program)) == snapshot
+    assert [found.sample for found in wrong_outputs(program)] == ["extremes", "dense", "zeros"]
     right_now = lowered(samples=samples[:1], bound=1e-6)
     assert [tensor.where for tensor in tensors([[outcome(right_now)]])] == ["example"]
     worst = lowered(samples=samples[2:], bound=1e-6)
