@@ -16,7 +16,6 @@ from typing import ParamSpec, TypeVar
 from executorch_goldens import extensions
 from executorch_goldens.artifact import OfHarness
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.words import casualties
 
 #: A frame, and the line in it.
 Place = tuple[FrameType, int]
@@ -55,7 +54,8 @@ class OwnError(HarnessError, RuntimeError):
     casualty: OfHarness
 
     def __str__(self) -> str:
-        return casualties.reason(self.casualty)
+        """Return a line for the log; a run has the words of its casualty."""
+        return f"stage {self.casualty.stage}: {self.casualty.error} ({self.casualty.where})"
 
 
 def own_error(stage: str, error: BaseException, raised: BaseException | None = None) -> OwnError | None:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from executorch_goldens.artifact import Casualty, OfHarness, OutOfMemory, TimedOut, died
+from executorch_goldens.artifact import Casualty, Killed, OfHarness, OutOfMemory, TimedOut, died
 from executorch_goldens.files import shortage
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.messages import Ended
 from executorch_goldens.sweep.worker import OUT_OF_MEMORY, OWN_ERROR
-from executorch_goldens.words.casualties import reason
 
 #: Errors of an incomplete environment.
 LACKING = ("ModuleNotFoundError", "ImportError", "PackageNotFoundError")
@@ -74,7 +73,9 @@ def not_started(interpreter: Path, status: int, lines: str) -> str:
     last = lines.rpartition("\n")[2]
     if any(f"{name}: " in last for name in LACKING):
         return f"{interpreter} lacks something ({last}): make its environment again, and run again"
-    return f"{interpreter} could not start exporting ({reason(died(status))}):\n{lines}"
+    ended = died(status)
+    how = f"killed by {ended.signal}" if isinstance(ended, Killed) else f"exit status {ended.status}"
+    return f"{interpreter} could not start exporting ({how}):\n{lines}"
 
 
 def last_lines(log: Path) -> tuple[str, ...]:
