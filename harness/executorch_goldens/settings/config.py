@@ -153,6 +153,8 @@ def _parse(file: Path, table: Mapping[str, Any]) -> Config:
     values["requirements"] = values.pop("environment").requirements
     values["patches"] = read.patches if isinstance(read.patches, str) else ",".join(read.patches)
     values["variations"] = None if read.variations is None else str(read.variations)
+    # Messages between processes hold plain numbers.
+    values["export_memory"] = None if read.export_memory is None else int(read.export_memory)
     return Config(root=file.parent, **values)
 
 

@@ -286,3 +286,8 @@ def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_p
 def test_every_key_of_the_repository_that_an_option_goes_over_is_one() -> None:
     keys = {field.name for field in dataclasses.fields(Config)}
     assert {each.key for each in options.DECLARED.values()} - {""} <= keys
+
+
+def test_a_limit_of_memory_is_a_number_that_messages_to_exporting_processes_hold(write: Write) -> None:
+    read = config.load(write('[tool.goldens]\nexport-memory = "3GiB"\n'))
+    assert (type(read.export_memory), read.export_memory) == (int, 3 * 2**30)
