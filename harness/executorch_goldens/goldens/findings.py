@@ -586,8 +586,14 @@ class UnsteadyCase(Finding, frozen=True):
     """A case gives variations different models: the variations that agree, and the recorded weights that differ."""
 
     fault = Fault.CASE
+    keyed = ("of_weights",)
     groups: tuple[tuple[str, ...], ...]
     weights: tuple[str, ...] = ()
+
+    @property
+    def of_weights(self) -> bool:
+        """True if recorded weights differ, whichever."""
+        return bool(self.weights)
 
 
 # Against a golden
