@@ -118,7 +118,7 @@ def test_an_exception_of_the_harness_is_no_verdict_and_names_itself(monkeypatch:
     assert found.stage == "run"
     assert found.error.startswith("RuntimeError: permute")
     assert re.search(r"exporting/numerics/programs.py, line \d+, in ", found.where)
-    assert str(raised.value).startswith("the harness itself failed (stage run): RuntimeError: permute")
+    assert str(raised.value).startswith("stage run: RuntimeError: permute")
     assert "\n" not in str(raised.value)
 
 
