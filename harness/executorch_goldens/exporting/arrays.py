@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
-#: Dtypes whose elements hold several values, or none that torch computes with, and the dtype of their bits. Those that
-#: only later releases of torch have are left out on the others.
+#: Dtypes whose elements hold several values, or none that torch computes with, and the dtype of their bits.
 PACKED: dict[torch.dtype, torch.dtype] = {
     getattr(torch, name): torch.int16 if name == "bits16" else torch.uint8
     for name in (
         *("float4_e2m1fn_x2", "bits8", "bits16", "bits1x8", "bits2x4", "bits4x2"),
         *(f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)),
     )
-    if hasattr(torch, name)
 }
 #: Floating dtypes that numpy has.
 IN_NUMPY = (torch.float16, torch.float32, torch.float64)

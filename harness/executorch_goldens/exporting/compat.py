@@ -273,20 +273,19 @@ def pass_classes() -> list[type[Any]]:
     Those are torch's ``PassBase`` and ExecuTorch's ``SpecPropPass`` in all five releases, ``ToDevicePass`` from 1.3.1
     and Arm's ``ArmPass``, the base of its passes, from 1.4.1.
     """
-    loaded: dict[type[Any], None] = dict.fromkeys([PassBase, *_descendants(PassBase)])
-    return [cls for cls in loaded if "__call__" in vars(cls)]
-
-
-def _descendants(cls: type[Any]) -> Iterator[type[Any]]:
-    for child in cls.__subclasses__():
-        yield child
-        yield from _descendants(child)
+    return [cls for cls in dict.fromkeys(_descendants(PassBase)) if "__call__" in vars(cls)]
 
 
 def planners() -> list[type[Any]]:
     """Return every loaded memory planning pass that defines ``run`` itself: all five releases call that."""
-    loaded = dict.fromkeys([MemoryPlanningPass, *_descendants(MemoryPlanningPass)])
-    return [cls for cls in loaded if "run" in vars(cls)]
+    return [cls for cls in dict.fromkeys(_descendants(MemoryPlanningPass)) if "run" in vars(cls)]
+
+
+def _descendants(cls: type[Any]) -> Iterator[type[Any]]:
+    """Yield a class and all that are made from it, some more than once."""
+    yield cls
+    for child in cls.__subclasses__():
+        yield from _descendants(child)
 
 
 def plan_of(module: torch.fx.GraphModule) -> Iterator[str]:

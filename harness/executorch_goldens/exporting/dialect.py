@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
@@ -13,14 +14,20 @@ def operator_of(target: Any) -> Any:
     return target._op if isinstance(target, EdgeOpOverload) else target
 
 
-def following(node: Node) -> set[Node]:
-    """Return the nodes that are computed from a node."""
-    waiting, found = [node], set[Node]()
-    while waiting:
-        users = waiting.pop().users.keys() - found
-        found |= users
-        waiting += users
-    return found
+def reached(first: Iterable[Node], onward: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
+    """Yield nodes, and those that `onward` leads to from each, the nearest first and each once."""
+    waiting = [*first]
+    found = set[Node]()
+    for node in waiting:
+        if node not in found:
+            found.add(node)
+            yield node
+            waiting += onward(node)
+
+
+def following(nodes: Iterable[Node]) -> set[Node]:
+    """Return the nodes that are computed from some nodes."""
+    return {*reached((user for node in nodes for user in node.users), lambda node: node.users)}
 
 
 def traced_from(node: Node) -> str:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -96,7 +97,6 @@ def stages(request: Request) -> Iterator[ExportProgress]:
     edge = Edge.from_manager(manager, lowering)
     made = unexecuted(request, edge.graph, edge.delegates, module)
     elsewhere = numerics.Elsewhere(module, target.runs, request.observer, lowering.simulator)
-    not_run = beyond(request, edge.delegates)
     yield ExportProgress("emit", (reference,))
     emitted = manager.to_executorch()
     edge = edge.emitted(emitted)
@@ -108,10 +108,9 @@ def stages(request: Request) -> Iterator[ExportProgress]:
     reached = ExportProgress("run", (reference,), made=made, log=logged.end(), unbounded=sizes)
     yield reached
     source = emitted.executorch_program
-    if target.runs == RUNTIME and request.execute:
-        not_run = numerics.beyond_runtime(source)
     backends = tuple({each.id: None for plan in source.execution_plan for each in plan.delegates})
     called = tuple(numerics.operators_of(source))
+    not_run = beyond(request, edge.delegates, source)
     program = Program(pte, edge, called, backends, elsewhere, off, not_run)
     (reference,), result = run_program(request, program, (reference,), made)
     outputs = {sample.name: sample.outputs for sample in result.samples}
@@ -175,10 +174,12 @@ def unexecuted(
     )
 
 
-def beyond(request: Request, delegates: Sequence[Delegate]) -> str:
-    """Return what nothing here runs of the delegates of a program; empty if nothing."""
-    if not request.execute or request.target.runs == RUNTIME:
+def beyond(request: Request, delegates: Sequence[Delegate], program: Any) -> str:
+    """Return what nothing here runs of an emitted program, or gives to it; empty if nothing."""
+    if not request.execute:
         return ""
+    if request.target.runs == RUNTIME:
+        return numerics.beyond_runtime(program)
     if request.target.runs == REFERENCE_MODEL:
         return numerics.beyond_reference_model(delegates)
     return numerics.beyond_simulator(delegates, request.lowering.simulator)

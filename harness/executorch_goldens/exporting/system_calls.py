@@ -20,6 +20,7 @@ import fcntl
 import json
 import os
 import platform
+import re
 import socket
 import stat
 import struct
@@ -349,13 +350,10 @@ def _place(thread: int, path: str, folder: int) -> str:
 
 def _process(thread: int) -> tuple[int, int]:
     """Return the process of a thread, and its parent; zeros where it is no more."""
-    found = {"Tgid": 0, "PPid": 0}
     with (
         contextlib.suppress(OSError),
         open(f"/proc/{thread}/status", encoding="utf-8", errors="replace") as status,
     ):
-        for line in status:
-            name, _, value = line.partition(":")
-            if name in found:
-                found[name] = int(value)
-    return found["Tgid"], found["PPid"]
+        found = dict(re.findall(r"^(Tgid|PPid):\s+(\d+)$", status.read(), re.MULTILINE))
+        return int(found["Tgid"]), int(found["PPid"])
+    return 0, 0

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
 
 import torch
 from executorch.exir.backend.backend_details import PreprocessResult
@@ -348,8 +349,7 @@ class Watch:
         def wrapper(instance: Any, *args: Any, **kwargs: Any) -> Any:
             return around(method, instance, *args, **kwargs)
 
-        setattr(owner, name, wrapper)
-        self._stack.callback(setattr, owner, name, method)
+        self._stack.enter_context(mock.patch.object(owner, name, wrapper))
 
     def _in_pipeline(
         self, pipeline: str, method: Callable[..., Any], instance: Any, *args: Any, **kwargs: Any

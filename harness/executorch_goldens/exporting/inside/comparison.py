@@ -19,7 +19,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Node
 
 from executorch_goldens.artifact import Departure, Tensor
-from executorch_goldens.exporting.dialect import following, operator_of, traced_from
+from executorch_goldens.exporting.dialect import following, operator_of, reached, traced_from
 from executorch_goldens.exporting.inside.evaluation import (
     Array,
     DelegateTensor,
@@ -171,7 +171,7 @@ class DelegateComparison:
         without = self.evaluate(
             given={each.node.name: each.actual for each in others if each.node not in only_seen}
         )
-        after = following(source)
+        after = following([source])
         return any(
             self.departs(each.node.name, each.actual, without) for each in others if each.node in after
         )
@@ -249,25 +249,21 @@ class DelegateComparison:
 
     def unseen_after(self, node: Node, values: Values) -> Iterator[Node]:
         """Yield the nodes that follow from `node` before the next that a tensor was made of."""
-        waiting, seen = list(node.users), {node}
-        while waiting:
-            user = waiting.pop(0)
-            if user not in seen and user.name not in values and user.op == "call_function":
-                seen.add(user)
-                yield user
-                waiting += user.users
+
+        def unseen(each: Node) -> list[Node]:
+            return [user for user in each.users if user.name not in values and user.op == "call_function"]
+
+        return reached(unseen(node), unseen)
 
     def chain(self) -> list[_Point]:
         """Return the points that depart and lead to an output that does, through no point that does not, in order."""
-        waiting = [node for node in self.outputs if node in self.points and self.points[node].departs]
-        seen: set[Node] = set()
-        while waiting:
-            node = waiting.pop()
-            if node in seen or (node in self.points and not self.points[node].departs):
-                continue
-            seen.add(node)
-            waiting += node.all_input_nodes
-        return [point for point in self.seen() if point.node in seen]
+
+        def may_depart(nodes: Iterable[Node]) -> list[Node]:
+            return [node for node in nodes if node not in self.points or self.points[node].departs]
+
+        begins = [node for node in may_depart(self.outputs) if node in self.points]
+        lead = {*reached(begins, lambda node: may_depart(node.all_input_nodes))}
+        return [point for point in self.seen() if point.node in lead]
 
     def seen(self) -> list[_Point]:
         """Return all points, in order."""
@@ -294,18 +290,19 @@ class DelegateComparison:
     def before(self, node: Node) -> tuple[list[Node], list[Node]]:
         """Return the values that `node` is made from and that are seen, and the operators between that are not."""
         follows = following_inputs(self.program)
-        waiting = [each for each in node.all_input_nodes if each in follows]
-        found: dict[Node, None] = {}
-        between: dict[Node, None] = {}
-        while waiting:
-            each = waiting.pop(0)
-            if each in self.points or each.op == "placeholder":
-                found[each] = None
-            elif each not in between:
-                between[each] = None
-                waiting += [before for before in each.all_input_nodes if before in follows]
         own = computed_by(node)
-        return list(found), [each for each in between if each is not own and not _converts(each)]
+
+        def is_seen(each: Node) -> bool:
+            return each in self.points or each.op == "placeholder"
+
+        def inputs(each: Node) -> list[Node]:
+            return [before for before in each.all_input_nodes if before in follows]
+
+        found = [*reached(inputs(node), lambda each: () if is_seen(each) else inputs(each))]
+        between = (each for each in found if not is_seen(each))
+        return list(filter(is_seen, found)), [
+            each for each in between if each is not own and not _converts(each)
+        ]
 
 
 def uncoded(node: Node, own: Evaluated, *, cut_off: bool = False) -> dict[str, torch.Tensor]:

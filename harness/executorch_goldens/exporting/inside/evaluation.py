@@ -12,7 +12,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.fx import Node
 
 from executorch_goldens.decode.difference import distances
-from executorch_goldens.exporting.dialect import operator_of
+from executorch_goldens.exporting.dialect import following, operator_of
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics import rounding
 from executorch_goldens.exporting.numerics.arithmetic import Approximations
@@ -177,8 +177,5 @@ def is_dequantize(node: Node) -> bool:
 def following_inputs(program: torch.export.ExportedProgram) -> set[Node]:
     """Return the inputs of a program, and the nodes that are computed from them."""
     given = set(program.graph_signature.user_inputs)
-    follows: set[Node] = set()
-    for node in program.graph.nodes:
-        if node.name in given or not follows.isdisjoint(node.all_input_nodes):
-            follows.add(node)
-    return follows
+    inputs = [node for node in program.graph.nodes if node.name in given]
+    return {*inputs, *following(inputs)}

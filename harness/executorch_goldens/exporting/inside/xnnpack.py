@@ -15,16 +15,9 @@ from executorch.exir import EdgeCompileConfig, EdgeProgramManager
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.utils import tag_constant_data
 from executorch.exir.lowered_backend_module import LoweredBackendModule
-from torch.export import ExportedProgram, ModuleCallEntry, ModuleCallSignature
-from torch.export.graph_signature import (
-    ExportGraphSignature,
-    InputKind,
-    OutputKind,
-    OutputSpec,
-    TensorArgument,
-)
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ExportGraphSignature, OutputKind, OutputSpec, TensorArgument
 from torch.fx import Node
-from torch.utils import _pytree as pytree
 
 from executorch_goldens.exporting.dialect import operator_of
 from executorch_goldens.exporting.inside.evaluation import DelegateTensor, Opened, Values, following_inputs
@@ -203,23 +196,7 @@ def with_outputs(program: ExportedProgram, wanted: Iterable[Node]) -> ExportedPr
             specs.append(OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(shown.name), None))
     output.args = (tuple(given),)
     graph.eliminate_dead_code()
-    inputs = tuple(spec.arg for spec in signature.input_specs if spec.kind is InputKind.USER_INPUT)
-    call = ModuleCallSignature(
-        inputs=[],
-        outputs=[],
-        in_spec=pytree.tree_flatten((inputs, {}))[1],
-        out_spec=pytree.tree_flatten(tuple(given))[1],
-    )
-    return ExportedProgram(
-        root=changed.graph_module,
-        graph=graph,
-        graph_signature=ExportGraphSignature(list(signature.input_specs), specs),
-        state_dict=changed.state_dict,
-        range_constraints=changed.range_constraints,
-        module_call_graph=[ModuleCallEntry(fqn="", signature=call)],
-        constants=changed.constants,
-        verifiers=[changed.verifier],
-    )
+    return changed._update(changed.graph_module, ExportGraphSignature(list(signature.input_specs), specs))
 
 
 def _lowered_again(
@@ -245,15 +222,11 @@ def _run(pte: bytes, program: ExportedProgram, inputs: Sequence[torch.Tensor]) -
     """Run a ``.pte`` that `program` was lowered to, on inputs that lie in memory as it takes them."""
     taken = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     names = program.graph_signature.user_inputs
-    given = [_laid_out(tensor.detach(), taken[str(name)]) for name, tensor in zip(names, inputs, strict=True)]
+    given = [
+        numerics.laid_out(tensor.detach(), taken[str(name)].meta["val"].dim_order())
+        for name, tensor in zip(names, inputs, strict=True)
+    ]
     return numerics.run_methods(pte, [("forward", given)])
-
-
-def _laid_out(tensor: torch.Tensor, node: Node) -> torch.Tensor:
-    """Return `tensor` with its dimensions in memory in the order of a node's: the runtime does not look."""
-    order = node.meta["val"].dim_order()
-    back = sorted(range(len(order)), key=order.__getitem__)
-    return tensor.permute(order).contiguous().permute(back)
 
 
 class _Whole(Partitioner):

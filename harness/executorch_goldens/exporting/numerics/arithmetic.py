@@ -175,6 +175,12 @@ def kind_of(func: Any) -> str:
     return "decomposed" if in_steps and func in decomposition_table else "approximated"
 
 
+def rows(x: torch.Tensor, dims: int | Sequence[int] | None) -> torch.Tensor:
+    """Return the terms of a reduction along the first dimension."""
+    places = [dims] if isinstance(dims, int) else [*(dims or range(x.dim()))]
+    return x.movedim(places, [*range(len(places))]).flatten(0, len(places) - 1)
+
+
 def error_in_order(name: str, made: torch.Tensor, x: torch.Tensor, *others: Any) -> torch.Tensor:
     """Return how far one of `REDUCTIONS` is off where float32 adds its terms one after the other, as TOSA's model does.
 
@@ -187,9 +193,7 @@ def error_in_order(name: str, made: torch.Tensor, x: torch.Tensor, *others: Any)
     others
         The dimensions, if not all, and whether they stay.
     """
-    dims = others[0] if others and others[0] else range(x.dim())
-    places = [dims] if isinstance(dims, int) else [*dims]
-    terms = x.detach().float().movedim(places, [*range(len(places))]).flatten(0, len(places) - 1).numpy()
+    terms = rows(x.detach().float(), others[0] if others else None).numpy()
     total = np.add.accumulate(terms, axis=0, dtype=np.float32)[-1]
     off = np.abs(total - terms.sum(axis=0, dtype=np.float64)) / (len(terms) if name == "mean" else 1)
     return torch.tensor(off, dtype=torch.float32).reshape(made.shape)

@@ -10,14 +10,20 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from torch.fx import GraphModule, Interpreter, Node
+from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.dialect import following
-from executorch_goldens.exporting.numerics.loss import dequantizes, described, of_quantization, quantizes
-from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by
+from executorch_goldens.exporting.numerics.loss import (
+    Partly,
+    dequantizes,
+    described,
+    of_quantization,
+    quantizes,
+)
+from executorch_goldens.exporting.numerics.programs import Steps
 
 #: Noise of a value, as a part of its signal, that is no difference: a hundredth of its size. Rounding of float32 leaves
 #: a millionth.
@@ -105,7 +111,7 @@ def change(
     pairs = {node: [each for each in own if alike(node, each)] for node in values}
     agreeing = {node for node, same in pairs.items() if same}
     # What only the graph has, as a convolution before the batch norm that is part of it, is followed by what agrees.
-    others = (node for node in values if node not in agreeing and agreeing.isdisjoint(following(node)))
+    others = (node for node in values if node not in agreeing and agreeing.isdisjoint(following([node])))
     if (first := next(others, None)) is None:
         return ModelChange(UNKNOWN, without)
     lacking = own.keys() - {each for same in pairs.values() for each in same}
@@ -116,7 +122,7 @@ def change(
     return ModelChange(described(_source(first)), line)
 
 
-class _Bare(Interpreter):
+class _Bare(Partly):
     """Runs a graph without its quantizations.
 
     Attributes
@@ -128,8 +134,7 @@ class _Bare(Interpreter):
     """
 
     def __init__(self, module: GraphModule, call: CallSpec, weights: Sequence[torch.Tensor] = ()) -> None:
-        super().__init__(_without_nested(module))
-        self.call = call
+        super().__init__(_without_nested(module), call)
         self.weights = weights
         self.codes = self.is_cut = False
         self.source: torch.Generator | None = None
@@ -141,15 +146,8 @@ class _Bare(Interpreter):
     def on(self, steps: Steps, source: torch.Generator | None = None) -> tuple[tuple[Tensor, ...], _Values]:
         """Run it; return its outputs and the value of each operator of floats that depends on an input."""
         self.source, self.values = source, {}
-        kept = [(state, state.clone()) for state in self.module.buffers()]
         with torch.no_grad():
-            given = flatten(given_by(cast("torch.nn.Module", self), copy.deepcopy(steps)))
-            for state, before in kept:
-                state.copy_(before)
-        return given, self.values
-
-    def __call__(self, *inputs: torch.Tensor) -> Any:
-        return self.run(*self.call.with_tensors(inputs))
+            return self.outputs(steps), self.values
 
     def run_node(self, n: Node) -> Any:
         value = self._value(n)
@@ -161,13 +159,13 @@ class _Bare(Interpreter):
         return value
 
     def _value(self, n: Node) -> Any:
-        if not (quantizes(n) or dequantizes(n)):
-            return super().run_node(n)
+        value = super().run_node(n)
+        if not dequantizes(n):
+            return value
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        if args[0].is_floating_point():
-            return args[0]
         codes, run = args[0], cast("Callable[..., Any]", n.target)
-        value = run(*args, **kwargs)
+        if codes.is_floating_point():
+            return value
         inside = (codes > codes.min()) & (codes < codes.max())
         step = (
             value - run(torch.where(codes > codes.min(), codes - 1, codes + 1), *args[1:], **kwargs)

@@ -18,9 +18,9 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 
 from executorch_goldens.artifact import Tensor
 from executorch_goldens.exporting.calls import CallSpec
-from executorch_goldens.exporting.dialect import traced_from
+from executorch_goldens.exporting.dialect import reached, traced_from
 from executorch_goldens.exporting.numerics.arithmetic import kind_of
-from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
+from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, keeping
 from executorch_goldens.goldens.accuracy import STEP, Nearness
 
 #: Namespaces of the operators that quantize.
@@ -84,16 +84,11 @@ def losses(
     index
         Number of the output.
     """
-    partly = _Partly(copy.deepcopy(converted), call)
-    kept = [(state, state.clone()) for state in (*partly.module.parameters(), *partly.module.buffers())]
+    partly = Partly(copy.deepcopy(converted), call)
 
     def left(active: Collection[Node]) -> float:
         partly.active = {node.name for node in active}
-        # It is called like a module.
-        outputs = flatten(given_by(cast("torch.nn.Module", partly), copy.deepcopy(steps)))
-        for state, before in kept:
-            overwrite(state, before)
-        ratio = Nearness.of_pairs([(floats[index], outputs[index])]).sqnr
+        ratio = Nearness.of_pairs([(floats[index], partly.outputs(steps)[index])]).sqnr
         return math.inf if ratio is None else ratio
 
     without = left(())
@@ -128,16 +123,14 @@ def _compares(node: Node) -> bool:
 
 def _handed_on(node: Node) -> Iterator[Node]:
     """Yield the quantizations that `node` has its inputs from, through operators that change no number."""
-    waiting, seen = list(node.all_input_nodes), set()
-    while waiting:
-        each = waiting.pop()
-        if each in seen or not isinstance(each.target, OpOverload):
-            continue
-        seen.add(each)
-        if quantizes(each):
-            yield each
-        if quantizes(each) or kind_of(each.target) == "exact":
-            waiting += each.all_input_nodes
+
+    def before(each: Node) -> list[Node]:
+        hands_on = isinstance(each.target, OpOverload) and (
+            quantizes(each) or kind_of(each.target) == "exact"
+        )
+        return each.all_input_nodes if hands_on else []
+
+    return filter(quantizes, reached(node.all_input_nodes, before))
 
 
 def _lines(found: Sequence[Loss], floor: float) -> Iterator[str]:
@@ -150,7 +143,7 @@ def _lines(found: Sequence[Loss], floor: float) -> Iterator[str]:
         yield f"and {len(alone) - SHOWN} more that leave less than {floor:g} dB alone"
 
 
-class _Partly(Interpreter):
+class Partly(Interpreter):
     """Runs a quantized eager graph with only some of its quantizations; the others hand their values on.
 
     Attributes
@@ -169,6 +162,12 @@ class _Partly(Interpreter):
 
     def __call__(self, *inputs: torch.Tensor) -> Any:
         return self.run(*self.call.with_tensors(inputs))
+
+    def outputs(self, steps: Steps) -> tuple[Tensor, ...]:
+        """Run it step by step; return the last outputs, and leave its parameters and buffers as they were."""
+        with keeping([*self.module.parameters(), *self.module.buffers()]):
+            # It is called like a module.
+            return flatten(given_by(cast("torch.nn.Module", self), copy.deepcopy(steps)))
 
     def run_node(self, n: Node) -> Any:
         if quantizes(n):

@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.dialect import operator_of
+from executorch_goldens.exporting.numerics.arithmetic import rows
 
 NARROW = frozenset({torch.bfloat16, torch.float16})
 #: Rounded once, a result is half a unit off, and a composed one less than a whole; in steps up to 1.6 (batch norm).
@@ -57,23 +58,17 @@ def _added(terms: Iterable[torch.Tensor]) -> torch.Tensor:
     return functools.reduce(operator.add, terms)
 
 
-def _rows(x: torch.Tensor, dims: int | Sequence[int] | None) -> torch.Tensor:
-    """Return the terms of a reduction along the first dimension."""
-    places = [dims] if isinstance(dims, int) else [*(dims or range(x.dim()))]
-    return x.movedim(places, [*range(len(places))]).flatten(0, len(places) - 1)
-
-
 def _reduced(made: torch.Tensor, x: torch.Tensor, dims: Any, keepdim: bool) -> torch.Tensor:
     return made.reshape(x.sum(dims, keepdim=True).shape) if keepdim else made
 
 
 def _sum(x: torch.Tensor, dims: Any = None, keepdim: bool = False, **_: Any) -> torch.Tensor:
-    return _reduced(_added(_rows(x, dims)), x, dims, keepdim)
+    return _reduced(_added(rows(x, dims)), x, dims, keepdim)
 
 
 def _mean(x: torch.Tensor, dims: Any = None, keepdim: bool = False, **_: Any) -> torch.Tensor:
-    rows = _rows(x, dims)
-    return _reduced(_added(rows) / len(rows), x, dims, keepdim)
+    terms = rows(x, dims)
+    return _reduced(_added(terms) / len(terms), x, dims, keepdim)
 
 
 def _var(
@@ -83,14 +78,14 @@ def _var(
     keepdim: bool = False,
     correction: float | None = None,
 ) -> torch.Tensor:
-    rows = _rows(x, dims)
-    apart = rows - _added(rows) / len(rows)
-    free = len(rows) - (int(unbiased) if correction is None else correction)
+    terms = rows(x, dims)
+    apart = terms - _added(terms) / len(terms)
+    free = len(terms) - (int(unbiased) if correction is None else correction)
     return _reduced(_added(apart * apart) / free, x, dims, keepdim)
 
 
 def _prod(x: torch.Tensor, dim: int | None = None, keepdim: bool = False, **_: Any) -> torch.Tensor:
-    return _reduced(functools.reduce(operator.mul, _rows(x, dim)), x, dim, keepdim)
+    return _reduced(functools.reduce(operator.mul, rows(x, dim)), x, dim, keepdim)
 
 
 def _cumsum(x: torch.Tensor, dim: int, **_: Any) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -28,6 +29,7 @@ from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.dialect import operator_of
+from executorch_goldens.exporting.eager import FLOAT8, is_float8
 from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.numerics import open_sizes
@@ -113,6 +115,21 @@ def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:
     tensor.copy_(values)
 
 
+@contextlib.contextmanager
+def keeping(states: Iterable[torch.Tensor]) -> Iterator[None]:
+    """Give tensors back, at the end, the values that they have now."""
+    kept = [(state, state.clone()) for state in states]
+    yield
+    with torch.no_grad():
+        for state, before in kept:
+            overwrite(state, before)
+
+
+def laid_out(tensor: torch.Tensor, order: Sequence[int]) -> torch.Tensor:
+    """Return `tensor` with its dimensions in memory in an order: the runtime does not look."""
+    return tensor.permute(tuple(order)).contiguous().permute(np.argsort(order).tolist())
+
+
 def states(module: torch.nn.Module, call: CallSpec, inputs: Sequence[torch.Tensor]) -> frozenset[str]:
     """Return the names of the buffers of `module`, which is left as it is, that a run of it changes."""
     own = copy.deepcopy(module)
@@ -184,8 +201,7 @@ def run_methods(pte: bytes, calls: Sequence[tuple[str, Sequence[Any]]], data: by
     """Run methods of a program in ExecuTorch's own runtime, one after another; return the outputs of the last.
 
     Several methods share their state only in what the runtime calls a program. In what it calls a module, which takes a
-    data file in all five releases, each has its own. The runtime starts a thread pool of its own: call this in a
-    process that will not fork afterwards.
+    data file in all five releases, each has its own.
 
     Parameters
     ----------
@@ -194,20 +210,33 @@ def run_methods(pte: bytes, calls: Sequence[tuple[str, Sequence[Any]]], data: by
     data
         A data file (``.ptd``); empty where there is none.
     """
-    from executorch.extension.pybindings import portable_lib
+    names = {name for name, _ in calls}
+    if len(names) == 1:
+        return last_outputs(loaded(pte, data, *names), (inputs for _, inputs in calls))
     from executorch.runtime import Runtime
 
-    names = {name for name, _ in calls}
-    run: Callable[[str, tuple[torch.Tensor, ...]], Sequence[Any]]
-    if len(names) == 1:
-        # The module reads the bytes of `pte`, which the caller holds, for as long as it is there.
-        module = portable_lib._load_for_executorch_from_buffer(pte, data or None)
-        run = module.run_method
-    else:
-        program = Runtime.get().load_program(pte)
-        methods = {name: program.load_method(name) for name in names}
-        run = lambda name, inputs: methods[name].execute(inputs)  # noqa: E731
-    return last_outputs(lambda call: run(call[0], tuple(call[1])), calls)
+    program = Runtime.get().load_program(pte)
+    methods = {name: program.load_method(name) for name in names}
+    return last_outputs(lambda call: methods[call[0]].execute(tuple(call[1])), calls)
+
+
+@handed_on
+def loaded(pte: bytes, data: bytes, method: str) -> Callable[[tuple[Any, ...]], Sequence[Any]]:
+    """Load a program into ExecuTorch's own runtime as what this calls a module; return what runs a method of it.
+
+    The runtime starts a thread pool of its own: call this in a process that will not fork afterwards.
+    """
+    from executorch.extension.pybindings import portable_lib
+
+    module = portable_lib._load_for_executorch_from_buffer(pte, data or None)
+
+    @handed_on
+    def run(inputs: tuple[Any, ...], _held: bytes = pte) -> Sequence[Any]:
+        # The module reads the bytes for as long as it is there.
+        outputs: Sequence[Any] = module.run_method(method, inputs)
+        return outputs
+
+    return run
 
 
 class Elsewhere:
@@ -364,9 +393,9 @@ class EdgeInterpreter(torch.fx.Interpreter):
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if operator_of(target) in PER_CHANNEL:
             # Quantizers leave int32 zero points; the eager kernel, unlike the runtime's, takes int64 only.
-            args = tuple(
-                arg.long() if _is_int32(arg) and index == 2 else arg for index, arg in enumerate(args)
-            )
+            value, scales, zero_points, *others = args
+            if getattr(zero_points, "dtype", None) is torch.int32:
+                args = (value, scales, zero_points.long(), *others)
         return super().call_function(target, args, kwargs)
 
 
@@ -381,10 +410,6 @@ class _Noting(EdgeInterpreter):
     def run_node(self, n: torch.fx.Node) -> Any:
         self.values[n.name] = super().run_node(n)
         return self.given.get(n.name, self.values[n.name])
-
-
-def _is_int32(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.dtype == torch.int32
 
 
 def run_tosa(
@@ -522,7 +547,7 @@ def _to_model(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     # TOSA has no uint8: a tensor of it is one of int8, which the operator RESCALE takes, or gives, as unsigned.
     if tensor.dtype is torch.uint8:
         return tensor.view(torch.int8).numpy()
-    return (tensor.view(torch.uint8) if _is_float8(tensor.dtype) else tensor).numpy()
+    return (tensor.view(torch.uint8) if is_float8(tensor) else tensor).numpy()
 
 
 def from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
@@ -530,13 +555,9 @@ def from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
     copied = np.array(array)
     if dtype is torch.bfloat16:
         return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
-    if _is_float8(dtype) or dtype is torch.uint8:
+    if dtype in (*FLOAT8, torch.uint8):
         return torch.from_numpy(copied.view(np.uint8)).view(dtype)
     return torch.from_numpy(copied)
-
-
-def _is_float8(dtype: torch.dtype) -> bool:
-    return dtype.is_floating_point and dtype.itemsize == 1
 
 
 def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
@@ -548,14 +569,13 @@ def output_codes(converted: torch.fx.GraphModule) -> tuple[Tensor, ...]:
     interpreter = _Noting(converted, {})
     with torch.no_grad():
         interpreter.run()
-    found = []
-    for node in _outputs(converted):
-        if not isinstance(node, torch.fx.Node):
-            found.append(node)
-            continue
-        source: Any = node.args[0] if node.target in DEQUANTIZE else node
-        found.append(interpreter.values[source.name])
-    return flatten(found)
+    sources = (
+        each.args[0] if isinstance(each, torch.fx.Node) and each.target in DEQUANTIZE else each
+        for each in _outputs(converted)
+    )
+    return flatten(
+        [interpreter.values[each.name] if isinstance(each, torch.fx.Node) else each for each in sources]
+    )
 
 
 def output_scales(converted: torch.fx.GraphModule) -> tuple[float, ...]:
@@ -570,5 +590,4 @@ def output_scales(converted: torch.fx.GraphModule) -> tuple[float, ...]:
 
 def _outputs(module: torch.fx.GraphModule) -> list[Any]:
     """Return the outputs of a graph: nodes, and values that are no tensors and constant."""
-    (output,) = (node for node in module.graph.nodes if node.op == "output")
-    return pytree.tree_leaves(output.args[0])
+    return pytree.tree_leaves(module.graph.output_node().args[0])

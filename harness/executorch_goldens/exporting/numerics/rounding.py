@@ -47,7 +47,7 @@ from executorch_goldens.exporting.numerics.arithmetic import (
     kind_of,
     step_of_sum,
 )
-from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, overwrite
+from executorch_goldens.exporting.numerics.programs import Steps, flatten, given_by, keeping
 from executorch_goldens.exporting.undefined import Undefined, leaves, run_nested
 from executorch_goldens.numerics.tolerances import TOUCHED
 
@@ -426,11 +426,9 @@ class _Distances:
         self.steps = steps
         self.off = off
         self.kernels = kernels
-        self._buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
         # Not what the model gives that the graph was made of: where the graph differs, that is no rounding.
-        with torch.no_grad(), Undefined() as looked:
+        with torch.no_grad(), keeping(model.buffers()), Undefined() as looked:
             self.expected = flatten(given_by(model, self._inputs()))
-        self._restore()
         self.looked = looked
         self.furthest = [np.zeros(tensor.shape) for tensor in self.expected]
         self.shifts = [0.0] * len(self.expected)
@@ -465,12 +463,11 @@ class _Distances:
         """Return the model's outputs with every rounding moved of values that depend on its inputs and `states`."""
         own = self._inputs()
         given_to = [*pytree.tree_leaves(own), *states]
-        with torch.no_grad(), Rounding(given_to, direction, source, self.off, self.kernels) as rounding:
-            given = given_by(self.model, own)
-        # An output may be a buffer itself.
-        outputs = flatten(given)
-        self._restore()
-        return given, outputs, rounding
+        with torch.no_grad(), keeping(self.model.buffers()):
+            with Rounding(given_to, direction, source, self.off, self.kernels) as rounding:
+                given = given_by(self.model, own)
+            # An output may be a buffer itself.
+            return given, flatten(given), rounding
 
     def _note(self, index: int, value: Any, made: Tensor, rounding: Rounding) -> None:
         right = self.expected[index]
@@ -483,11 +480,6 @@ class _Distances:
 
     def _inputs(self) -> list[list[Any]]:
         return [[x.clone() for x in inputs] for inputs in self.steps]
-
-    def _restore(self) -> None:
-        with torch.no_grad():
-            for buffer, before in self._buffers:
-                overwrite(buffer, before)
 
 
 def _shift(made: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:

@@ -12,7 +12,7 @@ import copy
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -26,6 +26,8 @@ from executorch_goldens.exporting.numerics import programs as numerics
 
 #: Holder of a value: where memory is planned for it, so that a view without an instruction shares it, or its number.
 Place: TypeAlias = "tuple[int, int] | int"
+#: Runs a part of a program in the runtime.
+Run: TypeAlias = "Callable[[tuple[Any, ...]], Sequence[Any]]"
 #: Operators of the runtime alone write their last argument, but for this one.
 PRIM, COPY_INDEX = "executorch_prim::", "executorch_prim::et_copy_index"
 
@@ -83,7 +85,7 @@ class Walker:
         self.flows = list(map(self._flow, self.instructions))
         self.parts = {part.start: part for part in self._parts()}
         self.first = self._first()
-        self._modules: dict[tuple[int, tuple[tuple[int, Any], ...]], Any] = {}
+        self._loaded: dict[tuple[int, tuple[tuple[int, Any], ...]], tuple[Any, Any, Run]] = {}
 
     # What instructions do
 
@@ -229,7 +231,7 @@ class Walker:
         asked |= {each: None for each in outputs if self.place(each) not in written}
         tensors = [each for each in asked if isinstance(self.values[each], schema.Tensor)]
         own = [each for each in tensors if math.prod(self.values[each].sizes)]
-        found = _run(self._load((), (), own, {}), ()) if own else []
+        found = self._load((), (), own, {})(()) if own else []
         empty = {each: torch.empty(self.values[each].sizes) for each in tensors if each not in own}
         return {**dict(zip(own, map(self._as_sized, own, found), strict=True)), **empty}
 
@@ -265,9 +267,7 @@ class Walker:
                 self.put(held, each, item)
             return
         if isinstance(content, torch.Tensor):
-            order = self.values[number].dim_order
-            inverse = sorted(range(len(order)), key=order.__getitem__)
-            content = content.permute(order).contiguous().permute(inverse)
+            content = numerics.laid_out(content, self.values[number].dim_order)
             held.sizes[number] = tuple(content.shape)
         held.values[self.place(number)] = number, content
 
@@ -310,13 +310,13 @@ class Walker:
         scalars = [each for each in part.reads if not isinstance(self.values[each], schema.Tensor)]
         baked = {each: held.values[each][1] for each in scalars if each in held.values}
         key = part.start, tuple(baked.items())
-        if key not in self._modules:
+        if key not in self._loaded:
             inputs, outputs = self._inputs(part), self._outputs(part)
-            loaded = self._load(range(part.start, part.end), inputs, outputs, baked)
-            self._modules[key] = inputs, outputs, loaded
-        inputs, outputs, loaded = self._modules[key]
+            run = self._load(range(part.start, part.end), inputs, outputs, baked)
+            self._loaded[key] = inputs, outputs, run
+        inputs, outputs, run = self._loaded[key]
         given = ((self.values[each], self.get(held, each)) for each in inputs)
-        made = _run(loaded, [each.reshape(1) if _goes_by_another(value) else each for value, each in given])
+        made = run(tuple(each.reshape(1) if _goes_by_another(value) else each for value, each in given))
         for number, content in zip(outputs, made, strict=True):
             self.put(held, number, self._as_sized(number, content))
 
@@ -358,8 +358,8 @@ class Walker:
 
     def _load(
         self, chosen: Sequence[int], inputs: Sequence[int], outputs: Sequence[int], baked: Mapping[int, Any]
-    ) -> Any:
-        """Return the program cut to some instructions, loaded in the runtime.
+    ) -> Run:
+        """Return what runs the program, cut to some instructions, in the runtime.
 
         Parameters
         ----------
@@ -378,13 +378,13 @@ class Walker:
                 call.delegate_index = len(delegates) - 1
             used |= {*_numbers(call), *self._elements(_numbers(call))}
         values = [
-            _as_declared(value, baked.get(at)) if at in used else schema.Null()
+            (KINDS[type(baked[at])](baked[at]) if at in baked else value) if at in used else schema.Null()
             for at, value in enumerate(self.values)
         ]
         plan.inputs, plan.outputs = ([_crossing(values, each) for each in side] for side in (inputs, outputs))
         plan.values, plan.delegates = [schema.EValue(value) for value in values], delegates
         plan.chains = [schema.Chain([], [], [schema.Instruction(call) for call in calls], None)]
-        return _loaded(compat.serialized(self.file, plan), self.data)
+        return numerics.loaded(compat.serialized(self.file, plan), self.data, plan.name)
 
 
 @dataclass
@@ -459,10 +459,6 @@ def _constant(value: Any) -> Any:
     return float(content) if isinstance(value, schema.Double) else content
 
 
-def _as_declared(value: Any, baked: Any) -> Any:
-    return value if baked is None else KINDS[type(baked)](baked)
-
-
 def _goes_by_another(value: Any) -> bool:
     """Return whether a value is a tensor without dimensions that has memory, planned or of a constant."""
     has_memory = isinstance(value, schema.Tensor) and (value.allocation_info or value.data_buffer_idx)
@@ -484,20 +480,6 @@ def _crossing(values: list[Any], number: int) -> int:
 
 #: Declarations of numbers in a program, by type.
 KINDS: Mapping[type, Any] = {bool: schema.Bool, int: schema.Int, float: schema.Double}
-
-
-@handed_on
-def _loaded(pte: bytes, data: bytes) -> Any:
-    from executorch.extension.pybindings import portable_lib
-
-    # The module reads the bytes for as long as it is there.
-    return portable_lib._load_for_executorch_from_buffer(pte, data or None), pte
-
-
-@handed_on
-def _run(loaded: Any, inputs: Sequence[Any]) -> list[Any]:
-    module, _ = loaded
-    return list(module.run_method(module.method_names()[0], tuple(inputs)))
 
 
 @handed_on
