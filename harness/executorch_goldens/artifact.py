@@ -346,25 +346,6 @@ class FirstDeparture:
 
 
 @dataclass(frozen=True)
-class Inside:
-    """The findings inside a program: each operator, checked given its actual inputs.
-
-    Attributes
-    ----------
-    samples
-        Samples that the program was checked on.
-    values
-        Number of values inside that were compared, on one of them.
-    unseen
-        Parts of the program that were not looked into, and why; empty if every operator was.
-    """
-
-    samples: tuple[str, ...]
-    values: int
-    unseen: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
 class Validation:
     """The messages of a release's tool that validates payloads against the specification.
 
@@ -452,9 +433,10 @@ class Lowered:
     begins
         Where outputs beyond their tolerance begin to depart from eager's. Where none is, the first value inside that
         its operator's own rounding does not explain, given what the operator was given; None where there is none.
-    inside
-        The findings inside; None where the outputs depart or are held to a tolerance that hides little, and where
-        nothing was run.
+    unseen
+        Parts of the program whose operators were not checked given their actual inputs, and why; empty if every
+        operator was. None where the outputs depart or are held to a tolerance that hides little, and where nothing was
+        run.
     lost
         The loss of quantization; None where that is within the target's floor.
     methods
@@ -494,7 +476,7 @@ class Lowered:
     loads: tuple[str, ...] = ()
     begins: FirstDeparture | None = field(default=None, compare=False)
     lost: Lost | None = field(default=None, compare=False)
-    inside: Inside | None = field(default=None, compare=False)
+    unseen: tuple[tuple[str, str], ...] | None = field(default=None, compare=False)
     metric: Metric | None = None
     methods: tuple[tuple[str, tuple[float, ...]], ...] = ()
     bounds: tuple[tuple[str, float], ...] = ()
@@ -670,8 +652,6 @@ class Artifact:
         The result, or the reason why there is none.
     patches
         Names of the patches that were installed.
-    seconds
-        Time inside the export: model, quantization, lowering, emission, running.
     watched
         The passes and node visitors that ran.
     shortcuts
@@ -684,7 +664,6 @@ class Artifact:
 
     result: Lowered | Failure
     patches: tuple[str, ...]
-    seconds: float
     watched: Watched | None = None
     shortcuts: tuple[str, ...] = ()
     twins: tuple[Artifact, ...] = ()
@@ -702,7 +681,6 @@ Encoded = tuple[
     Lowered | None,
     Failure | None,
     tuple[str, ...],
-    float,
     Watched | None,
     tuple[str, ...],
     tuple[bytes, ...],
@@ -712,7 +690,7 @@ Encoded = tuple[
 
 def encoded(artifact: Artifact) -> bytes:
     """Return an artifact as MessagePack, in which nothing is code."""
-    made, rest = artifact.result, (artifact.patches, artifact.seconds, artifact.watched, artifact.shortcuts)
+    made, rest = artifact.result, (artifact.patches, artifact.watched, artifact.shortcuts)
     results = (made, None) if isinstance(made, Lowered) else (None, made)
     twins = tuple(map(encoded, artifact.twins))
     return msgspec.msgpack.encode((*results, *rest, twins, dict(artifact.reach)), enc_hook=_plain)
@@ -727,12 +705,10 @@ def _plain(value: Any) -> Any:
 
 def decoded(content: bytes) -> Artifact:
     """Return the artifact that was `encoded`; raise ValueError for any other content."""
-    made, failure, patches, seconds, watched, shortcuts, twins, reach = msgspec.msgpack.decode(
-        content, type=Encoded
-    )
+    made, failure, patches, watched, shortcuts, twins, reach = msgspec.msgpack.decode(content, type=Encoded)
     if (result := made or failure) is None:
         raise ValueError("it has neither a program nor a failure")
-    return Artifact(result, patches, seconds, watched, shortcuts, tuple(map(decoded, twins)), reach)
+    return Artifact(result, patches, watched, shortcuts, tuple(map(decoded, twins)), reach)
 
 
 class Casualty(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):

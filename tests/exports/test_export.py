@@ -174,13 +174,13 @@ def test_outputs_that_are_no_tensors_are_compared_as_what_they_are(
     for sample in made.samples:
         assert [each.kind for each in sample.outputs] == ["", "None", "int", "bool", "float", "int", ""]
         assert [each.array().tolist() for each in sample.outputs[1:6]] == [[], 3, True, 0.5, 4]
-    assert objection(Artifact(made, (), 0.0)) is None
+    assert objection(Artifact(made, ())) is None
     (example, *others) = made.samples
     for number, kind, wrong in ((2, "", 3), (2, "int", 4), (3, "int", 1), (1, "int", 0)):
         outputs = list(example.outputs)
         outputs[number] = Tensor.from_array(np.array(wrong), kind)
         altered = replace(made, samples=(replace(example, outputs=tuple(outputs)), *others))
-        judged = objection(Artifact(altered, (), 0.0))
+        judged = objection(Artifact(altered, ()))
         assert judged is not None
         assert measured(of_verdict(judged)) == snapshot
 
@@ -193,7 +193,7 @@ def test_a_size_that_follows_an_input_is_an_output() -> None:
     made = lowered_by(export(Case("sizes", "tests", "something", build), "xnnpack-fp32"))
     sizes = {sample.name: sample.outputs[5].array().item() for sample in made.samples}
     assert (sizes["example"], sizes["least"], sizes["largest"]) == (4, 2, 8)
-    assert objection(Artifact(made, (), 0.0)) is None
+    assert objection(Artifact(made, ())) is None
 
 
 def test_an_output_that_is_neither_is_refused_with_what_can_be(snapshot: SnapshotAssertion) -> None:

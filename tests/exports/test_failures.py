@@ -164,7 +164,7 @@ def test_what_is_wrong_with_one_case_is_the_verdict_of_its_cell(build: Any, said
     assert isinstance(result, Failure)
     assert said in result.message
     cell = Cell(target, "some-case")
-    artifact = Artifact(result, (), 1.0)
+    artifact = Artifact(result, ())
     judged = verdict.objection(cell, [outcome(artifact, cell)])
     assert result.stage != "model" or (judged is not None and judged.name == "failed")
 

@@ -115,7 +115,7 @@ def test_what_is_wrong_on_what_was_recorded_alone_is_seen(photos: Path, snapshot
     made = lowered(case(recorded=photos), "xnnpack-fp32")
     *right, last = made.samples
     wrong = replace(last, outputs=right[0].outputs)
-    verdicts = said(Artifact(replace(made, samples=(*right, wrong)), (), 1.0), "xnnpack-fp32")
+    verdicts = said(Artifact(replace(made, samples=(*right, wrong)), ()), "xnnpack-fp32")
     assert verdicts is not None
     assert measured(of_verdict(verdicts)) == snapshot
 
@@ -390,13 +390,13 @@ def test_a_metric_below_its_bound_is_wrong_beside_the_numbers(target: str, photo
 
 def test_a_golden_has_the_metric_and_compares_it_within_a_tolerance() -> None:
     made = lowered(case(metric=right_answers, bound=0.0), "xnnpack-fp32")
-    texts = rendering.render(Artifact(made, (), 1.0), ORIGIN)
+    texts = rendering.render(Artifact(made, ()), ORIGIN)
     (line,) = [line for line in texts.texts()[MANIFEST].splitlines() if line.startswith("accuracy ")]
     assert line.startswith("accuracy right_answers: metric ")
 
     def measured_as(value: float) -> Record:
         measured = replace(made, metric=Metric("right_answers", value, 0.95, 0.5))
-        return rendering.render(Artifact(measured, (), 1.0), ORIGIN)
+        return rendering.render(Artifact(measured, ()), ORIGIN)
 
     assert equality.equal(measured_as(0.9), measured_as(0.9001))
     assert not equality.equal(measured_as(0.9), measured_as(0.8))

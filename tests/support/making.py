@@ -91,7 +91,7 @@ def failure(message: str = "no", stage: str = "lower", type: str = "ValueError")
 
 def artifact(result: Lowered | Failure, *passes: PassRun, **fields: Any) -> Artifact:
     """Return an artifact, made by `passes` if there are any."""
-    made = Artifact(result, (), 1.0, Watched(passes, ()) if passes else None)
+    made = Artifact(result, (), Watched(passes, ()) if passes else None)
     return replace(made, **fields)
 
 

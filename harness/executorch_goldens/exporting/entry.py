@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -74,7 +73,6 @@ def export(
     MemoryError
         If memory was not given: the case may export all the same.
     """
-    started = time.perf_counter()
     kernels.load()
     watch = Watch(capture, omission)
     request = Request(case, Lowering.named(target), execute, bound, watch, observer)
@@ -100,8 +98,7 @@ def export(
     except Exception as error:
         require_memory(reached, error)
         raise described(reached.stage, error) from error
-    seconds = time.perf_counter() - started
-    return Artifact(result, tuple(patches), seconds, watch.result(), tuple(shortcuts.INSTALLED))
+    return Artifact(result, tuple(patches), watch.result(), tuple(shortcuts.INSTALLED))
 
 
 def again(request: Request) -> Lowered:

@@ -15,7 +15,6 @@ from executorch_goldens.artifact import (
     Beginning,
     Failure,
     FirstDeparture,
-    Inside,
     Lost,
     Lowered,
     Sample,
@@ -25,7 +24,7 @@ from executorch_goldens.exporting import compat, kernels
 from executorch_goldens.exporting.apart import ApartError, run_apart
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.inside import beginning
-from executorch_goldens.exporting.inside.beginning import EdgeMethod
+from executorch_goldens.exporting.inside.beginning import EdgeMethod, Unseen
 from executorch_goldens.exporting.numerics import loading
 from executorch_goldens.exporting.numerics import programs as numerics
 from executorch_goldens.exporting.numerics.bare import change
@@ -230,7 +229,7 @@ def with_beginning(request: Request, reached: ExportProgress, lowered: Lowered, 
     program = reached.program
     if program is None or program.edge is None:
         return lowered
-    inside = []
+    unseen = []
     for reference in reached.references:
         method = program.edge.methods.get(reference.method)
         if method is None or len(reference.order) > 1:
@@ -245,11 +244,11 @@ def with_beginning(request: Request, reached: ExportProgress, lowered: Lowered, 
         )
         begins, found = looked_at(request, program, method, reference, own, again)
         if begins is not None:
-            return dataclasses.replace(lowered, begins=begins, inside=found)
-        inside += [found] if found is not None else []
-    if not inside or len(inside) < len(reached.references):
+            return dataclasses.replace(lowered, begins=begins, unseen=found)
+        unseen += [found] if found is not None else []
+    if not unseen or len(unseen) < len(reached.references):
         return lowered
-    return dataclasses.replace(lowered, inside=together(inside))
+    return dataclasses.replace(lowered, unseen=tuple(itertools.chain(*unseen)))
 
 
 def looked_at(
@@ -259,8 +258,8 @@ def looked_at(
     reference: Reference,
     lowered: Lowered,
     again: Again,
-) -> tuple[FirstDeparture | None, Inside | None]:
-    """Return the start of a method's departure, and the findings of its operators where its outputs hide them."""
+) -> tuple[FirstDeparture | None, Unseen | None]:
+    """Return the start of a method's departure, and what hid operators that its outputs do not show."""
     if not lowered.samples:
         return None, None
     if departing := beginning.first_departing(lowered):
@@ -284,7 +283,7 @@ def looked_at(
     return apart(
         request,
         partial(beginning.looked_into, method, lowered, chosen, program.off),
-        lambda why: (None, Inside(tuple(chosen), 0, (("the program", why),))),
+        lambda why: (None, (("the program", why),)),
     )
 
 
@@ -331,15 +330,6 @@ def apart(request: Request, look: Callable[[], T], otherwise: Callable[[str], T]
             return run_apart(look, LOOKING)
     except ApartError as error:
         return otherwise(str(error))
-
-
-def together(inside: Sequence[Inside]) -> Inside:
-    """Return the findings of several methods as one."""
-    return Inside(
-        tuple(name for each in inside for name in each.samples),
-        sum(each.values for each in inside),
-        tuple(line for each in inside for line in each.unseen),
-    )
 
 
 def lost(request: Request, references: Iterable[Reference], made: Lowered | None = None) -> Lost | None:

@@ -77,8 +77,9 @@ class Accuracy:
                 errors = np.divide(difference, sizes, out=np.zeros(difference.shape), where=sizes > 0.0)
                 error = max(error, float(errors.max(initial=0.0)))
         ratios = [ratio for near in nearnesses(lowered) if (ratio := sqnr(near)) is not None]
-        inside = lowered.inside
-        unseen = "; ".join(f"{what}: {why}" for what, why in inside.unseen) if inside is not None else None
+        unseen = None
+        if lowered.unseen is not None:
+            unseen = "; ".join(f"{what}: {why}" for what, why in lowered.unseen)
         return cls(error, tolerance, used, min(ratios, default=None), unseen)
 
 

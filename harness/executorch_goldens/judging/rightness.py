@@ -317,8 +317,7 @@ def judged_otherwise(lowered: Lowered) -> bool:
 
     What its outputs may be off by then says nothing against it: rounding to codes adds up, and decides what comes out.
     """
-    inside = lowered.inside
-    return bool(lowered.scales) and inside is not None and not inside.unseen and lowered.begins is None
+    return bool(lowered.scales) and lowered.unseen == () and lowered.begins is None
 
 
 def is_far_moved(lowered: Lowered, index: int) -> bool:

@@ -253,7 +253,7 @@ def _imprecise(result: Lowered) -> findings.Imprecise | None:
     if most <= result.limit or judged_otherwise(result):
         return None
     # Why the operators of a quantized program do not say whether it is right.
-    unseen = result.inside.unseen if result.inside is not None and result.scales else ()
+    unseen = (result.unseen or ()) if result.scales else ()
     return findings.Imprecise(index, name, most, result.limit, unseen)
 
 

@@ -24,7 +24,7 @@ ORIGIN = rendering.MadeWith({"executorch": "1.4.1"}, ["seed0-heap0"], Numerics()
 
 
 def texts(result: Lowered | Failure) -> Record:
-    return rendering.render(Artifact(result, (), 1.0), ORIGIN)
+    return rendering.render(Artifact(result, ()), ORIGIN)
 
 
 def changed(golden: Lowered | Failure, now: Lowered | Failure, *refusals: tuple[str, str]) -> Verdict:
@@ -57,7 +57,7 @@ def test_a_failure_that_goes_away_is_a_change_and_one_that_comes_may_be_recorded
 
 
 def new(result: Lowered | Failure, cell: Cell = CELL) -> Verdict:
-    return verdict.new(cell, Artifact(result, (), 1.0), texts(result))
+    return verdict.new(cell, Artifact(result, ()), texts(result))
 
 
 def test_a_new_golden_leads_with_what_a_person_has_to_decide(

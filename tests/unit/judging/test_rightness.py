@@ -15,7 +15,6 @@ from executorch_goldens.artifact import (
     Beginning,
     Cell,
     FirstDeparture,
-    Inside,
     Lowered,
     Sample,
     Tensor,
@@ -256,12 +255,12 @@ def test_a_quantized_target_is_offered_to_be_judged_by_its_sqnr(snapshot: Snapsh
 
 
 INT8 = Cell("tosa-int", "some-case")
-SEEN = Inside(("drawn",), 3)
+SEEN: tuple[tuple[str, str], ...] = ()
 
 
-def quantized(inside: Inside | None, shift: float = 0.1, error: float = 0.0) -> Lowered:
+def quantized(unseen: tuple[tuple[str, str], ...], shift: float = 0.1, error: float = 0.0) -> Lowered:
     """A quantized program whose outputs rounding may move by more than is accepted, and its mean by `shift`."""
-    program = replace(rounded(1.0), scales=(0.25,), inside=inside)
+    program = replace(rounded(1.0), scales=(0.25,), unseen=unseen)
     samples = tuple(
         replace(
             each,
@@ -283,7 +282,7 @@ def test_a_quantized_program_whose_operators_are_right_is_judged_whatever_roundi
 def test_a_quantized_program_of_which_an_operator_is_not_seen_is_imprecise_and_says_why(
     snapshot: SnapshotAssertion,
 ) -> None:
-    found = judged(quantized(replace(SEEN, unseen=(("lowered_module_1", "it took too long"),))))
+    found = judged(quantized((("lowered_module_1", "it took too long"),)))
     assert found.name == "imprecise"
     assert of_verdict(found) == snapshot
 

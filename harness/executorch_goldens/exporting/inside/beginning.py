@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from executorch.exir.delegate import executorch_call_delegate
@@ -13,7 +13,7 @@ from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
-from executorch_goldens.artifact import Beginning, Departure, FirstDeparture, Inside, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Beginning, Departure, FirstDeparture, Lowered, Sample, Tensor
 from executorch_goldens.exporting.blame import in_a_line
 from executorch_goldens.exporting.inside import tosa, xnnpack
 from executorch_goldens.exporting.inside.comparison import DelegateComparison
@@ -47,6 +47,8 @@ WITHOUT_PLAN = {
     EMITTED: Beginning("", f"{UNDELEGATED}: in a kernel or in the emitted program"),
 }
 
+#: See `executorch_goldens.artifact.Lowered.unseen`.
+Unseen: TypeAlias = tuple[tuple[str, str], ...]
 #: Serializes the initial values of the buffers that it is given; no default pass does.
 INITIALIZING = "InitializedMutableBufferPass"
 
@@ -270,8 +272,8 @@ def looked_into(
     lowered: Lowered,
     samples: Mapping[str, numerics.Steps],
     off: Approximations,
-) -> tuple[FirstDeparture | None, Inside]:
-    """Return the first operator of a program beyond its own rounding, and the checked ones.
+) -> tuple[FirstDeparture | None, Unseen]:
+    """Return the first operator of a program beyond its own rounding, and what was not looked into.
 
     Parameters
     ----------
@@ -286,7 +288,6 @@ def looked_into(
     expected = {sample.name: sample.outputs for sample in lowered.samples}
     begins = None
     for name, steps in samples.items():
-        walk.values = 0
         try:
             outputs = walk.run_steps(steps)
         except Exception as error:
@@ -300,7 +301,7 @@ def looked_into(
             walk.unseen["outside of the delegates"] = (
                 "not the same to the last bit as eager's operators there"
             )
-    return begins, Inside(tuple(samples), walk.values, tuple(walk.unseen.items()))
+    return begins, tuple(walk.unseen.items())
 
 
 class _OverAll(DelegateWalk):
@@ -310,15 +311,12 @@ class _OverAll(DelegateWalk):
     ----------
     found
         The first departure that an operator makes by itself.
-    values
-        Number of values that were compared.
     unseen
-        See `executorch_goldens.artifact.Inside`.
+        See `executorch_goldens.artifact.Lowered`.
     """
 
     def __init__(self, method: EdgeMethod, bound: float, off: Approximations) -> None:
         super().__init__(method, bound, off)
-        self.values = 0
         self.found: Departure | None = None
         self.unseen: dict[str, str] = {}
         self._opened: dict[str, Opened] = {}
@@ -328,7 +326,6 @@ class _OverAll(DelegateWalk):
         comparison = self.compared(lowered, inputs, outputs)
         if self.found is None:
             self.found = comparison.any_by_itself(values)
-        self.values += len(comparison.points)
         return outputs
 
     def _run(

@@ -77,7 +77,7 @@ def test_what_fails_for_want_of_something_is_never_recorded(
 ) -> None:
     assert shortage.explains(type, message)
     failure = Failure(stage, type, message, None, None, "Traceback\n", fault=MACHINE)
-    judged = verdict.objection(CELL, [Outcome(CELL, "seed0-heap0", Artifact(failure, (), 1.0), 1.0, 1.0)])
+    judged = verdict.objection(CELL, [Outcome(CELL, "seed0-heap0", Artifact(failure, ()), 1.0, 1.0)])
     assert judged is not None
     assert (judged.name, judged.recordable) == ("failed", False)
     assert of_verdict(judged) == snapshot
