@@ -19,6 +19,11 @@ PACKED: dict[torch.dtype, torch.dtype] = {
 IN_NUMPY = (torch.float16, torch.float32, torch.float64)
 
 
+def type_name(tensor: torch.Tensor) -> str:
+    """Return dtype and shape of a tensor: ``float32[2, 3]``."""
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+
+
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """Return the values of `tensor`, exactly.
 

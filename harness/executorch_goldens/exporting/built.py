@@ -23,6 +23,7 @@ from executorch_goldens.decode import Decoded, DecodeError, Schemas, Value, deco
 from executorch_goldens.decode.pte import DTYPES
 from executorch_goldens.errors import some
 from executorch_goldens.exporting import compat, kernels
+from executorch_goldens.exporting.arrays import type_name
 from executorch_goldens.exporting.building import Build, Built, Method
 from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.data import Example, in_training
@@ -260,7 +261,7 @@ def model(build: Build) -> Iterator[str]:
         for path, tensor in filter(lambda item: is_plain(item[1]), state.items()):
             held = numerics.flatten((tensor.detach(),))[0]
             digest = hashlib.sha256(held.data).hexdigest()[:16]
-            yield f"{name} {path} {dtype_name(tensor)}{list(tensor.shape)} sha256 {digest}"
+            yield f"{name} {path} {type_name(tensor)} sha256 {digest}"
 
 
 def recipe(own: Own, training: Mapping[str, str]) -> str:
@@ -370,7 +371,7 @@ def require_inputs(case: Case, own: Own, reference: Reference) -> None:
     taken = [plan.values[name] for name in plan.inputs]
     for number, (value, leaf) in enumerate(zip(taken, given, strict=False)):
         wanted = _type(value, leaf) if isinstance(leaf, torch.Tensor) else ""
-        declared = f"{dtype_name(leaf)}{list(leaf.shape)}" if wanted else ""
+        declared = type_name(leaf) if wanted else ""
         if wanted != declared:
             quantized = (
                 "; a program with quantized inputs is declared by what it takes: build.recorded(inputs, outputs)"
@@ -400,11 +401,6 @@ class InOrder(torch.nn.Module):
 
 #: Names of torch's types by the letters of a codec's.
 KINDS = {"i": "int", "u": "uint", "f": "float", "bf": "bfloat", "c": "complex", "bool": "bool"}
-
-
-def dtype_name(tensor: torch.Tensor) -> str:
-    """Return the name of a tensor's dtype, without torch's."""
-    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _type(value: Value, declared: torch.Tensor) -> str:

@@ -22,17 +22,8 @@ from executorch_goldens.zoo.registry import ZooError
 CONSTANTS = (type(None), bool, int, float, str)
 
 
-class _Place:
-    """Marks a tensor in `CallSpec.leaves`."""
-
-    def __repr__(self) -> str:
-        return "tensor"
-
-    def __deepcopy__(self, memo: object) -> _Place:
-        return self
-
-
-TENSOR = _Place()
+#: Stands for a tensor in `CallSpec.leaves`.
+TENSOR = torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -103,8 +94,7 @@ class CallSpec:
         """
         found: dict[int, Any] = {}
         if dynamic_shapes:
-            args, kwargs = pytree.tree_unflatten(list(range(len(self.leaves))), self.spec)
-            given = _by_parameter(module, args, kwargs)
+            given = self._by_parameter(module)
             found.update(_pairs(given, _of_parameters(dynamic_shapes, given)))
         return [(leaf, found.get(number)) for number, leaf in enumerate(self.leaves)]
 
@@ -117,12 +107,22 @@ class CallSpec:
 
         ``x``, ``states.h``, ``cache.keys``, ``layers.0``. What the module has no parameter for is called by its place.
         """
-        args, kwargs = pytree.tree_unflatten(list(range(len(self.leaves))), self.spec)
         found = {
             number: ".".join(str(_step(key)) for key in path)
-            for path, number in pytree.tree_leaves_with_path(dict(_by_parameter(module, args, kwargs)))
+            for path, number in pytree.tree_leaves_with_path(self._by_parameter(module))
         }
         return [found[number] for number, leaf in enumerate(self.leaves) if leaf is TENSOR]
+
+    def _by_parameter(self, module: torch.nn.Module) -> dict[str, Any]:
+        """Return the numbers of the leaves by the names that ``dynamic_shapes`` has for the arguments that they are in.
+
+        By position if the module has none.
+        """
+        args, kwargs = pytree.tree_unflatten(list(range(len(self.leaves))), self.spec)
+        try:
+            return dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
+        except (TypeError, ValueError):
+            return {**{str(number): argument for number, argument in enumerate(args)}, **kwargs}
 
     @property
     def has_keywords(self) -> bool:
@@ -168,16 +168,6 @@ def require_leaves(what: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
                 "in tuples, lists, dictionaries and classes that torch.export.register_dataclass knows; let the "
                 "module hold anything else"
             )
-
-
-def _by_parameter(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return the arguments by the names that ``dynamic_shapes`` has for them; by position if the module has none."""
-    try:
-        return dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
-    except (TypeError, ValueError):
-        return {**{str(number): argument for number, argument in enumerate(args)}, **kwargs}
 
 
 def _of_parameters(dynamic_shapes: Any, given: Mapping[str, Any]) -> Any:

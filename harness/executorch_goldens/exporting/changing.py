@@ -207,13 +207,7 @@ class Beside(torch.nn.Module):
 
 def half(example: Example) -> Example:
     """Weights and inputs are bfloat16."""
-    changed = _inputs(example, lambda each: each.bfloat16() if each.is_floating_point() else each)
-    return replace(changed, module=example.module.bfloat16())
-
-
-def whole(example: Example) -> Example:
-    """Inputs of floats are int32, rounded."""
-    return _inputs(example, lambda each: each.round().int() if each.is_floating_point() else each)
+    return replace(_values(torch.Tensor.bfloat16)(example), module=example.module.bfloat16())
 
 
 def _linear(each: torch.Tensor) -> torch.nn.Module:
@@ -350,7 +344,7 @@ CHANGES: Mapping[str, Change] = {
     "one-channel": _cut(1),
     "twice": twice,
     "half": half,
-    "whole": whole,
+    "whole": _values(lambda each: each.round().int()),
     "negative": _values(lambda each: -torch.abs(each)),
     "large": _values(lambda each: each * 8),
     "rectified": _of_outputs(torch.relu),

@@ -406,20 +406,6 @@ class Example:
         """The tensors among the inputs, in the order of `call`."""
         return tensors_in((self.inputs, dict(self.kwargs)))
 
-    def flat(self) -> Example:
-        """Return the example of a module that takes the tensors alone, one after the other."""
-        if self.call.is_plain:
-            return self
-        shapes = tuple(self.call.shapes(self.module, self.dynamic_shapes))
-        return replace(
-            self,
-            module=self.call.flat(self.module),
-            inputs=self.tensors,
-            kwargs={},
-            # The module takes any number of positional arguments.
-            dynamic_shapes=(shapes,) if any(shapes) else None,
-        )
-
     def with_tensors(self, tensors: Sequence[torch.Tensor]) -> Example:
         """Return the example with other tensors among its inputs."""
         args, kwargs = self.call.arguments(tensors)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from executorch_goldens.exporting.arrays import type_name
 from executorch_goldens.exporting.calls import CallSpec, dimensions, tensors_in
 from executorch_goldens.files import npz
 from executorch_goldens.zoo.registry import SAMPLE_NAMES, Case, ZooError
@@ -53,9 +54,8 @@ def _arrays(path: Path) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
 
 def _numbered(names: Collection[str]) -> list[str]:
     """Return names that ``numpy.savez`` gave, in their order; none where some are others."""
-    if not all(map(UNNAMED.fullmatch, names)):
-        return []
-    return sorted(names, key=lambda name: int(name.removeprefix("arr_")))
+    are_numbered = all(map(UNNAMED.fullmatch, names))
+    return sorted(names, key=lambda name: int(name.removeprefix("arr_"))) if are_numbered else []
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
@@ -172,7 +172,7 @@ class Inputs:
         )
         if given.dtype is not example.dtype or not fits:
             raise ZooError(
-                f"{self.what}: {what}: {key} is {_kind(given)}, and the example's is {_kind(example)}"
+                f"{self.what}: {what}: {key} is {type_name(given)}, and the example's is {type_name(example)}"
             )
         if example.dim() == 4 and not example.is_contiguous():
             return given.contiguous(memory_format=torch.channels_last)
@@ -194,7 +194,3 @@ class Inputs:
 def _changing(shape: Any) -> frozenset[int]:
     """Return the dimensions that may have another size than the example's."""
     return frozenset(at for at, dim in dimensions(shape) if dim is not None and not isinstance(dim, int))
-
-
-def _kind(tensor: torch.Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"

@@ -121,7 +121,8 @@ def run_on(
         name: [inputs for _, inputs in reference.for_runtime(steps)]
         for name, steps in reference.samples.items()
     }
-    return reference, outputs, loading.differences(program.pte, given, outputs, LOOKING, reference.method)
+    lines = loading.differences(program.pte, given, outputs, LOOKING, reference.method)
+    return reference, outputs, tuple(lines)
 
 
 def in_runtime(program: Program, in_eager: Sequence[str]) -> bool:

@@ -24,6 +24,7 @@ from executorch_goldens_plugins.repro.issue import Script
 from executorch_goldens_plugins.repro.script import quantization, script
 
 if TYPE_CHECKING:
+    from executorch_goldens.exporting.data import Example
     from executorch_goldens_plugins.repro.program import GraphProgram
 
 #: Seconds that a finished script may take: two processes that import, and export once, several times over.
@@ -176,7 +177,7 @@ def program_of(case: Case, target: str, sample: str) -> GraphProgram:
 
     # A script calls its model with tensors: what is no tensor is in its graph.
     lowering = Lowering.named(target)
-    example = lowering.cast(example_of(case)).flat()
+    example = taking_tensors(lowering.cast(example_of(case)))
     if lowering.quantizer is not None and (example.quantizer or example.train):
         raise NoProgramError("it is quantized by functions of its case, which a script has not")
     module = compat.graph_module(export_program(example.module, example))
@@ -184,6 +185,22 @@ def program_of(case: Case, target: str, sample: str) -> GraphProgram:
     inputs = samples_of(case, example, remembers=True)[sample][-1]
     return GraphProgram.from_module(
         module, inputs, example.call.shapes(example.module, example.dynamic_shapes)
+    )
+
+
+def taking_tensors(example: Example) -> Example:
+    """Return the example of a module that takes the tensors alone, one after the other."""
+    call = example.call
+    if call.is_plain:
+        return example
+    shapes = tuple(call.shapes(example.module, example.dynamic_shapes))
+    return dataclasses.replace(
+        example,
+        module=call.flat(example.module),
+        inputs=example.tensors,
+        kwargs={},
+        # The module takes any number of positional arguments.
+        dynamic_shapes=(shapes,) if any(shapes) else None,
     )
 
 

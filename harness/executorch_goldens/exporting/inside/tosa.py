@@ -43,18 +43,10 @@ def opened(lowered: LoweredBackendModule) -> Opened:
     places = list(traced(graph, {**written, **made_from(lowered)}))
     payload, names = with_outputs(lowered.processed_bytes)
 
-    def seen(inputs: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Run the payload, and return its tensors by name."""
-        arrays = numerics.run_model(payload, numerics.tosa_arrays(lowered, inputs))
-        return {
-            name: numerics.from_model(
-                array, torch.bfloat16 if graph.values[name].dtype == "BF16" else torch.float32
-            )
-            for name, array in zip(names, arrays, strict=True)
-        }
-
     def run(inputs: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], Values]:
-        found = seen(inputs)
+        arrays = numerics.run_model(payload, numerics.tosa_arrays(lowered, inputs))
+        dtypes = (torch.bfloat16 if graph.values[name].dtype == "BF16" else torch.float32 for name in names)
+        found = dict(zip(names, map(numerics.from_model, arrays, dtypes), strict=True))
         held: dict[str, list[DelegateTensor]] = {}
         for operator, tensor, node in places:
             if tensor in found:

@@ -51,9 +51,9 @@ WAYS: Mapping[str, Run] = {
 
 
 def differences(
-    pte: bytes, samples: Mapping[str, Steps], given: Outputs, limit: float, method: str = "forward"
-) -> tuple[str, ...]:
-    """Return a line for each way of loading a program in which it gives something else than from a buffer.
+    pte: bytes, samples: Mapping[str, Steps], given: Outputs, limit: float, method: str
+) -> Iterator[str]:
+    """Yield a line for each way of loading a program in which it gives something else than from a buffer.
 
     Parameters
     ----------
@@ -65,25 +65,19 @@ def differences(
     with tempfile.NamedTemporaryFile(suffix=".pte") as file:
         file.write(pte)
         file.flush()
-        return tuple(_differences(file.name, samples, given, limit, method))
-
-
-def _differences(
-    path: str, samples: Mapping[str, Steps], given: Outputs, limit: float, method: str
-) -> Iterator[str]:
-    for way, run in WAYS.items():
-        begun = logged.end()
-        try:
-            # The process that maps the file may die of what it unmaps.
-            otherwise = run_apart(partial(_run, run, path, samples, method), limit)
-        except ApartError as error:
-            otherwise = str(error)
-        if isinstance(otherwise, str):
-            reason = logged.explained(otherwise, logged.since(begun))
-            yield f"loaded {way}, the program does not run: {reason}"
-            continue
-        for line in _unlike(given, otherwise):
-            yield f"loaded {way}, the program gives something else than from a buffer: {line}"
+        for way, run in WAYS.items():
+            begun = logged.end()
+            try:
+                # The process that maps the file may die of what it unmaps.
+                otherwise = run_apart(partial(_run, run, file.name, samples, method), limit)
+            except ApartError as error:
+                otherwise = str(error)
+            if isinstance(otherwise, str):
+                reason = logged.explained(otherwise, logged.since(begun))
+                yield f"loaded {way}, the program does not run: {reason}"
+                continue
+            for line in _unlike(given, otherwise):
+                yield f"loaded {way}, the program gives something else than from a buffer: {line}"
 
 
 def _run(run: Run, path: str, samples: Mapping[str, Steps], method: str) -> Outputs | str:

@@ -29,7 +29,7 @@ from executorch_goldens.exporting.arrays import array_of
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.calls import CallSpec
 from executorch_goldens.exporting.dialect import operator_of
-from executorch_goldens.exporting.eager import FLOAT8, is_float8
+from executorch_goldens.exporting.eager import FLOAT8
 from executorch_goldens.exporting.observing import NOBODY, Observer, Simulator
 from executorch_goldens.files.wording import type_of
 from executorch_goldens.numerics import open_sizes
@@ -54,6 +54,9 @@ NUMBERS: Sequence[tuple[tuple[type, ...], type, type]] = (
     ((int, torch.SymInt), int, np.int64),
     ((float, torch.SymFloat), float, np.float64),
 )
+#: Dtypes that numpy or TOSA lacks, and that of the reference model's arrays for their bits. TOSA has no uint8: a tensor
+#: of it is one of int8, which the operator RESCALE takes, or gives, as unsigned.
+BITS = {torch.bfloat16: torch.uint16, torch.uint8: torch.int8, **dict.fromkeys(FLOAT8, torch.uint8)}
 #: Kinds of outputs that the caller gets, and that the program keeps for its next run; tokens are of no further use.
 TO_USER = frozenset({OutputKind.USER_INPUT_MUTATION, OutputKind.USER_OUTPUT})
 TO_STATE = frozenset({OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION})
@@ -541,22 +544,15 @@ def _of_rank(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
 
 
 def _to_model(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return the reference model's array for `tensor`: for a dtype that numpy or TOSA lacks, its bits."""
-    if tensor.dtype is torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(np.uint16)
-    # TOSA has no uint8: a tensor of it is one of int8, which the operator RESCALE takes, or gives, as unsigned.
-    if tensor.dtype is torch.uint8:
-        return tensor.view(torch.int8).numpy()
-    return (tensor.view(torch.uint8) if is_float8(tensor) else tensor).numpy()
+    """Return the reference model's array for `tensor`."""
+    return tensor.view(BITS.get(tensor.dtype, tensor.dtype)).numpy()
 
 
 def from_model(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
     """Return the tensor that the reference model gave as `array`."""
     copied = np.array(array)
-    if dtype is torch.bfloat16:
-        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
-    if dtype in (*FLOAT8, torch.uint8):
-        return torch.from_numpy(copied.view(np.uint8)).view(dtype)
+    if dtype in BITS:
+        return torch.from_numpy(copied.view(f"u{copied.itemsize}")).view(dtype)
     return torch.from_numpy(copied)
 
 
