@@ -594,7 +594,7 @@ def test_a_target_made_by_a_function_has_no_script(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_script_calls_its_model_with_tensors() -> None:
-    example = rows().flat()
+    example = reproduction.taking_tensors(rows())
     assert example.call.is_plain
     assert torch.equal(example.module(*example.tensors), rows().call.run(Rows(), example.tensors))
     module = export_program(example.module, example).module(check_guards=False)
