@@ -182,4 +182,7 @@ def beyond(request: Request, delegates: Sequence[Delegate], program: Any) -> str
         return numerics.beyond_runtime(program)
     if request.target.runs == REFERENCE_MODEL:
         return numerics.beyond_reference_model(delegates)
-    return numerics.beyond_simulator(delegates, request.lowering.simulator)
+    backends = {each.backend_id for each in delegates}
+    if request.lowering.simulator is not None or not backends:
+        return ""
+    return f"nothing runs delegates of {', '.join(sorted(backends))}: its target names no simulator"

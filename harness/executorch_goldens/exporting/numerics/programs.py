@@ -293,14 +293,6 @@ class Elsewhere:
         return run_payload(payload, inputs, layouts, made, self.observer)
 
 
-def beyond_simulator(delegates: Iterable[Delegate], simulator: Simulator | None) -> str:
-    """Return which delegates of a program nothing runs; empty if it has none, or there is a simulator."""
-    backends = {each.backend_id for each in delegates}
-    if simulator is not None or not backends:
-        return ""
-    return f"nothing runs delegates of {', '.join(sorted(backends))}: its target names no simulator"
-
-
 @handed_on
 def last_outputs(
     run: Callable[[tuple[Any, ...]], Sequence[Any]], steps: Iterable[Iterable[Any]]
