@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import math
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from executorch_goldens.files import untrusted
 Array = NDArray[Any]
 #: Bytes of all arrays of a file together.
 LARGEST = 1 << 30
+#: Exceptions of reading a damaged archive, beside ValueError.
+DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def read(path: Path, largest: int = LARGEST) -> dict[str, Array]:
@@ -34,7 +38,7 @@ def read(path: Path, largest: int = LARGEST) -> dict[str, Array]:
             if sum(member.file_size for member in members) > largest:
                 raise ValueError(f"it holds more than {largest:,} bytes")
             return {member.filename.removesuffix(".npy"): _named(archive, member) for member in members}
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+    except DAMAGED as error:
         raise ValueError(str(error)) from error
 
 

@@ -6,17 +6,12 @@ the pass at which variations diverge. ``evidence.npz`` beside it has the tensors
 
 from __future__ import annotations
 
-import io
-import json
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,7 +19,7 @@ from executorch_goldens.artifact import Artifact, Beginning, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.decode.text import WRITTEN_OUT
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.files import durable, npz, untrusted
+from executorch_goldens.files import npz, plain
 from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.rendering import decode_delegates
 
@@ -46,12 +41,6 @@ OUTPUT, VALUE, CONSTANT = "output", "value", "constant"
 LARGEST_ARRAYS = 64 << 20
 #: Arrays of a tensor.
 SIDES = ("actual", "expected", "tolerance")
-
-#: Exceptions of reading damaged files.
-DAMAGED = (
-    *(OSError, ValueError, TypeError, KeyError, AttributeError, NotImplementedError, RuntimeError, EOFError),
-    *(zipfile.BadZipFile, zlib.error, struct.error),
-)
 
 
 class EvidenceError(HarnessError, ValueError):
@@ -76,7 +65,7 @@ class ShownTensor:
     name: str
     where: str
     variation: str
-    actual: Any
+    actual: Any = None
     expected: Any = None
     tolerance: Any = None
 
@@ -120,28 +109,24 @@ class Evidence:
                     arrays[f"{number}.{side}"] = array
         if arrays:
             _write_arrays(folder / TENSORS, arrays)
-        durable.replace(folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
+        plain.write(folder / FILE, fields, FORMAT)
 
     @classmethod
     def load(cls, folder: Path) -> Evidence:
         """Return the evidence in the folder of a cell; empty if there is none; raise EvidenceError."""
         path = folder / FILE
         try:
-            fields = untrusted.json_of(untrusted.text(path))
-            if fields.pop("format") != FORMAT:
-                raise ValueError(f"its format is not {FORMAT}")
+            found = plain.read(path, cls, FORMAT)
             arrays = _arrays(folder / TENSORS)
-            fields["tensors"] = [
-                {name: value for name, value in tensor.items() if name not in SIDES} | arrays.get(number, {})
-                for number, tensor in enumerate(fields["tensors"])
-            ]
-            found = msgspec.convert(fields, cls)
-            for tensor in found.tensors:
-                _require_alike(tensor)
-            return found
+            tensors = []
+            for number, tensor in enumerate(found.tensors):
+                sides: dict[str, Any] = {side: arrays.get(f"{number}.{side}") for side in SIDES}
+                tensors.append(replace(tensor, **sides))
+                _require_alike(tensors[-1])
+            return replace(found, tensors=tensors)
         except FileNotFoundError:
             return cls()
-        except DAMAGED as error:
+        except (OSError, ValueError) as error:
             raise EvidenceError(
                 f"{path} is damaged ({type(error).__name__}: {error}): run its cell again, or delete {folder}"
             ) from error
@@ -150,6 +135,8 @@ class Evidence:
 def _require_alike(tensor: ShownTensor) -> None:
     """Raise ValueError unless the sides of a tensor can be compared."""
     actual, expected, tolerance = (getattr(tensor, side) for side in SIDES)
+    if actual is None:
+        raise ValueError(f"{tensor.name} has no actual values")
     if expected is None and tolerance is None:
         return
     if expected is None or tolerance is None:
@@ -171,18 +158,13 @@ def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(file, array, allow_pickle=False)  # type: ignore[no-untyped-call]
 
 
-def _arrays(path: Path) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
-    if path.is_file():
-        with zipfile.ZipFile(io.BytesIO(untrusted.contents(path, LARGEST_ARRAYS))) as archive:
-            members = archive.infolist()
-            if sum(member.file_size for member in members) > LARGEST_ARRAYS:
-                raise ValueError(f"{path.name} holds more than {LARGEST_ARRAYS:,} bytes")
-            for member in members:
-                number, side, _ = member.filename.split(".")
-                if side not in SIDES:
-                    raise ValueError(f"{path.name}: {member.filename!r} is no tensor of a cell")
-                found.setdefault(int(number), {})[side] = npz.array(archive.read(member))
+def _arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays in a file by their tensor's number and side, none where there is no file; raise ValueError."""
+    found = npz.read(path, LARGEST_ARRAYS) if path.is_file() else {}
+    for key in found:
+        number, _, side = key.partition(".")
+        if not number.isdecimal() or side not in SIDES:
+            raise ValueError(f"{path.name}: {key!r} is no tensor of a cell")
     return found
 
 

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from executorch_goldens.artifact import Cell
 from executorch_goldens.diff import equality
 from executorch_goldens.errors import CommandError, FileError
-from executorch_goldens.files import durable, untrusted
-from executorch_goldens.files.plain import plain
+from executorch_goldens.files import plain, untrusted
 from executorch_goldens.goldens import findings, golden
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fault, Finding, Frame, Key, OneOf
@@ -117,9 +113,9 @@ class Proposal:
         self._write_file()
 
     def _write_file(self) -> None:
-        fields = plain(self)
+        fields = plain.plain(self)
         del fields["folder"]
-        durable.replace(self.folder / FILE, json.dumps({"format": FORMAT, **fields}, indent=1) + "\n")
+        plain.write(self.folder / FILE, fields, FORMAT)
 
     def with_proof(self, proof: str) -> Self:
         """Return it with the result of an export without the pass, and write that to its file."""
@@ -131,14 +127,10 @@ class Proposal:
     def load(cls, path: Path) -> Self:
         """Return the proposal in a file; raise ProposalError."""
         try:
-            fields = untrusted.json_of(untrusted.text(path))
-            if fields.pop("format") != FORMAT:
-                raise ValueError(f"its format is not {FORMAT}")
-            fields.pop("folder", None)
-            read = dataclasses.replace(msgspec.convert(fields, cls, strict=False), folder=path.parent)
+            read = dataclasses.replace(plain.read(path, cls, FORMAT), folder=path.parent)
             untrusted.require_names([read.release])
             untrusted.inside(path.parent.parent.parent, read.target, read.case)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError) as error:
             raise _refusal(path, f"is damaged ({type(error).__name__}: {error})") from error
         if (read.target, read.case) != path.parts[-3:-1]:
             raise _refusal(path, f"is the proposal of {read.cell}, in the folder of another cell")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ import msgspec
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files import durable, git, untrusted
+from executorch_goldens.files import git, plain, untrusted
 from executorch_goldens.settings.exports import Settings, cores
 from executorch_goldens.sweep.shards import Shard
 
@@ -78,10 +76,7 @@ class Provenance:
         """Return the content of the file in `folder`; raise UsageError."""
         path = folder / FILE
         try:
-            fields = untrusted.json_of(untrusted.text(path))
-            if fields.pop("format") != FORMAT:
-                raise ValueError(f"its format is not {FORMAT}")
-            came = msgspec.convert(fields, cls)
+            came = plain.read(path, cls, FORMAT)
             untrusted.require_name(came.release)
             msgspec.convert(came.settings.get("patches", []), list[str])
             for cell in map(Cell.named, (*came.selected, *came.cells)):
@@ -90,12 +85,11 @@ class Provenance:
             if came.shard is not None:
                 Shard.named(came.shard)
             return came
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError) as error:
             raise UsageError(f"{path} cannot be used: {error}; run its cells again") from error
 
     def write(self, folder: Path) -> None:
-        text = json.dumps({"format": FORMAT, **dataclasses.asdict(self)}, indent=1)
-        durable.replace(folder / FILE, text + "\n")
+        plain.write(folder / FILE, self, FORMAT)
 
     def selection(self) -> list[Cell]:
         """Return the cells that were asked for, in the zoo's order."""
@@ -118,15 +112,14 @@ def facts(settings: Settings) -> dict[str, Any]:
 
 def commit(repository: Path) -> str | None:
     """Return the commit that is checked out in `repository`; None outside of a git checkout."""
-    found = git.output(repository, "rev-parse", "HEAD")
-    return found.decode().strip() if found else None
+    return git.output(repository, "rev-parse", "HEAD").decode().strip() or None
 
 
 def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
     """Return a digest of the differences of `repository` from a commit, `goldens` aside; empty for none."""
     aside = _all_but(repository, goldens)
-    changed = _git(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
-    added = _names(_git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside))
+    changed = git.output(repository, "diff", since, "--binary", "--no-ext-diff", "--", *aside)
+    added = git.names(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
     digest = hashlib.sha256(changed)
     for name in added:
         path = repository / name
@@ -138,10 +131,8 @@ def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:
 def uncommitted(repository: Path, goldens: Path) -> list[str]:
     """Return the uncommitted files, `goldens` aside."""
     aside = _all_but(repository, goldens)
-    changed = _git(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
-    return _names(
-        changed + _git(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
-    )
+    changed = git.names(repository, "diff", "HEAD", "--name-only", "-z", "--no-ext-diff", "--", *aside)
+    return changed + git.names(repository, "ls-files", "-z", "--others", "--exclude-standard", "--", *aside)
 
 
 def _all_but(repository: Path, goldens: Path) -> list[str]:
@@ -149,20 +140,10 @@ def _all_but(repository: Path, goldens: Path) -> list[str]:
     return [".", f":(exclude){goldens.relative_to(repository)}"] if inside else ["."]
 
 
-def _names(listed: bytes) -> list[str]:
-    return [name for name in listed.decode(errors="surrogateescape").split("\0") if name]
-
-
-def _git(repository: Path, *words: str) -> bytes:
-    """Return git's output; empty where git or the checkout is missing."""
-    return git.output(repository, *words) or b""
-
-
 def has(repository: Path, commit: str) -> bool:
     """Return whether a commit is in the checkout `repository`."""
-    return bool(
-        _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
-    )
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    return bool(git.output(repository, *asked))
 
 
 def machine() -> str:

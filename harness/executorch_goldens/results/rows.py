@@ -21,8 +21,7 @@ import msgspec
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, OfHarness, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.errors import UsageError
-from executorch_goldens.files import durable, untrusted
-from executorch_goldens.files.plain import plain
+from executorch_goldens.files import durable, plain, untrusted
 from executorch_goldens.goldens import golden, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fault, Frame, Key, OneOf
@@ -370,7 +369,7 @@ def read(file: Path) -> list[ResultRow]:
     rows = []
     for number, line in enumerate(lines, 1):
         try:
-            rows.append(_row(untrusted.json_of(line)))
+            rows.append(_row(line))
         except ValueError as error:
             raise UsageError(
                 f"{file}, line {number}, cannot be read: {error}; run the cells again"
@@ -378,10 +377,8 @@ def read(file: Path) -> list[ResultRow]:
     return rows
 
 
-def _row(fields: Any) -> ResultRow:
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise ValueError(f"its format is not {FORMAT}")
-    row = msgspec.convert(fields, ResultRow, strict=False)
+def _row(line: str) -> ResultRow:
+    row = plain.converted(untrusted.json_of(line), ResultRow, FORMAT)
     for name in (row.release, row.target, row.case):
         untrusted.require_name(name)
     return row
@@ -394,7 +391,7 @@ def write(file: Path, rows: Iterable[ResultRow], cells: Sequence[Cell]) -> None:
 
 
 def _lines(rows: Iterable[ResultRow]) -> str:
-    return "".join(json.dumps(plain(row)) + "\n" for row in rows)
+    return "".join(json.dumps(plain.plain(row)) + "\n" for row in rows)
 
 
 def is_kept(row: ResultRow, folder: Path) -> bool:

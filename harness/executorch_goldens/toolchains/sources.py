@@ -129,8 +129,7 @@ def _read(sources: Sources) -> dict[str, bytes]:
 
 
 def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
-    listed = git.output(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    names = [name for name in (listed or b"").decode(errors="surrogateescape").split("\0") if name]
+    names = git.names(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if not names:
         # Not under git, or in a folder that a repository around it ignores.
         names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
@@ -143,11 +142,11 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def _of_revision(sources: Sources) -> Iterator[tuple[str, bytes]]:
     archive = git.output(sources.checkout, "archive", "--format=tar", str(sources.revision))
-    if archive is None and shutil.which("git") is None:
+    if not archive and shutil.which("git") is None:
         raise ToolchainError(
             f"{sources.checkout}@{sources.revision}: git, which reads a revision, is not on the PATH"
         )
-    if archive is None:
+    if not archive:
         raise ToolchainError(
             f"{sources.checkout} has no revision {sources.revision}: name a commit, a branch or a tag; a shallow clone "
             "gets more by git fetch --unshallow"
@@ -163,7 +162,7 @@ def described(sources: Sources) -> str:
     """Return a checkout in words: its folder, the commit, and whether anything in it is not committed."""
     asked = sources.revision or "HEAD"
     found = git.output(sources.checkout, "rev-parse", "--short=12", "--end-of-options", f"{asked}^{{commit}}")
-    if found is None:
+    if not found:
         return str(sources.checkout)
     dirty = sources.revision is None and bool(git.output(sources.checkout, "status", "--porcelain"))
     return f"{sources.checkout} at {found.decode().strip()}{' with uncommitted changes' if dirty else ''}"

@@ -256,7 +256,7 @@ EVERY = {side: array((2, 3), bytes(24)) for side in ("actual", "expected", "tole
         ("tolerance", array((2, 3), bytes(48), "<c8"), "no number from 0"),
         ("tolerance", None, "only one of expected and tolerance"),
         ("expected", None, "only one of expected and tolerance"),
-        ("actual", None, "missing required"),
+        ("actual", None, "no actual values"),
     ],
 )
 def test_sides_of_a_tensor_that_cannot_be_compared_are_damage(
