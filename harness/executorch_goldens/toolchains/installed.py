@@ -69,21 +69,13 @@ class Installed:
 STACK = ("executorch", "torch", "torchao", "tosa-tools")
 
 
-def find_release(installed: Installed, wanted: str | None) -> releases.Release:
+def find_release(installed: Installed) -> releases.Release:
     """Return the matrix's release that is installed; raise UsageError where there is none, or a different one."""
     matrix = releases.load()
-    if wanted is not None:
-        wanted = matrix.release(wanted).version
     version = installed.versions.get("executorch")
     if version is None:
-        example = wanted or matrix.default
         raise UsageError(
-            f"no ExecuTorch is installed in the exporting environment; -t {example} names one that is made"
-        )
-    if wanted is not None and version != wanted:
-        raise UsageError(
-            f"release {wanted} is not installed in the exporting environment, {version} is; "
-            f"-t {wanted} names one that has it"
+            f"no ExecuTorch is installed in the exporting environment; -t {matrix.default} names one that is made"
         )
     release = matrix.release(version)
     wrong = {

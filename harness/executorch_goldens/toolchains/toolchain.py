@@ -119,22 +119,16 @@ class Toolchain:
                 f"-t {next(reversed(releases.load().releases))}, whose environment is made"
             )
         known = releases.load().releases.get(version)
-        is_known = known is not None and installed.versions.items() >= known.stack().items()
-        release = find_release(installed, version) if is_known else _as_declared(installed, version)
-        return cls(name, python, installed.site_packages, release, source, is_plain and is_known)
+        if known is None or not installed.versions.items() >= known.stack().items():
+            known, is_plain = _as_declared(installed, version), False
+        return cls(name, python, installed.site_packages, known, source, is_plain)
 
 
-def here(wanted: str | None = None) -> Toolchain:
-    """Return this Python's toolchain, a release of the matrix; raises as `Installed.probe` and `find_release`.
-
-    Parameters
-    ----------
-    wanted
-        The release that it has to be; None for any.
-    """
+def here() -> Toolchain:
+    """Return this Python's toolchain, a release of the matrix; raises as `Installed.probe` and `find_release`."""
     python = default_interpreter()
     installed = Installed.probe(python)
-    release = find_release(installed, wanted)
+    release = find_release(installed)
     return Toolchain(release.version, python, installed.site_packages, release)
 
 

@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _toolchain(wanted: str, named: str | None) -> Toolchain:
     """Return the toolchain named, else this Python's if it has the release, else the release's; raise UsageError."""
     if named is None and Installed.probe(default_interpreter()).versions.get("executorch") == wanted:
-        return here(wanted)
+        return here()
     toolchain = Toolchain.from_name(named or wanted, config.load())
     if toolchain.release.version != wanted:
         raise UsageError(f"--toolchain {named!r} is ExecuTorch {toolchain.release.version}, and not {wanted}")
