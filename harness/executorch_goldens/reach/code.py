@@ -109,7 +109,7 @@ def module(source: str) -> Module:
             elif isinstance(node, ast.ClassDef):
                 outside.append((within, _statement(node, False)))
                 walk(node.body, name)
-            elif inner := [*_blocks(node)]:
+            elif inner := [*blocks(node)]:
                 outside.append((within, _statement(node, False)))
                 for block in inner:
                     walk(block, within)
@@ -153,7 +153,7 @@ def _statements(body: Sequence[ast.stmt], raises: bool = False, depth: int = 0) 
     for node in body:
         if _has_code(node):
             yield _statement(node, raises, depth)
-        for block in _blocks(node):
+        for block in blocks(node):
             yield from _statements(block, raises, depth + 1)
 
 
@@ -173,20 +173,14 @@ def _has_code(node: ast.stmt) -> bool:
     return not isinstance(node, _WITHOUT_CODE)
 
 
-def _blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+def blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """Yield the blocks of statements in a statement, in order."""
     for field in ("body", "handlers", "cases", "orelse", "finalbody"):
-        for block in _parts(getattr(node, field, None)):
-            if block:
-                yield block
-
-
-def _parts(value: object) -> Iterator[list[ast.stmt]]:
-    if not isinstance(value, list) or not value:
-        return
-    if isinstance(value[0], ast.ExceptHandler | ast.match_case):
-        yield from (each.body for each in value)
-    elif isinstance(value[0], ast.stmt):
-        yield value
+        parts = getattr(node, field, None)
+        if parts and isinstance(parts[0], ast.stmt):
+            yield parts
+        elif parts:
+            yield from (handler.body for handler in parts)
 
 
 def _statement(node: ast.stmt, raises: bool, depth: int = 0) -> Statement:
@@ -199,8 +193,8 @@ def _statement(node: ast.stmt, raises: bool, depth: int = 0) -> Statement:
 
 def _own(node: ast.stmt) -> tuple[str, int]:
     """Return a statement's code without the blocks in it, and its last line."""
-    blocks = [*_blocks(node)]
-    if not blocks:
+    inner = [*blocks(node)]
+    if not inner:
         return ast.unparse(node), node.end_lineno or node.lineno
     fields = {
         name: value
@@ -210,7 +204,7 @@ def _own(node: ast.stmt) -> tuple[str, int]:
     if isinstance(node, _FUNCTIONS):
         fields.pop("returns", None)
     text = " ".join((type(node).__name__, *(f"{name}={_shown(value)}" for name, value in fields.items())))
-    return text, max(node.lineno, blocks[0][0].lineno - 1)
+    return text, max(node.lineno, inner[0][0].lineno - 1)
 
 
 def _shown(value: object) -> str:

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from executorch_goldens.reach.code import blocks
+
 #: Name under which statements find `reached`, among those that every module has.
 NAME = "__executorch_goldens_reached__"
 #: Bits of a number that are the line; the others are the file.
@@ -173,12 +175,8 @@ class _Calls(ast.NodeTransformer):
         """Return a statement with calls in its blocks."""
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return self.visit(node)  # type: ignore[no-any-return]
-        for name in ("body", "orelse", "finalbody"):
-            block = getattr(node, name, None)
-            if block and isinstance(block[0], ast.stmt):
-                setattr(node, name, self._block(block))
-        for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
-            part.body = self._block(part.body)
+        for block in blocks(node):
+            block[:] = self._block(block)
         if isinstance(node, ast.If) and not node.orelse:
             node.orelse = [self._call(node, (1 << (BITS - 1)) + node.lineno)]
         return node
