@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,22 +31,6 @@ NO = ("", "0", "false", "no", "off", "n", "f")
 def in_ci() -> bool:
     """Return whether this process runs in a CI service: the variable ``CI`` is set and not false."""
     return os.environ.get("CI", "").strip().lower() not in NO
-
-
-def value(called: Sequence[str], *names: str) -> str | None:
-    """Return the last value that words of a command line give an option, by any of its names; None for none.
-
-    >>> value(["run", "-t", "1.4.1", "--toolchain=1.5.1 + ../x"], "-t", "--toolchain"), value(["run"], "-t")
-    ('1.5.1 + ../x', None)
-    """
-    found = None
-    for word, following in itertools.zip_longest(called, called[1:]):
-        name, _, said = word.partition("=")
-        if name in names:
-            found = said or following
-        elif short := next((each for each in names if len(each) == 2 and word.startswith(each)), ""):
-            found = word.removeprefix(short)
-    return found
 
 
 def again(called: Sequence[str], *further: str, replaced: str = "") -> str:
