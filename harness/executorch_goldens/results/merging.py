@@ -147,7 +147,8 @@ def merge(parts: Sequence[PartialResults], target: Path) -> PartialResults:
         first,
         shard=None,
         cells=first.selected,
-        machines=provenance.machines([part.provenance for part in parts]),
+        # Each kind once.
+        machines=tuple(dict.fromkeys(name for part in parts for name in part.provenance.machines)),
     )
     if target.exists() and not (target / provenance.FILE).is_file():
         raise MergeError(f"{target} is there already and holds no results: name another folder with --into")

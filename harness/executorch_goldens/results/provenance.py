@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -164,8 +164,3 @@ def processor(file: Path = Path("/proc/cpuinfo")) -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return " ".join((names or [platform.processor() or platform.machine()])[0].split())
-
-
-def machines(of: Sequence[Provenance]) -> tuple[str, ...]:
-    """Return the machines of several runs, each kind once."""
-    return tuple(dict.fromkeys(name for each in of for name in each.machines))

@@ -203,10 +203,6 @@ def name_of(environment: Path) -> str:
         return environment.name
 
 
-def _listed(pythons: Sequence[str]) -> str:
-    return ", ".join(reversed(pythons))
-
-
 def _content(
     name: Name, layer: Layer, matrix: Matrix, elsewhere: Sequence[str] | None, python: str
 ) -> Mapping[str, object]:
@@ -279,7 +275,7 @@ class _Maker:
             self._uv("venv", "--quiet", "--relocatable", "--python", self.python.request, str(self.aside))
         except ToolchainError as error:
             raise ToolchainError(
-                f"{self.word!r} has wheels for Python {_listed(self.pythons)}; this command runs in "
+                f"{self.word!r} has wheels for Python {', '.join(reversed(self.pythons))}; this command runs in "
                 f"{interpreters.own()}, and uv finds no {self.python.version} and cannot download it: install one of "
                 f"these so that it is on the PATH, by the system's packages or `uv python install "
                 f"{self.python.version}` ({error})"
