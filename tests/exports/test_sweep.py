@@ -18,7 +18,6 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import Any
 
-import msgspec
 import pytest
 from filelock import FileLock
 
@@ -31,6 +30,7 @@ from executorch_goldens.settings.exports import (
     default_interpreter,
     worker_environment,
 )
+from executorch_goldens.sweep import messages
 from executorch_goldens.sweep.folder import Folder
 from executorch_goldens.sweep.messages import Ended, ExportRequest, Started
 from executorch_goldens.sweep.schedule import Job
@@ -128,7 +128,7 @@ def test_what_a_killed_template_was_exporting_is_exported_again_and_no_process_i
     sweeper: Sweeper,
 ) -> None:
     sweep = sweeper(["steady"], jobs=1)
-    wait_until(lambda: any(template.children for template in list(sweep.templates.values())))
+    wait_until(lambda: any(has_started(template) for template in list(sweep.templates.values())))
     (template,) = (template.process.pid for template in sweep.templates.values())
     os.kill(template, signal.SIGKILL)
     lowered_by(*sweep.outcomes(STEADY))
@@ -141,13 +141,13 @@ def test_an_export_whose_templates_are_killed_twice_is_named_and_costs_no_other(
         next(iter(killed)).kill()
         wait_until(
             lambda: any(
-                template.children and template.process not in killed
+                has_started(template) and template.process not in killed
                 for template in list(sweep.templates.values())
             )
         )
         # It is alone in the second, and the other one waits.
         (template,) = sweep.templates.values()
-        (again,) = template.running.values()
+        (again,) = template.jobs()
         template.process.kill()
         (outcome,) = sweep.outcomes(again.cell)
         assert isinstance(outcome.result, Killed)
@@ -189,12 +189,13 @@ def serve_one(limit: float, run: Callable[[], object], scratch: Path) -> Ended:
         os._exit(0)
     os.close(requests[0])
     theirs.close()
+    settings = Settings(default_interpreter(), (), (), 1, limit)
     asked = ExportRequest(
-        id=1, target="", case="", scratch=str(scratch), log="", cwd=str(scratch), limit=limit
+        id=1, target="", case="", settings=settings, scratch=str(scratch), log="", cwd=str(scratch)
     )
-    os.write(requests[1], msgspec.json.encode(asked) + b"\n")
+    os.write(requests[1], messages.encoded(asked) + b"\n")
     with ours:
-        _, ended = (msgspec.json.decode(ours.recv(1 << 16), type=Started | Ended) for _ in range(2))
+        _, ended = (messages.decoded(ours.recv(1 << 16), Started | Ended) for _ in range(2))
     os.close(requests[1])
     os.waitpid(template, 0)
     assert isinstance(ended, Ended)
@@ -410,9 +411,14 @@ def fresh_sweep(
     return Sweep([Cell("xnnpack-fp32", case) for case in cases], variations((0,)), settings)
 
 
+def has_started(template: TemplateProcess) -> bool:
+    """Return whether the process of an export of a template has started."""
+    return any(each.process is not None for each in list(template.running.values()))
+
+
 def template_of(sweep: Sweep) -> subprocess.Popen[bytes]:
     """Wait until the sweep's one template has an export running, and return its process."""
-    wait_until(lambda: any(template.children for template in list(sweep.templates.values())))
+    wait_until(lambda: any(has_started(template) for template in list(sweep.templates.values())))
     (template,) = sweep.templates.values()
     return template.process
 
@@ -499,9 +505,10 @@ def test_an_answer_that_is_none_is_one_error_that_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "import os, sys\n"
-        "if '--answers' in sys.orig_argv:\n"
-        f"    os.write(int(sys.orig_argv[sys.orig_argv.index('--answers') + 1]), b'{words}')\n"
+        "import json, os, sys\n"
+        "if 'sweep.worker' in ' '.join(sys.orig_argv):\n"
+        "    request = os.pread(int(sys.orig_argv[-1]), 1 << 20, 0)\n"
+        f"    os.write(json.loads(request)['answers'], b'{words}')\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with fresh_sweep() as sweep, pytest.raises(SweepError) as raised:
@@ -651,15 +658,3 @@ def test_templates_warm_up_for_targets_of_several_cells_and_for_one_of_each_grou
     assert worth_warming(cells) == {"tosa-fp", "tosa-int", "xnnpack-int8"}
     assert worth_warming(cells[:1]) == {"tosa-fp"}
     assert worth_warming([]) == set()
-
-
-def test_a_sweep_that_lasts_warms_up_for_every_target() -> None:
-    cells = [Cell("tosa-fp", "linear"), Cell("tosa-int", "linear")]
-    settings = Settings(Path(sys.executable), ("tests.zoo",), (), jobs=1, limit=ZOO_LIMIT)
-    made = {lasting: Sweep(cells, (), settings, lasting) for lasting in (False, True)}
-    for sweep in made.values():
-        sweep.stop()
-    assert {lasting: sweep.targets for lasting, sweep in made.items()} == {
-        False: ["tosa-fp"],
-        True: ["tosa-fp", "tosa-int"],
-    }

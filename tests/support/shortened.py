@@ -61,10 +61,10 @@ def pairs(
     """Export each cell under each seed, with the shortcuts `against` and with those of `settings`, and yield both."""
     # Each of the two has half of the cores.
     half = replace(settings, jobs=max(1, settings.jobs // 2))
-    chosen = variations(seeds)
+    chosen, targets = variations(seeds), {cell.target for cell in cells}
     with (
-        Sweep(cells, (), replace(half, shortcuts=against), lasting=True) as without,
-        Sweep(cells, (), half, lasting=True) as shortened,
+        Sweep((), (), replace(half, shortcuts=against), lasting=True, targets=targets) as without,
+        Sweep((), (), half, lasting=True, targets=targets) as shortened,
         ThreadPoolExecutor(2 * half.jobs) as threads,
     ):
 

@@ -9,20 +9,24 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from executorch_goldens.sweep.messages import ExportRequest
+from executorch_goldens.settings.exports import Settings
+from executorch_goldens.sweep import messages
+from executorch_goldens.sweep.messages import ExportRequest, TemplateRequest
+from executorch_goldens.sweep.worker import MAIN, with_harness
 from executorch_goldens.zoo.variations import (
     HASH_SEEDS,
     MAX_HASH_SEED,
     SURROUNDINGS,
     ZONES,
     HashSeedError,
+    Variation,
     another_locale,
     exported_before,
     named,
@@ -270,19 +274,14 @@ def test_a_scan_ends_when_it_is_closed_and_what_is_missing_is_said_at_once(tmp_p
     assert printed(code, str(tmp_path)) == [[], ["no such folder", "no such folder"]]
 
 
-REQUEST = ExportRequest(id=0, target="tosa-fp", case="", scratch="", log="/dev/stderr", cwd="", limit=60.0)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--once", msgspec.json.encode(REQUEST).decode()),
-        (),
-    ],
+SETTINGS = Settings(Path(sys.executable), (), (), 1, 60.0)
+REQUEST = ExportRequest(
+    id=0, target="tosa-fp", case="", settings=SETTINGS, scratch="", log="/dev/stderr", cwd=""
 )
-def test_a_worker_shuffles_listings_before_it_imports_torch(
-    tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_a_worker_shuffles_listings_before_it_imports_torch(tmp_path: Path, once: bool) -> None:
     answers, other = socket.socketpair()
     (tmp_path / "torch.py").write_text(f"import os; raise SystemExit(str(os.listdir({str(tmp_path)!r})))")
     for name in "abcdefgh":
@@ -290,23 +289,23 @@ def test_a_worker_shuffles_listings_before_it_imports_torch(
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     orders = []
-    for seed in "012":
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "executorch_goldens.sweep.worker",
-            *arguments,
-            *("--answers", str(answers.fileno()), "--heap-seed", seed),
-        ]
-        ended = subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            pass_fds=(answers.fileno(),),
+    for seed in (0, 1, 2):
+        options = TemplateRequest(
+            settings=SETTINGS, variation=Variation(0, seed), answers=answers.fileno(), beat=1.0
         )
+        with tempfile.TemporaryFile() as file:
+            file.write(messages.encoded(options))
+            file.flush()
+            command = [*with_harness(Path(sys.executable), MAIN), str(file.fileno())]
+            command += [messages.encoded(REQUEST).decode(), str(answers.fileno())] if once else []
+            ended = subprocess.run(
+                command,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                pass_fds=(answers.fileno(), file.fileno()),
+            )
         orders.append(ended.stderr.splitlines()[-1])
     answers.close()
     other.close()

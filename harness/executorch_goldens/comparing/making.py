@@ -364,8 +364,10 @@ class Comparison:
         screen = _Screen()
         how = "under another variation on each side" if self.beside else f"{exports} variations each"
         screen.write_line(f"comparing {count(len(cells), 'cell')}, {how}")
+        beside = cells if self.beside else ()
         base, head = (
-            Sweep(cells, varied, side.settings, beside=cells if self.beside else (), reuse=reuse)
+            # More variations of a cell may be asked for.
+            Sweep(cells, varied, side.settings, lasting=True, beside=beside, reuse=reuse)
             for side, varied, reuse in zip(
                 (sides.base, sides.head),
                 (self.variations[::-1], self.variations),
@@ -373,8 +375,6 @@ class Comparison:
                 strict=True,
             )
         )
-        # More variations of a cell may be asked for.
-        base.growing = head.growing = True
         self.sweeps += base, head
         known = seconds.committed(config.load().goldens / sides.base.release.version)
         progress = Progress(cells, known, 2 * exports, sides.head.settings.jobs, screen, sys.stderr.isatty())

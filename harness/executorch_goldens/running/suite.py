@@ -152,7 +152,8 @@ class Suite:
         chosen = variations.variations(self.seeds)
         try:
             if self.sweep is None:
-                self.sweep = Sweep(cells, chosen, self.settings, lasting=True)
+                targets = {cell.target for cell in cells}
+                self.sweep = Sweep(cells, chosen, self.settings, lasting=True, targets=targets)
                 self.sweep.start()
                 return {cell: self.sweep.outcomes(cell) for cell in cells}
             return {cell: self.sweep.again(cell, chosen) for cell in cells}

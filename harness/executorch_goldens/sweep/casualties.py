@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import re
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from executorch_goldens.artifact import Casualty, Killed, OfHarness, OutOfMemory
 from executorch_goldens.files import shortage
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.messages import Ended
+from executorch_goldens.sweep.spool import whole
 from executorch_goldens.sweep.worker import OUT_OF_MEMORY, OWN_ERROR
 
 #: Errors of an incomplete environment.
@@ -48,8 +48,7 @@ def of_harness(log: Path, result: io.FileIO) -> OfHarness:
     if not lines:
         require_room(log)
     try:
-        left = os.pread(result.fileno(), os.fstat(result.fileno()).st_size, 0)
-        found = msgspec.msgpack.decode(left, type=OfHarness)
+        found = msgspec.msgpack.decode(whole(result.fileno()), type=OfHarness)
     except ValueError:
         found = OfHarness()
     # The last line is the first one shown.

@@ -8,7 +8,6 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import filelock
@@ -58,9 +57,7 @@ class Folder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.delete()
 
     def delete(self) -> None:

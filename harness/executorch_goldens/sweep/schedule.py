@@ -84,10 +84,6 @@ class Schedule:
         """Return the next job of `variation`, which still waits; None where none does."""
         return next(iter(self._queues.get(variation, ())), None)
 
-    def needs(self, variation: Variation) -> bool:
-        """Return whether jobs wait for the template of `variation`."""
-        return bool(self._queues.get(variation))
-
     def _first(self, variations: Iterable[Variation]) -> Job | None:
         heads = [queue[0] for variation in variations if (queue := self._queues[variation])]
         return min(heads, key=lambda job: job.place, default=None)

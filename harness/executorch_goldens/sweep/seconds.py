@@ -7,13 +7,16 @@ of exports.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+import msgspec
 
 from executorch_goldens.artifact import Casualty, Cell, Outcome
 from executorch_goldens.errors import HarnessError
@@ -28,6 +31,9 @@ RUNS = 5
 
 #: Seconds of an export if no export has been measured.
 UNKNOWN = 2.0
+
+#: Seconds that were measured.
+Duration = Annotated[float, msgspec.Meta(ge=0.0)]
 
 #: How a table that took one side of a merge is completed.
 UPDATE = "run 'nox -s lab -- seconds' where results are at hand"
@@ -87,19 +93,14 @@ def committed(root: Path) -> Seconds:
             continue
         try:
             name, value = line.split()
-            known[Cell.named(name)] = _measured(value)
+            if not 0.0 <= float(value) < math.inf:
+                raise ValueError("no number of seconds")
+            known[Cell.named(name)] = float(value)
         except ValueError as error:
             raise SecondsError(
                 f"{path}:{number}: {line!r} is not TARGET/CASE SECONDS; {bring_back(path, UPDATE)}"
             ) from error
     return Seconds(known)
-
-
-def _measured(value: Any) -> float:
-    """Return the value as a number of seconds; raise ValueError."""
-    if not 0.0 <= float(value) < math.inf:
-        raise ValueError(f"{value!r} is no number of seconds")
-    return float(value)
 
 
 class Remembered:
@@ -115,13 +116,11 @@ class Remembered:
         self.file = folder / LOCAL
         self.runs: dict[str, list[float]] = {}
         # Only a help: a file that cannot be read is as good as none.
-        try:
-            read = untrusted.json_of(untrusted.text(self.file))
-            self.runs = {str(cell): [_measured(value) for value in values] for cell, values in read.items()}
-            for cell in self.runs:
+        with contextlib.suppress(OSError, ValueError):
+            read = msgspec.json.decode(untrusted.text(self.file), type=dict[str, list[Duration]])
+            for cell in read:
                 Cell.named(cell)
-        except (OSError, ValueError, TypeError, AttributeError):
-            self.runs = {}
+            self.runs = read
 
     def over(self, table: Seconds) -> Seconds:
         """Return `table` updated with this machine's measurements."""

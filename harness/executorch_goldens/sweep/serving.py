@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-import msgspec
-
 from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.exporting.system_calls import Supervisor
-from executorch_goldens.sweep.messages import Alive, Answer, Ended, ExportRequest, Started
+from executorch_goldens.sweep.messages import Alive, Answer, Ended, ExportRequest, Started, decoded, encoded
 
 #: Seconds between a template's looks for ended children, where the system does not notify it (Linux before 5.3).
 POLL_SECONDS = 0.02
@@ -105,7 +103,7 @@ class Template:
     def answer(self, message: Answer, *descriptors: int) -> None:
         # A sweep that has gone without a word is noticed where its requests end; its exports are ended then.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            socket.send_fds(self.answers, [msgspec.json.encode(message)], descriptors)
+            socket.send_fds(self.answers, [encoded(message)], descriptors)
 
     def serve(self) -> None:
         """Serve until the requests end and every child has been answered for."""
@@ -138,7 +136,7 @@ class Template:
             return
         *lines, self.buffer = (self.buffer + chunk).split(b"\n")
         for line in lines:
-            request = msgspec.json.decode(line, type=ExportRequest)
+            request = decoded(line, ExportRequest)
             # Without a name, and closed here at once: those that are started later do not have it.
             with tempfile.TemporaryFile(dir=request.scratch) as result:
                 process = self.start(request, result.fileno())
@@ -161,7 +159,7 @@ class Template:
                 child.due = math.inf
                 self.kill(child)
                 continue
-            limit = child.request.limit
+            limit = child.request.settings.limit
             longest = max(LOOK, limit / LOOKS)
             child.idleness.look(2 * longest)
             if max(child.idleness.used, child.idleness.idle) > limit:
@@ -331,7 +329,7 @@ class Groups:
                 break
             *lines, buffer = (buffer + chunk).split(b"\n")
             for line in lines:
-                group = self.group_of(msgspec.json.decode(line, type=ExportRequest))
+                group = self.group_of(decoded(line, ExportRequest))
                 pipe = self.pipes.get(group, next(iter(self.pipes.values())))
                 # That its reader has ended is noticed above.
                 with contextlib.suppress(BrokenPipeError):

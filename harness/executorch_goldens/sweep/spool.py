@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import tempfile
 import threading
@@ -46,3 +47,8 @@ class Spool:
 
     def close(self) -> None:
         self._file.close()
+
+
+def whole(descriptor: int) -> bytes:
+    """Return what is in a file, wherever it is read or written now."""
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)

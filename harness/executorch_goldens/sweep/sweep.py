@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import functools
 import io
-import itertools
 import os
 import selectors
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
-
-import msgspec
 
 from executorch_goldens.artifact import (
     ENDED,
@@ -43,14 +41,21 @@ from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.files.os_errors import explain
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute, in_checkout, worker_environment
-from executorch_goldens.sweep import casualties
-from executorch_goldens.sweep.folder import Folder
+from executorch_goldens.sweep import casualties, messages
 from executorch_goldens.sweep.keys import Wanted
-from executorch_goldens.sweep.messages import Alive, Answer, Ended, ExportRequest, Ready, Started
+from executorch_goldens.sweep.messages import (
+    Alive,
+    Answer,
+    Ended,
+    ExportRequest,
+    Ready,
+    Started,
+    TemplateRequest,
+)
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job, Schedule
 from executorch_goldens.sweep.spool import Range, Spool
-from executorch_goldens.sweep.template import Standby, TemplateProcess
+from executorch_goldens.sweep.template import RunningJob, Standby, TemplateProcess, state_of
 from executorch_goldens.sweep.worker import CASE_RAISED, HARNESS_ERROR, MAIN, group_of, with_harness
 from executorch_goldens.zoo.registry import CASES, CHANGED
 from executorch_goldens.zoo.variations import Variation, surrounding_variables
@@ -85,20 +90,6 @@ class SweepError(HarnessError, RuntimeError):
     """The harness itself could not export; never a verdict of a cell. The message names the way out."""
 
 
-@dataclass(frozen=True)
-class EndedExport:
-    """An export that has ended, with its artifact still on disk.
-
-    Attributes
-    ----------
-    outcome
-        Reads what became of it, once.
-    """
-
-    variation: Variation
-    outcome: Callable[[], Outcome]
-
-
 class Sweep:
     """All exports of some cells under some variations.
 
@@ -109,7 +100,8 @@ class Sweep:
     variations
         Each cell is exported once under each.
     beside
-        Cells that are exported under the last of the variations alone, until `widen` or `again` asks for the others.
+        Cells that are exported under the last of the variations alone, until `widen` or `again` asks for the others: a
+        sweep that has such lasts.
     settings
         Settings of exports.
     lasting
@@ -117,8 +109,7 @@ class Sweep:
     further_patches
         Names of patches that exports of a cell get after those of `settings`.
     targets
-        Exports of templates before they serve; by default the targets of `cells`, those of few exports left out where
-        the sweep does not last (`worth_warming`).
+        Exports of templates before they serve; by default those that are `worth_warming` for the cells to export.
     standby
         Templates of earlier sweeps, which this one exports in and leaves to the next.
     reuse
@@ -132,33 +123,33 @@ class Sweep:
         settings: Settings,
         lasting: bool = False,
         further_patches: Mapping[Cell, Sequence[str]] = types.MappingProxyType({}),
-        targets: Sequence[str] | None = None,
+        targets: Collection[str] | None = None,
         standby: Standby | None = None,
         beside: Collection[Cell] = (),
         reuse: Reuse | None = None,
     ) -> None:
         self.settings = settings
-        self.lasting = lasting
+        self.lasting = lasting or bool(beside)
         self.further_patches = further_patches
         self.variations = tuple(variations)
         self.wanted = {cell: self.variations[-1:] if cell in beside else self.variations for cell in cells}
         #: Whether a case that raised under one variation is exported under no further one.
         self.spares_raising = False
-        #: Whether further exports of these cells may be asked for.
-        self.growing = bool(beside)
-        self.targets = sorted(self._warmed(cells) if targets is None else targets)
+        self.chooses_targets = targets is None
+        self.targets = sorted(worth_warming(cells) if targets is None else targets)
         self.standby = standby
+        of = standby or Standby(self.targets)
         # Fresh interpreters are there to prove the forks: nothing watches them.
         self.reuse = reuse if settings.isolation == "fork" else None
-        self.numbers = standby.numbers if standby is not None else itertools.count()
+        self.numbers, self.templates, self.folder = of.numbers, of.templates, of.folder
         self.schedule = Schedule()
         self.schedule.add(
             Job(next(self.numbers), cell, variation) for cell in cells for variation in self.wanted[cell]
         )
-        self.templates: dict[Variation, TemplateProcess] = standby.templates if standby is not None else {}
         #: Variations whose template was killed before it was ready.
         self.killed: set[Variation] = set()
-        self.results: dict[Cell, list[EndedExport]] = {cell: [] for cell in cells}
+        #: Of exports that have ended, with their artifacts still on disk, what reads their outcome, once.
+        self.results: dict[Cell, dict[Variation, Callable[[], Outcome]]] = {cell: {} for cell in cells}
         #: Exports that have ended, and those of the store that were taken, with the processor time of the former.
         self.ended = self.reused = 0
         self.core_seconds = 0.0
@@ -167,7 +158,6 @@ class Sweep:
         #: One that runs at the same time: while both have exports to make, each has half of the cores.
         self.partner: Sweep | None = None
         self.changed = threading.Condition()
-        self.folder = standby.folder if standby is not None else Folder.make()
         self.directory = self.folder.path
         self.spool = Spool(self.directory)
         self.thread = threading.Thread(target=self._run, name="sweep", daemon=True)
@@ -224,7 +214,7 @@ class Sweep:
     def add(self, cell: Cell, variations: Sequence[Variation], awaited: bool = False) -> None:
         """Let exports of `cell` wait, before those that nobody waits for if `awaited`; `outcomes` has their results."""
         with self.changed:
-            self.results[cell] = []
+            self.results[cell] = {}
             self.schedule.add(
                 Job(next(self.numbers), cell, variation, awaited=awaited) for variation in variations
             )
@@ -271,10 +261,9 @@ class Sweep:
         with self.changed:
             if self.error is not None:
                 raise self.error
-            ended, self.results[cell] = self.results[cell], []
+            ended, self.results[cell] = self.results[cell], {}
             wanted = self.wanted[cell] if variations is None else variations
-        by_variation = {each.variation: each for each in ended}
-        found = tuple(by_variation[variation].outcome() for variation in wanted)
+        found = tuple(ended[variation]() for variation in wanted)
         self.reused += sum(outcome.reused for outcome in found)
         return found
 
@@ -292,7 +281,7 @@ class Sweep:
 
     def running(self) -> list[Job]:
         """Return the exports that are being made."""
-        return [job for template in list(self.templates.values()) for job in list(template.running.values())]
+        return [job for template in list(self.templates.values()) for job in template.jobs()]
 
     def doing(self) -> str:
         """Return the current exports, and the interpreters that still import torch and ExecuTorch."""
@@ -311,7 +300,7 @@ class Sweep:
             with selectors.DefaultSelector() as selector:
                 for template in self.templates.values():
                     selector.register(template.answers, selectors.EVENT_READ, template)
-                while not self.stopping and (self.lasting or self.growing or self.schedule or self._taken()):
+                while not self.stopping and (self.lasting or self.schedule or self._taken()):
                     self._dispatch(selector)
                     self._end_idle()
                     for key, _ in selector.select(0.1):
@@ -352,21 +341,16 @@ class Sweep:
                 left.append(job)
                 continue
             with self.changed:
-                self.results[job.cell].append(EndedExport(job.variation, stored))
+                self.results[job.cell][job.variation] = stored
                 self.changed.notify_all()
-        if self.standby is None:
-            self.targets = sorted(self._warmed({job.cell for job in left}))
+        if self.chooses_targets:
+            self.targets = sorted(worth_warming({job.cell for job in left}))
         self.schedule.add(left)
         with self.changed:
             for cell in {job.cell for job in left} if self.spares_raising else ():
-                if any(each.outcome().case_failure for each in self.results[cell]):
+                if any(outcome().case_failure for outcome in self.results[cell].values()):
                     self._spare(cell)
             self.changed.notify_all()
-
-    def _warmed(self, cells: Collection[Cell]) -> set[str]:
-        """Return the targets that templates export before they serve `cells`."""
-        # The future of a sweep that lasts is unknown.
-        return {cell.target for cell in cells} if self.lasting else worth_warming(cells)
 
     def _wanted(self, job: Job) -> Wanted:
         return (job.cell, job.variation, tuple(self.further_patches.get(job.cell, ())))
@@ -417,14 +401,14 @@ class Sweep:
         """Return whether a template may start its next export now; a job that killed a template runs alone."""
         following = self.schedule.first(template.variation)
         again = following is not None and following.again
-        return not template.running or not (again or any(job.again for job in template.running.values()))
+        return not template.running or not (again or any(job.again for job in template.jobs()))
 
     def _end_idle(self) -> None:
         """Let templates end that no export is wanted of any more: each keeps a gigabyte."""
-        if self.lasting or self.growing or self.standby is not None:
+        if self.lasting or self.standby is not None:
             return
         for variation, template in self.templates.items():
-            if template.ready and not template.running and not self.schedule.needs(variation):
+            if template.ready and not template.running and self.schedule.first(variation) is None:
                 template.finish()
 
     def _start_template(self, variation: Variation) -> TemplateProcess:
@@ -433,31 +417,26 @@ class Sweep:
         machine = self.settings.machine
         paths = [path.absolute() for path in machine.paths or config.load().import_paths()]
         answers, own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [
-            *with_harness(interpreter, MAIN, machine.root),
-            *("--answers", str(own.fileno())),
-            *("--beat", str(ANSWER_LIMIT / BEATS)),
-            *("--isolation", self.settings.isolation),
-            *(["--records", str(self.directory)] if self.reuse is not None else []),
-            *("--paths", *map(str, paths)),
-            *("--targets", *self.targets),
-            *("--heap-seed", str(variation.heap_seed)),
-            *("--listings-seed", str(variation.listings)),
-            *("--history-seed", str(variation.history)),
-            *("--surroundings", *variation.changed_surroundings),
-            *("--threads", str(machine.threads)),
-            *("--shortcuts", *self.settings.shortcuts),
-            *("--reach", *self.settings.reach),
-            *(["--onednn"] if machine.onednn else []),
-        ]
+        wanted = TemplateRequest(
+            settings=replace(self.settings, modules=None),
+            variation=variation,
+            answers=own.fileno(),
+            beat=ANSWER_LIMIT / BEATS,
+            paths=tuple(map(str, paths)),
+            targets=tuple(self.targets),
+            records=str(self.directory) if self.reuse is not None else None,
+        )
         try:
-            with log.open("wb") as output:
+            # A file: some are longer than an argument may be, and than what a pipe holds that nobody reads yet.
+            with log.open("wb") as output, tempfile.TemporaryFile() as request:
+                request.write(messages.encoded(wanted))
+                request.flush()
                 process = subprocess.Popen(
-                    command,
+                    [*with_harness(interpreter, MAIN, machine.root), str(request.fileno())],
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    pass_fds=(own.fileno(),),
+                    pass_fds=(own.fileno(), request.fileno()),
                     env=worker_environment(
                         interpreter,
                         variation.hash_seed,
@@ -492,32 +471,23 @@ class Sweep:
                 raise SweepError(
                     f"{folder.parent} was deleted while exports ran: run again; TMPDIR names another place"
                 ) from error
-        template.running[job.number] = job
-        template.expected[job.number] = time.monotonic() + ANSWER_LIMIT
+        due = time.monotonic() + ANSWER_LIMIT
+        template.running[job.number] = RunningJob(job, due, template.process.pid)
         case, changes = self._case(job.cell.case)
-        settings = self.settings
+        patches = (*self.settings.patches, *self.further_patches.get(job.cell, ()))
         template.send(
             ExportRequest(
                 id=job.number,
                 target=job.cell.target,
                 case=case,
+                # What its template has taken on, or it is told by its module, is left out: it may be long.
+                settings=replace(self.settings, patches=patches, modules=None, reach=()),
                 scratch=str(scratch),
                 log=str(scratch / "log"),
                 cwd=str(self._working_directory(job)),
-                limit=settings.limit,
-                models=settings.models,
                 module=self.modules.get(case),
                 others=tuple(sorted(set(self.modules.values()))),
                 changes=tuple(changes),
-                pickled=str(settings.pickled / job.cell.case) if settings.pickled else None,
-                tolerance=settings.tolerances.get(job.cell.target),
-                patches=(*settings.patches, *self.further_patches.get(job.cell, ())),
-                capture=settings.capture,
-                execute=settings.execute,
-                omission=settings.omission,
-                observer=settings.observer,
-                twins=settings.twins,
-                memory=settings.memory,
                 record=str(scratch / "record") if self.reuse is not None else None,
             )
         )
@@ -533,21 +503,21 @@ class Sweep:
             template.ready = True
             return
         for number in answer.ids if isinstance(answer, Alive) else (answer.id,):
-            if number in template.expected:
-                template.expected[number] = time.monotonic() + ANSWER_LIMIT
+            if (running := template.running.get(number)) is not None:
+                running.due = time.monotonic() + ANSWER_LIMIT
         if isinstance(answer, Started):
-            template.children[answer.id] = (answer.process, answer.template)
-            template.results[answer.id] = io.FileIO(descriptors[0])
+            running = template.running[answer.id]
+            running.process, running.answering = answer.process, answer.template
+            running.result = io.FileIO(descriptors[0])
         elif isinstance(answer, Ended):
-            template.children.pop(answer.id, None)
-            del template.expected[answer.id]
-            job = template.running.pop(answer.id)
-            with template.results.pop(answer.id) as result:
-                self._deliver(job, answer, self._end(job, answer, result))
+            running = template.running.pop(answer.id)
+            assert running.result is not None
+            with running.result as result:
+                self._deliver(running.job, answer, self._end(running.job, answer, result))
 
     def _parse(self, template: TemplateProcess, line: bytes) -> Answer:
         try:
-            answer: Answer = msgspec.json.decode(line, type=Answer)
+            answer: Answer = messages.decoded(line, Answer)
         except ValueError:
             pass
         else:
@@ -577,13 +547,12 @@ class Sweep:
         if job.variation.directory is not None:
             # The next export there must find it as this one did.
             shutil.rmtree(job.variation.directory, ignore_errors=True)
-        ended = EndedExport(job.variation, functools.partial(self._outcome, job, answer, end))
         with self.changed:
             if self.spares_raising and isinstance(end, Range) and answer.status == CASE_RAISED:
                 self._spare(job.cell)
             self.ended += 1
             self.core_seconds += answer.core_seconds
-            self.results[job.cell].append(ended)
+            self.results[job.cell][job.variation] = functools.partial(self._outcome, job, answer, end)
             self.changed.notify_all()
 
     def _spare(self, cell: Cell) -> None:
@@ -653,17 +622,17 @@ class Sweep:
     def _lose_or_repeat(self, template: TemplateProcess, status: int, how: str) -> None:
         """Export the jobs of a template that is gone again; one that was alone in it the second time may be why."""
         silent = ANSWER_LIMIT if how == HUNG else 0.0
-        for job in template.running.values():
+        for job in template.jobs():
             if job.again:
                 tail = casualties.last_lines(self._scratch(job) / "log")
                 lost = died(status, template=how, silent=silent, tail=tail)
                 self._deliver(job, Ended(job.number, status), lost)
-        self._export_again([job for job in template.running.values() if not job.again])
+        self._export_again([job for job in template.jobs() if not job.again])
 
     def _check_answering(self, selector: selectors.BaseSelector) -> None:
         now = time.monotonic()
         for template in list(self.templates.values()):
-            if template.ready and any(self._is_overdue(template, number, now) for number in template.running):
+            if template.ready and any(self._is_overdue(each, now) for each in template.running.values()):
                 selector.unregister(template.answers)
                 status = template.end(0)
                 del self.templates[template.variation]
@@ -675,12 +644,13 @@ class Sweep:
                     f"for as long:\n{last}"
                 )
 
-    def _is_overdue(self, template: TemplateProcess, number: int, now: float) -> bool:
+    def _is_overdue(self, running: RunningJob, now: float) -> bool:
         """Return whether a template should have said something about a job, and could have."""
-        if template.expected[number] > now:
+        if running.due > now:
             return False
-        template.expected[number] = now + ANSWER_LIMIT
-        return not template.is_starved(number)
+        running.due = now + ANSWER_LIMIT
+        # One that waits for a processor or for a disk could not.
+        return state_of(running.answering) not in ("R", "D")
 
     def _is_stuck(self, template: TemplateProcess, now: float) -> bool:
         """Return whether a template takes too long to get ready."""

@@ -14,11 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
-
 from executorch_goldens.exporting.limits import Idleness
 from executorch_goldens.sweep.folder import Folder
-from executorch_goldens.sweep.messages import ExportRequest
+from executorch_goldens.sweep.messages import ExportRequest, encoded
 from executorch_goldens.sweep.schedule import Job
 from executorch_goldens.zoo.variations import Variation
 
@@ -35,19 +33,36 @@ def state_of(process: int) -> str:
 
 
 @dataclass
+class RunningJob:
+    """A job that a template has.
+
+    Attributes
+    ----------
+    due
+        When its next word is due, in seconds of `time.monotonic`.
+    answering
+        The process that should say it: the template's, then the one that forks the export's.
+    process, result
+        Its process, and the file for its artifact; None until it has started.
+    """
+
+    job: Job
+    due: float
+    answering: int
+    process: int | None = None
+    result: io.FileIO | None = None
+
+
+@dataclass
 class TemplateProcess:
-    """A running template, its jobs and their processes.
+    """A running template.
 
     Attributes
     ----------
     finished
         Whether it was asked to end, because no export is wanted of it any more.
-    expected
-        When the next word of each job that it has is due, by the job's number, in seconds of `time.monotonic`.
-    children
-        The process of each job that has started, and the one that forked it.
-    results
-        The file for the artifact of each job that has started.
+    running
+        The jobs that it has, by their numbers.
     """
 
     variation: Variation
@@ -58,22 +73,18 @@ class TemplateProcess:
     looked: float = field(default_factory=time.monotonic)
     ready: bool = False
     finished: bool = False
-    running: dict[int, Job] = field(default_factory=dict)
-    children: dict[int, tuple[int, int]] = field(default_factory=dict)
-    results: dict[int, io.FileIO] = field(default_factory=dict)
-    expected: dict[int, float] = field(default_factory=dict)
+    running: dict[int, RunningJob] = field(default_factory=dict)
+
+    def jobs(self) -> list[Job]:
+        """Return the jobs that it has; from any thread."""
+        return [each.job for each in list(self.running.values())]
 
     def send(self, request: ExportRequest) -> None:
         assert self.process.stdin is not None
         # A template that has died is noticed, and its jobs are delivered, where its answers end.
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(msgspec.json.encode(request) + b"\n")
+            self.process.stdin.write(encoded(request) + b"\n")
             self.process.stdin.flush()
-
-    def is_starved(self, number: int) -> bool:
-        """Return whether the process that should answer for a job waits for a processor or for a disk."""
-        _, answering = self.children.get(number, (0, self.process.pid))
-        return state_of(answering) in ("R", "D")
 
     def read(self) -> tuple[bytes, list[int]]:
         """Return the next answer, and the descriptors that it brings; empty at the end of its answers."""
@@ -102,21 +113,22 @@ class TemplateProcess:
             self.process.kill()
             status = self.process.wait()
         self.answers.close()
-        for result in self.results.values():
-            result.close()
+        for each in self.running.values():
+            if each.result is not None:
+                each.result.close()
         if status != 0:
             self.kill_children()
         return status
 
     def kill_children(self) -> None:
         """Kill the processes of its exports; each leads a process group."""
-        for process, _ in self.children.values():
+        for process in filter(None, (each.process for each in self.running.values())):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process, signal.SIGKILL)
 
 
 class Standby:
-    """Templates that outlast a sweep: the next one exports in them.
+    """Templates of one sweep, or of several that export in them one after the other.
 
     Parameters
     ----------

@@ -1,20 +1,19 @@
 """The template interpreter: imports once, warms up, forks a child per export.
 
-Run as ``python -m executorch_goldens.sweep.worker`` by `sweep.sweep`, never by hand. Requests arrive on standard
-input, an `ExportRequest` a line; answers leave on a socket of their own (``--answers FD``), so that whatever a release
-prints cannot disturb them. An answer is `Ready` once, then for each request `Started` when its child has, with the file
-that its artifact goes into (`artifact.encoded`), `Alive` from time to time, and `Ended`: see `sweep.messages`.
+`sweep.sweep` runs it, never a person, with a `TemplateRequest` in a file without a name. Requests arrive on standard
+input, an `ExportRequest` a line; answers leave on a socket of their own, so that whatever a release prints cannot
+disturb them. An answer is `Ready` once, then for each request `Started` when its child has, with the file that its
+artifact goes into (`artifact.encoded`), `Alive` from time to time, and `Ended`: see `sweep.messages`.
 
 The template imports what every export needs. For each group of targets that it serves it forks a template of the
 group's own, which imports and warms up what these need: see `executorch_goldens.exporting.recording`.
 
-With ``--isolation fresh``, by which the lab and tests prove the forks, each request runs in a fresh interpreter
+With the isolation ``fresh``, by which the lab and tests prove the forks, each request runs in a fresh interpreter
 instead: the same `run_request`, slower, same results.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import errno
@@ -34,8 +33,7 @@ from typing import NoReturn
 
 import msgspec
 
-from executorch_goldens import extensions
-from executorch_goldens.artifact import decoded, encoded
+from executorch_goldens import artifact, extensions
 from executorch_goldens.errors import HarnessError, placed
 from executorch_goldens.exporting import system_calls
 from executorch_goldens.exporting.alone import load_all, load_alone
@@ -46,17 +44,12 @@ from executorch_goldens.files import shortage
 from executorch_goldens.patches.guard import GuardError, resolve
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.sweep import reaching
-from executorch_goldens.sweep.messages import ExportRequest, Ready
+from executorch_goldens.sweep.messages import ExportRequest, Ready, TemplateRequest, decoded, encoded
 from executorch_goldens.sweep.serving import READY, WHERE, Groups, Template
+from executorch_goldens.sweep.spool import whole
 from executorch_goldens.zoo.registry import Case
 from executorch_goldens.zoo.targets import Target, find
-from executorch_goldens.zoo.variations import (
-    Variation,
-    exported_before,
-    perturb_heap,
-    shuffle_listings,
-    take_on,
-)
+from executorch_goldens.zoo.variations import exported_before, perturb_heap, shuffle_listings, take_on
 
 #: Exit status of a child whose request could not be carried out for a reason of the harness's own: the last line of
 #: its log says which.
@@ -137,15 +130,12 @@ def install_shortcuts(names: Sequence[str], target: Target | None = None) -> Non
 
 def group_of(target: str) -> str:
     """Return which targets share a template with this one: those whose exports load the same backend."""
-    try:
-        found = find(target)
-    except HarnessError:
-        # Its exports say what is wrong with it.
-        return target
-    return found.backend if found.is_data else found.name
+    found = target_or_none(target)
+    return found.backend if found is not None and found.is_data else target
 
 
 def target_or_none(name: str) -> Target | None:
+    """Return a target; None where its exports say what is wrong with it."""
     with contextlib.suppress(HarnessError):
         return find(name)
     return None
@@ -187,7 +177,9 @@ def run_twins(request: ExportRequest, result: int) -> None:
 
     What one of them does and another does not follows neither an order by address nor anything else in memory.
     """
-    files = [tempfile.TemporaryFile(dir=request.scratch) for _ in range(request.twins)]  # noqa: SIM115
+    settings = request.settings
+    alone = msgspec.structs.replace(request, settings=replace(settings, twins=0))
+    files = [tempfile.TemporaryFile(dir=request.scratch) for _ in range(settings.twins)]  # noqa: SIM115
     # `os.fork` runs hooks that leave objects in the parent. The C library's does not: each copy is like the one before.
     fork = ctypes.PyDLL(None).fork
     for file in files:
@@ -195,15 +187,15 @@ def run_twins(request: ExportRequest, result: int) -> None:
         if copy == 0:
             process = os.fork()
             if process == 0:
-                run_request(msgspec.structs.replace(request, twins=0), file.fileno())
+                run_request(alone, file.fileno())
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(0)
             end_as(process)
             os._exit(0)
         end_as(copy)
-    first, *twins = (decoded(os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)) for file in files)
-    write_result(result, encoded(replace(first, twins=tuple(twins))))
+    first, *twins = (artifact.decoded(whole(file.fileno())) for file in files)
+    write_result(result, artifact.encoded(replace(first, twins=tuple(twins))))
 
 
 def end_as(process: int) -> None:
@@ -221,7 +213,8 @@ def run_request(request: ExportRequest, result: int) -> int:
     from executorch_goldens.exporting import compat
     from executorch_goldens.exporting.entry import export
 
-    if request.twins:
+    settings = request.settings
+    if settings.twins:
         run_twins(request, result)
         return 0
     reaching.begin()
@@ -233,24 +226,24 @@ def run_request(request: ExportRequest, result: int) -> int:
     tempfile.tempdir = os.environ["TMPDIR"] = request.cwd
     case = requested_case(request)
     named = {*patches.PATCHES, *(point.name for point in extensions.points(extensions.PATCHES))}
-    if request.models and not {*request.patches} <= named:
+    if settings.models and not {*settings.patches} <= named:
         # A module with cases that are not this one registers it.
-        load_all(request.models)
-    patches.apply(request.patches, compat.installed_release(), target_or_none(request.target))
-    artifact = export(
+        load_all(settings.models)
+    patches.apply(settings.patches, compat.installed_release(), target_or_none(request.target))
+    made = export(
         case,
         request.target,
-        request.patches,
-        request.capture,
-        request.execute,
-        request.tolerance,
-        request.omission,
-        resolve(request.observer)() if request.observer is not None else NOBODY,
+        settings.patches,
+        settings.capture,
+        settings.execute,
+        settings.tolerances.get(request.target),
+        settings.omission,
+        resolve(settings.observer)() if settings.observer is not None else NOBODY,
     )
-    write_result(result, encoded(replace(artifact, reach=reaching.taken())))
+    write_result(result, artifact.encoded(replace(made, reach=reaching.taken())))
     if recorder is not None and request.record is not None:
         recorder.end()
-    return CASE_RAISED if artifact.case_failure is not None else 0
+    return CASE_RAISED if made.case_failure is not None else 0
 
 
 def write_result(result: int, made: bytes) -> None:
@@ -269,9 +262,9 @@ def write_result(result: int, made: bytes) -> None:
 
 def requested_case(request: ExportRequest) -> Case:
     """Return the case that `request` names."""
-    if request.pickled is not None:
-        return pickled_case(request.case, Path(request.pickled))
-    case = load_alone(request.models, request.case, request.module, request.others)
+    if (pickled := request.settings.pickled) is not None:
+        return pickled_case(request.case, pickled / request.case)
+    case = load_alone(request.settings.models, request.case, request.module, request.others)
     if not request.changes:
         return case
     from executorch_goldens.exporting.changing import changed
@@ -324,7 +317,7 @@ def finish_in_child(
         os.setpgid(0, 0)
         redirect(request.log)
         say_where()
-        limit_memory(request.memory)
+        limit_memory(request.settings.memory)
         prepare()
         status = run_request(request, result)
     except BaseException as error:
@@ -386,29 +379,25 @@ def redirect(log: str) -> None:
     os.close(descriptor)
 
 
-def fresh_child(options: Sequence[str]) -> Callable[[ExportRequest, int], int]:
-    """Return a starter that runs each request in a fresh interpreter with this one's environment."""
+def fresh_child(options: int) -> Callable[[ExportRequest, int], int]:
+    """Return a starter that runs each request in a fresh interpreter; `options` has its `TemplateRequest`."""
 
     def start(request: ExportRequest, result: int) -> int:
         os.set_inheritable(result, True)
-        command = [
-            *with_harness(Path(sys.executable), MAIN),
-            "--once",
-            msgspec.json.encode(request).decode(),
-            *options,
-        ]
-        command += ["--answers", str(result)]
+        further = (str(options), encoded(request).decode(), str(result))
+        command = [*with_harness(Path(sys.executable), MAIN), *further]
         return os.posix_spawn(sys.executable, command, os.environ, setpgroup=0)
 
     return start
 
 
-def prepare(options: argparse.Namespace, target: str) -> None:
+def prepare(options: TemplateRequest, target: str) -> None:
     """Make a fresh interpreter ready, as a template is for its forks."""
-    set_kernels(options.threads, options.onednn)
+    settings = options.settings
+    set_kernels(settings.machine.threads, settings.machine.onednn)
     load_kernels(options.paths)
-    install_shortcuts(options.shortcuts, target_or_none(target))
-    perturb(options.heap_seed)
+    install_shortcuts(settings.shortcuts, target_or_none(target))
+    perturb(options.variation.heap_seed)
 
 
 def perturb(seed: int) -> None:
@@ -417,9 +406,8 @@ def perturb(seed: int) -> None:
 
 
 def serve_group(
-    options: argparse.Namespace,
+    options: TemplateRequest,
     answers: socket.socket,
-    variation: Variation,
     targets: Sequence[str],
     requests: int,
     telling: socket.socket,
@@ -430,20 +418,21 @@ def serve_group(
         RECORDER.pause(False)
         RECORDER.watched = watched(telling)
     try:
-        install_shortcuts(options.shortcuts, target_or_none(targets[0]) if targets else None)
+        install_shortcuts(options.settings.shortcuts, target_or_none(targets[0]) if targets else None)
     except GuardError as error:
         print(error, file=sys.stderr, flush=True)
         os._exit(1)
-    warm_up(exported_before(targets, variation.history))
+    warm_up(exported_before(targets, options.variation.history))
     # Children find the entry points read.
     for group in (*extensions.GROUPS, extensions.PLUGINS):
         extensions.points(group)
-    perturb(options.heap_seed)
-    if RECORDER is not None:
+    perturb(options.variation.heap_seed)
+    if RECORDER is not None and options.records is not None:
         BEFORE = str(Path(options.records) / f"{os.getpid()}.json")
         RECORDER.begin(Path(BEFORE))
         RECORDER.end()
-    template = Template(requests, answers, fork_child(answers, options.threads), options.beat)
+    start = fork_child(answers, options.settings.machine.threads)
+    template = Template(requests, answers, start, options.beat)
     telling.send(READY)
     telling.close()
     template.serve()
@@ -460,10 +449,10 @@ def watched(telling: socket.socket) -> bool | str:
     return True
 
 
-def serve(options: argparse.Namespace, answers: socket.socket, variation: Variation) -> NoReturn:
+def serve(options: TemplateRequest, answers: socket.socket) -> NoReturn:
     """Serve by forking: a process for each group of targets, and this one, which watches them."""
     # One thread: OpenMP's others do not survive a fork, and the child would wait for them forever.
-    set_kernels(1, options.onednn)
+    set_kernels(1, options.settings.machine.onednn)
     load_kernels(options.paths)
     groups: dict[str, list[str]] = {}
     for target in options.targets:
@@ -475,68 +464,46 @@ def serve(options: argparse.Namespace, answers: socket.socket, variation: Variat
         RECORDER.pause(True)
     router = Groups(0, lambda request: group_of(request.target), options.records)
     for group, targets in (groups or {"": []}).items():
-        router.start(group, functools.partial(serve_group, options, answers, variation, targets))
+        router.start(group, functools.partial(serve_group, options, answers, targets))
     say_ready(answers)
     router.serve()
     os._exit(0)
 
 
 def say_ready(answers: socket.socket) -> None:
-    answers.send(msgspec.json.encode(Ready()))
+    answers.send(encoded(Ready()))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of templates and of fresh children."""
-    parser = argparse.ArgumentParser(prog="python -m executorch_goldens.sweep.worker", description=__doc__)
-    parser.add_argument("--answers", type=int, help="descriptor to answer on; with --once, of its artifact")
-    parser.add_argument("--beat", type=float, help="seconds after which to say that this process is alive")
-    parser.add_argument("--once", help="one request as JSON: carry it out in this interpreter and exit")
-    parser.add_argument(
-        "--records", help="folder for the records of templates (default: nothing is recorded)"
-    )
-    parser.add_argument(
-        "--paths", nargs="*", default=[], help="where to import them from before anywhere else"
-    )
-    parser.add_argument("--targets", nargs="*", default=[], help="targets to warm up for")
-    parser.add_argument("--shortcuts", nargs="*", default=[], help="shortcuts to install")
-    parser.add_argument("--reach", nargs="*", default=[], help="files of packages whose lines are recorded")
-    parser.add_argument("--threads", type=int, default=1, help="threads that torch computes with")
-    parser.add_argument("--onednn", action="store_true", help="let oneDNN replace torch's kernels")
-    parser.add_argument(
-        "--heap-seed", type=int, default=0, help="how to perturb the heap before the first import"
-    )
-    parser.add_argument("--listings-seed", type=int, help="how to shuffle listings (default: as the heap)")
-    parser.add_argument("--history-seed", type=int, help="seed of the exports before (default: the heap's)")
-    parser.add_argument("--surroundings", nargs="*", default=[], help="surroundings to change")
-    parser.add_argument("--isolation", choices=("fork", "fresh"), default="fork")
-    options = parser.parse_args(arguments)
+def main() -> None:
+    """Entry point of templates, and of fresh children.
+
+    Arguments are the descriptor of a file with a `TemplateRequest`; of a fresh child, its request and the descriptor of
+    its artifact besides.
+    """
+    descriptor, *once = sys.argv[1:]
+    options: TemplateRequest = decoded(whole(int(descriptor)), TemplateRequest)
+    settings, variation = options.settings, options.variation
     if options.records is not None:
         global RECORDER
         RECORDER = Recorder()
         RECORDER.install([options.records])
     # The hash seed is the interpreter's, the directory that of each request.
-    variation = Variation(0, options.heap_seed, options.listings_seed, options.history_seed)
-    if options.reach:
-        reaching.install(Path(sysconfig.get_path("purelib")), options.reach)
-    take_on(options.surroundings)
+    if settings.reach:
+        reaching.install(Path(sysconfig.get_path("purelib")), settings.reach)
+    take_on(variation.changed_surroundings)
     # Effects of listings on imports stay as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)
     # Objects that torch and ExecuTorch allocate at import, operators for instance, never move again.
-    _held = perturb_heap(options.heap_seed)
-    if options.once is not None:
-        request = msgspec.json.decode(options.once, type=ExportRequest)
-        finish_in_child(request, options.answers, functools.partial(prepare, options, request.target))
+    _held = perturb_heap(variation.heap_seed)
+    if once:
+        request = decoded(once[0].encode(), ExportRequest)
+        finish_in_child(request, int(once[1]), functools.partial(prepare, options, request.target))
     answers = socket.socket(fileno=options.answers)
     answers.set_inheritable(False)
-    if options.isolation == "fork":
-        serve(options, answers, variation)
-    like_this = ["--threads", str(options.threads), "--heap-seed", str(options.heap_seed)]
-    like_this += ["--listings-seed", str(variation.listings)]
-    like_this += ["--onednn"] if options.onednn else []
-    like_this += ["--paths", *options.paths, "--shortcuts", *options.shortcuts]
-    like_this += ["--surroundings", *options.surroundings, "--reach", *options.reach]
+    if settings.isolation == "fork":
+        serve(options, answers)
     say_ready(answers)
-    Template(0, answers, fresh_child(like_this), options.beat).serve()
+    Template(0, answers, fresh_child(int(descriptor)), options.beat).serve()
     # Without the seconds that an orderly end of torch takes: a template has nothing to save.
     os._exit(0)
 

@@ -48,7 +48,7 @@ class Exporter:
         self.reuse = Reuse(Store(Path(message["store"])))
         self.reuse.open()
         self.settings = settings_of(message)
-        self.targets = [Cell(target, "-") for target in message["targets"]]
+        self.targets: list[str] = message["targets"]
         self.sweep: Sweep | None = None
         self.patches: dict[Cell, tuple[str, ...]] = {}
 
@@ -82,7 +82,7 @@ class Exporter:
             return
         if self.sweep is None:
             # No exports yet: it warms its templates up for the targets of the whole run.
-            self.sweep = Sweep(self.targets, (), self.settings, lasting=True, reuse=self.reuse)
+            self.sweep = Sweep((), (), self.settings, lasting=True, targets=self.targets, reuse=self.reuse)
             self.sweep.start()
         sweep = self.sweep
         # All of them first: the next export begins while the artifact of the one before is stored.

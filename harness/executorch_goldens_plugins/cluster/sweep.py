@@ -24,9 +24,10 @@ from executorch_goldens.running.additions import Addition
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.facts import View
 from executorch_goldens.sweep.keys import digest, request
+from executorch_goldens.sweep.messages import of_settings
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job
-from executorch_goldens.sweep.sweep import EndedExport, Sweep, SweepError
+from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.zoo.variations import Variation
 from executorch_goldens_plugins.cluster import PYTHON, WITH_DASK
@@ -59,9 +60,7 @@ class Batch:
 
 def message_of(settings: Settings, release: str, targets: Sequence[str]) -> dict[str, Any]:
     """Return the settings as they cross to the exporters; these have interpreters and stores of their own."""
-    shared = msgspec.to_builtins(
-        settings, enc_hook=lambda each: str(each) if isinstance(each, Path) else dict(each)
-    )
+    shared = msgspec.to_builtins(settings, enc_hook=of_settings)
     for fields, own in ((shared, ("interpreter", "jobs")), (shared["machine"], ("root", "paths"))):
         for name in own:
             del fields[name]
@@ -226,7 +225,7 @@ class ClusterSweep(Sweep):
         for job in batch.jobs:
             ended = self._ended(job, lookup.view, rows[job.cell.target, job.cell.case, job.variation.name])
             with self.changed:
-                self.results[job.cell].append(EndedExport(job.variation, ended))
+                self.results[job.cell][job.variation] = ended
                 self.changed.notify_all()
 
     def _ended(self, job: Job, view: View, row: Mapping[str, Any]) -> Callable[[], Outcome]:

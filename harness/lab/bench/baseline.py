@@ -52,9 +52,8 @@ else:
 (variation,) = variations((0,))
 names = patches.select("auto", releases.load().release(release).patches)
 settings = Settings(Path(interpreter), ("models",), names, 1, limit)
-# The cells that a sweep begins with say which targets its template warms up for.
 warming = [Cell(target, case) for target, case in targets]
-with Sweep(warming, (variation,), settings, lasting=True) as sweep:
+with Sweep(warming, (variation,), settings, lasting=True, targets=[each.target for each in warming]) as sweep:
     for cell in warming:
         sweep.outcomes(cell)
     print("ready", flush=True)

@@ -101,7 +101,7 @@ def fresh_interpreters(exports: Sequence[tuple[Cell, int]]) -> float:
     of_seed = {variation.hash_seed: variation for variation in variations(HASH_SEEDS)}
     started = time.perf_counter()
     with (
-        Sweep([cell for cell, _ in exports], (), settings("fresh", ()), lasting=True) as sweep,
+        Sweep((), (), settings("fresh", ()), lasting=True) as sweep,
         ThreadPoolExecutor(cores()) as threads,
     ):
         list(threads.map(lambda export: sweep.again(export[0], (of_seed[export[1]],)), exports))

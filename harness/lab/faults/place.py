@@ -246,7 +246,7 @@ class Place:
         return [
             process
             for process, words in self.processes().items()
-            if "--answers" in words and os.getsid(process) == process
+            if "sweep.worker" in words and os.getsid(process) == process
         ]
 
     def temporary_files(self) -> list[str]:

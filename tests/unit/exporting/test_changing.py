@@ -14,6 +14,7 @@ from executorch_goldens.comparing import candidates
 from executorch_goldens.exporting import changing, rewriting
 from executorch_goldens.exporting.changing import CHANGES, NotChangedError, changed
 from executorch_goldens.exporting.data import Data, Example
+from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.messages import ExportRequest
 from executorch_goldens.sweep.worker import requested_case
 from executorch_goldens.zoo.registry import CASES, Case, ZooError
@@ -252,8 +253,7 @@ def test_an_export_that_is_asked_for_a_changed_case_makes_it() -> None:
         scratch="",
         log="",
         cwd="",
-        limit=60.0,
-        models=("tests.support.zoo",),
+        settings=Settings(default_interpreter(), ("tests.support.zoo",), (), 1, 60.0),
     )
     rotated = msgspec.structs.replace(request, changes=("rotated",))
     plain, other = map(requested_case, (request, rotated))

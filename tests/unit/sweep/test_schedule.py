@@ -40,10 +40,10 @@ def test_a_template_is_lacking_while_jobs_wait_for_it_and_needed_as_long() -> No
     assert waiting.lacking([]) == FIRST
     assert waiting.lacking([FIRST]) == SECOND
     assert waiting.lacking([FIRST, SECOND]) is None
-    assert waiting.needs(FIRST)
+    assert waiting.first(FIRST) is not None
     waiting.take([FIRST])
-    assert not waiting.needs(FIRST)
-    assert waiting.needs(SECOND)
+    assert waiting.first(FIRST) is None
+    assert waiting.first(SECOND) is not None
     assert waiting.lacking([SECOND]) is None
 
 
