@@ -63,6 +63,11 @@ class Constant:
     codec: Codec = field(repr=False)
 
     @property
+    def type(self) -> str:
+        """Data type and shape."""
+        return type_text(self.dtype, self.shape)
+
+    @property
     def size(self) -> int:
         """Return the number of elements."""
         return math.prod(self.shape)
@@ -74,7 +79,7 @@ class Constant:
         if bits >= 8:
             width = bits // 8
             raw = np.frombuffer(self.data, np.uint8, (stop - start) * width, start * width)
-            if raw.size * 8 == (stop - start) * self.codec.codes.itemsize * 8:
+            if width == self.codec.codes.itemsize:
                 return raw.view(self.codec.codes)
             return _widened(raw.reshape(-1, width), self.codec.codes)
         return _unpacked(self.data, bits, start, stop)
@@ -91,14 +96,10 @@ class Constant:
         """Return the SHA-256 of the stored bytes in hexadecimal."""
         return hashlib.sha256(self.data).hexdigest()
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Constant):
-            return NotImplemented
-        same_type = (self.dtype, self.shape, self.codec.name) == (other.dtype, other.shape, other.codec.name)
-        return same_type and self.data == other.data
 
-    def __hash__(self) -> int:
-        return hash((self.dtype, self.shape, self.sha256()))
+def type_text(dtype: str, shape: tuple[int, ...]) -> str:
+    """Return a data type and a shape, for instance ``INT8[1,3,8,8]``."""
+    return f"{dtype}[{','.join(map(str, shape))}]"
 
 
 def make_constant(

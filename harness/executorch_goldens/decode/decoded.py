@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from executorch_goldens.decode.constant import Constant
+from executorch_goldens.decode.constant import Constant, type_text
 from executorch_goldens.decode.flatbuffer import Table, Unread
 
 #: Names of formats: the first word of a payload's text, and a part of the names of its files.
@@ -45,7 +45,7 @@ class Value:
     @property
     def type(self) -> str:
         """Data type and shape, for instance ``INT8[1,3,8,8]``."""
-        return self.dtype if self.shape is None else f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        return self.dtype if self.shape is None else type_text(self.dtype, self.shape)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from executorch_goldens.decode.constant import Array
+from executorch_goldens.decode.constant import Array, type_text
 from executorch_goldens.decode.numbers import Double, Float32
 
 #: numpy's kinds of dtypes of whole numbers.
@@ -60,10 +60,7 @@ class TensorDifference:
 
     def lines(self) -> Iterator[str]:
         """Yield a report: a line for the whole and one for each element shown."""
-        types = [
-            f"{dtype}[{','.join(map(str, shape))}]"
-            for dtype, shape in zip(self.dtypes, self.shapes, strict=True)
-        ]
+        types = list(map(type_text, self.dtypes, self.shapes))
         type_ = types[0] if types[0] == types[1] else f"{types[0]} -> {types[1]}"
         if self.differing is None:
             yield type_

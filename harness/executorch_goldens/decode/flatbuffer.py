@@ -13,6 +13,7 @@ Wire format: https://flatbuffers.dev/internals/
 
 from __future__ import annotations
 
+import dataclasses
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -116,62 +117,32 @@ def read_flatbuffer(
 _Read = Callable[[int], Node]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Layout:
-    """The layout of all tables of one type that share a vtable."""
-
-    #: Every field at its default.
-    absent: dict[str, Node]
-    #: (field name, offset in the table, reader) of the fields that are present.
-    present: tuple[tuple[str, int, _Read], ...]
-    #: (field name, offset of its type, offset of its value, union) of the unions that are present.
-    unions: tuple[tuple[str, int, int, Union], ...]
-    #: Parts of the table that its fields take, relative to its start.
-    spans: tuple[tuple[int, int], ...]
-    #: Offset of the end of its last field.
-    size: int
-
-
-class _Slots:
-    """The slots of one vtable, and which parts of a table the fields take that were placed so far.
+    """The layout of all tables of one type that share a vtable.
 
     Attributes
     ----------
     offsets
         Where in the table the value of each slot is; 0 for an absent one.
+    absent
+        Every field at its default.
+    present
+        (field name, offset in the table, reader) of the fields that are present.
+    unions
+        (field name, offset of its type, offset of its value, union) of the unions that are present.
     spans
-        Parts of the table, relative to its start; its head first.
-    end
-        Where in the payload the vtable ends.
+        Parts of the table that its head and its fields take, relative to its start.
+    size
+        Offset of the end of its last field.
     """
 
-    def __init__(
-        self, fail: Callable[[int, str, str], DecodeError], vtable: int, offsets: Sequence[int]
-    ) -> None:
-        self.fail = fail
-        self.start = vtable + 4
-        self.offsets = offsets
-        self.spans = [(0, 4)]
-        self.end = self.start + 2 * len(offsets)
-
-    def place(self, slot: int, width: int, what: str) -> int:
-        """Return where the value of a slot is, `width` bytes in the table; 0 if it is absent."""
-        offset = self.offsets[slot] if slot < len(self.offsets) else 0
-        if 0 < offset < 4:
-            raise self.fail(self.start + 2 * slot, f"a field at {offset} overlaps its table's head", what)
-        if offset:
-            self.spans.append((offset, offset + width))
-        return offset
-
-    def union(self, field: Field, at: int) -> tuple[int, int] | None:
-        """Return where a union's type and value are in the table at `at`; None for an absent one."""
-        type_at = self.place(field.slot - 1, 1, field.name + "_type")
-        value_at = self.place(field.slot, 4, field.name)
-        if type_at and value_at:
-            return type_at, value_at
-        if type_at or value_at:
-            raise self.fail(at, "a union's type and value come together, one is missing", field.name)
-        return None
+    offsets: Sequence[int]
+    absent: dict[str, Node] = dataclasses.field(default_factory=dict)
+    present: list[tuple[str, int, _Read]] = dataclasses.field(default_factory=list)
+    unions: list[tuple[str, int, int, Union]] = dataclasses.field(default_factory=list)
+    spans: list[tuple[int, int]] = dataclasses.field(default_factory=lambda: [(0, 4)])
+    size: int = 4
 
 
 def _width(type_: Type) -> int:
@@ -253,30 +224,22 @@ class _Reader:
 
     def layout(self, vtable: int, name: str, at: int) -> _Layout:
         """Read the vtable at `vtable`, that of the table `name` at `at`."""
-        slots = self.slots(vtable, name, at)
+        layout = _Layout(self.offsets(vtable, name, at))
         fields = self.schema.tables[name]
-        absent: dict[str, Node] = {}
-        present: list[tuple[str, int, _Read]] = []
-        unions: list[tuple[str, int, int, Union]] = []
         for field in fields:
-            if isinstance(field.type, Union):
-                absent[field.name + "_type"] = None
-                if places := slots.union(field, at):
-                    unions.append((field.name, *places, field.type))
-            elif offset := slots.place(field.slot, _width(field.type), field.name):
-                present.append((field.name, offset, self.reader(field.type)))
-            elif field.required:
-                raise self.fail(at, "is required, and absent", field.name)
-            absent[field.name] = self.default(field)
-        self.refuse_unknown(fields, slots, vtable, name)
-        self.spans.append((vtable, slots.end))
-        size = max(stop for _, stop in slots.spans)
-        layout = _Layout(absent, tuple(present), tuple(unions), tuple(slots.spans), size)
+            self.place(field, layout, vtable, at)
+        known = fields[-1].slot + 1 if fields else 0
+        for slot, offset in enumerate(layout.offsets[known:], known):
+            if offset:
+                what = f"{name} holds a field {slot} that {self.schema.source} does not know"
+                raise self.fail(vtable + 4 + 2 * slot, what)
+        self.spans.append((vtable, vtable + 4 + 2 * len(layout.offsets)))
+        layout.size = max(stop for _, stop in layout.spans)
         self.layouts[vtable, name] = layout
         return layout
 
-    def slots(self, vtable: int, name: str, at: int) -> _Slots:
-        """Return the slots of the vtable at `vtable`.
+    def offsets(self, vtable: int, name: str, at: int) -> tuple[int, ...]:
+        """Return where the vtable at `vtable` says that the value of each slot is.
 
         What it says of the table's own size is not used: Python's FlatBuffers builder shares one vtable between tables
         whose fields are at the same offsets, however wide they are (seen in .pte of 1.5.1).
@@ -286,21 +249,34 @@ class _Reader:
         size = _U16.unpack_from(self.data, vtable)[0]
         if size < 4 or size % 2 or vtable + size > self.size:
             raise self.fail(vtable, f"vtable of {name} has the impossible size {size}")
-        offsets = struct.unpack_from(f"<{size // 2 - 2}H", self.data, vtable + 4)
-        return _Slots(self.fail, vtable, offsets)
+        return struct.unpack_from(f"<{size // 2 - 2}H", self.data, vtable + 4)
 
-    def refuse_unknown(self, fields: Sequence[Field], slots: _Slots, vtable: int, name: str) -> None:
-        """Raise DecodeError if a table holds a field that comes after all of its schema's."""
-        known = fields[-1].slot + 1 if fields else 0
-        for slot, offset in enumerate(slots.offsets[known:], known):
-            if offset:
+    def place(self, field: Field, layout: _Layout, vtable: int, at: int) -> None:
+        """Add a field to a layout; a union has two slots."""
+
+        def offset_of(slot: int, width: int, what: str) -> int:
+            offset = layout.offsets[slot] if slot < len(layout.offsets) else 0
+            if 0 < offset < 4:
                 where = vtable + 4 + 2 * slot
-                raise self.fail(where, f"{name} holds a field {slot} that {self.schema.source} does not know")
+                raise self.fail(where, f"a field at {offset} overlaps its table's head", what)
+            if offset:
+                layout.spans.append((offset, offset + width))
+            return offset
 
-    def default(self, field: Field) -> Node:
-        if isinstance(field.type, Scalar) and isinstance(field.default, float):
-            return Float32.nearest(field.default) if field.type.code == "f" else Double(field.default)
-        return field.default
+        name, type_ = field.name, field.type
+        if isinstance(type_, Union):
+            layout.absent[name + "_type"] = None
+            type_at = offset_of(field.slot - 1, 1, name + "_type")
+            value_at = offset_of(field.slot, 4, name)
+            if type_at and value_at:
+                layout.unions.append((name, type_at, value_at, type_))
+            elif type_at or value_at:
+                raise self.fail(at, "a union's type and value come together, one is missing", name)
+        elif offset := offset_of(field.slot, _width(type_), name):
+            layout.present.append((name, offset, self.reader(type_)))
+        elif field.required:
+            raise self.fail(at, "is required, and absent", name)
+        layout.absent[name] = field.default
 
     def reader(self, type_: Type) -> _Read:
         if type_ not in self.readers:

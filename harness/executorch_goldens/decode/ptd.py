@@ -11,7 +11,7 @@ from executorch_goldens.decode.constant import Constant, opaque
 from executorch_goldens.decode.decoded import Attribute, Decoded
 from executorch_goldens.decode.errors import DecodeError
 from executorch_goldens.decode.flatbuffer import read_flatbuffer
-from executorch_goldens.decode.pte import NOT_IN_SCHEMA, located, stored_tensor
+from executorch_goldens.decode.pte import located, stored_tensor
 from executorch_goldens.decode.schema import Schema
 from executorch_goldens.decode.tables import Fields
 
@@ -32,7 +32,7 @@ def decode_ptd(payload: memoryview, schema: Schema) -> Decoded:
     """
     inserted, size, base, data_size = _header(payload)
     apart = (HEADER_OFFSET, HEADER_OFFSET + inserted)
-    buffer = read_flatbuffer(schema.extended("ScalarType", NOT_IN_SCHEMA), payload, 0, size, apart)
+    buffer = read_flatbuffer(schema, payload, 0, size, apart)
     root = Fields(buffer.root, buffer.root.type)
     facts: dict[str, Attribute] = {"version": root.number("version"), "segment_data_size": data_size}
     segments = list(located(root, base, payload, facts))

@@ -57,20 +57,6 @@ DTYPES: Mapping[str, Codec] = {
     "UINT64": CODECS["u64"],
 }
 
-#: Values of ``ScalarType`` that a program may hold (``exir/scalar_type.py`` and ``ET_FORALL_SCALAR_TYPES`` of the
-#: runtime's ``scalar_type.h``) and that the schema has in a comment only: flatc writes any number into an enum.
-NOT_IN_SCHEMA: Mapping[int, str] = {
-    8: "COMPLEXHALF",
-    9: "COMPLEXFLOAT",
-    10: "COMPLEXDOUBLE",
-    # From 1.2.0 on it is in the schema.
-    15: "BFLOAT16",
-    18: "BITS1X8",
-    19: "BITS2X4",
-    20: "BITS4X2",
-    21: "BITS8",
-}
-
 #: Decodes a delegate's payload, given the program's named data; None for a backend that is not known.
 DecodeDelegate = Callable[[memoryview, Mapping[str, bytes | memoryview]], Decoded | None]
 
@@ -83,26 +69,30 @@ class _Program:
     ----------
     segments
         (start, stop) in the payload.
+    constants, mutable
+        The number of a segment, and the offsets in it.
+    delegates
+        Decoded payloads by the number and the start of their data: several delegates may share one.
     read
         (start, stop) of everything decoded outside the FlatBuffer.
     """
 
     payload: memoryview
+    decode_delegate: DecodeDelegate
     segments: list[tuple[int, int]] = field(default_factory=list)
-    constant_offsets: tuple[int, ...] = ()
-    constant_segment: int = 0
+    constants: tuple[int, tuple[int, ...]] = (0, ())
     mutable: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     inline_constants: list[memoryview] = field(default_factory=list)
     inline_delegates: list[memoryview] = field(default_factory=list)
     named: dict[str, memoryview] = field(default_factory=dict)
+    delegates: dict[tuple[int, int], Decoded | None] = field(default_factory=dict)
     read: list[tuple[int, int]] = field(default_factory=list)
 
     def segment(self, at: int, owner: Fields) -> memoryview:
         """Return a whole segment, and count it as read."""
-        if at >= len(self.segments):
-            raise owner.fail(f"refers to segment {at} of {len(self.segments)}")
+        data, _ = self.part(at, 0, owner)
         self.read.append(self.segments[at])
-        return self.payload[slice(*self.segments[at])]
+        return data
 
     def part(self, at: int, offset: int, owner: Fields) -> tuple[memoryview, int]:
         """Return the rest of a segment from an offset on, not counted as read, and its offset."""
@@ -122,21 +112,20 @@ def decode_pte(payload: memoryview, schema: Schema, decode_delegate: DecodeDeleg
     DecodeError
         If the bytes are not a program of this schema, or a delegate's payload is not what it says it is.
     """
-    facts, apart, size, base, segments_size = _header(payload)
-    buffer = read_flatbuffer(schema.extended("ScalarType", NOT_IN_SCHEMA), payload, 0, size, apart)
-    program = _Program(payload)
+    facts, apart, size, base = _header(payload)
+    buffer = read_flatbuffer(schema, payload, 0, size, apart)
+    program = _Program(payload, decode_delegate)
     root = Fields(buffer.root, buffer.root.type)
     facts |= {"version": root.number("version")}
-    facts |= _segments(root, program, base, segments_size)
+    facts |= _segments(root, program, base)
     graphs = []
     delegates: list[Delegated] = []
-    cache: dict[tuple[int, int], Decoded | None] = {}
     for plan in root.tables("execution_plan"):
         name = plan.text("name") or ""
         stubs = list(plan.tables("delegates"))
         ids = [stub.text("id") or "" for stub in stubs]
         for at, stub in enumerate(stubs):
-            delegates.append(_delegate(f"{name}/{at}", ids[at], stub, program, decode_delegate, cache))
+            delegates.append(_delegate(f"{name}/{at}", ids[at], stub, program))
         graphs.append(_plan(name, plan, ids, program))
     facts |= root.rest()
     return Decoded(
@@ -151,12 +140,12 @@ def decode_pte(payload: memoryview, schema: Schema, decode_delegate: DecodeDeleg
     )
 
 
-def _header(payload: memoryview) -> tuple[dict[str, Attribute], tuple[int, int], int, int, int]:
-    """Return the header's facts, where it is, and the program's size, segments' offset and size."""
+def _header(payload: memoryview) -> tuple[dict[str, Attribute], tuple[int, int], int, int]:
+    """Return the header's facts, where it is, the program's size, and the segments' offset."""
     path = "ExtendedHeader"
     size = len(payload)
     if bytes(payload[HEADER_OFFSET : HEADER_OFFSET + 4]) != _HEADER_MAGIC:
-        return {"header": None}, (0, 0), size, size, 0
+        return {"header": None}, (0, 0), size, size
     end = HEADER_OFFSET + _HEADER.size
     if size < end:
         raise DecodeError(path, HEADER_OFFSET, f"the header takes {_HEADER.size} bytes, {size - 8} are there")
@@ -181,68 +170,51 @@ def _header(payload: memoryview) -> tuple[dict[str, Attribute], tuple[int, int],
         )
     if segments_size > size - base:
         raise DecodeError(path, end - 8, f"segments of {segments_size} bytes at {base} in {size}")
-    return facts, (HEADER_OFFSET, end), program_size, base or size, segments_size
+    return facts, (HEADER_OFFSET, end), program_size, base or size
 
 
-def _segments(root: Fields, program: _Program, base: int, segments_size: int) -> dict[str, Attribute]:
+def _segments(root: Fields, program: _Program, base: int) -> dict[str, Attribute]:
     """Locate everything outside the FlatBuffer; return it as facts."""
     facts: dict[str, Attribute] = {}
     program.segments += located(root, base, program.payload, facts)
     constants = root.table("constant_segment")
     if constants is not None:
-        program.constant_segment = constants.number("segment_index")
-        program.constant_offsets = constants.integers("offsets") or ()
-        facts["constant_segment.segment_index"] = program.constant_segment
-        facts["constant_segment.offsets"] = program.constant_offsets
+        program.constants = _subsegments(constants)
+        segment, offsets = program.constants
+        facts |= {"constant_segment.segment_index": segment, "constant_segment.offsets": offsets}
         facts |= constants.rest("constant_segment.")
-    for at, mutable in enumerate(root.tables("mutable_data_segments")):
-        index, offsets = mutable.number("segment_index"), mutable.integers("offsets") or ()
-        program.mutable.append((index, offsets))
-        facts[f"mutable_data_segments[{at}].segment_index"] = index
-        facts[f"mutable_data_segments[{at}].offsets"] = offsets
-        facts |= mutable.rest(f"mutable_data_segments[{at}].")
-    for at, named in enumerate(root.tables("named_data")):
-        key, index = named.text("key") or "", named.number("segment_index")
+    program.mutable += map(_subsegments, root.tables("mutable_data_segments", facts))
+    for named in root.tables("named_data", facts):
+        key = named.text("key") or ""
         if key in program.named:
             raise named.fail(f"two named data have the key {key!r}")
-        program.named[key] = program.segment(index, named)
-        facts |= {f"named_data[{at}].key": key, f"named_data[{at}].segment_index": index}
-        facts |= named.rest(f"named_data[{at}].")
-    for at, constant in enumerate(root.tables("constant_buffer")):
+        program.named[key] = program.segment(named.number("segment_index"), named)
+    for constant in root.tables("constant_buffer", facts, without="storage"):
         program.inline_constants.append(constant.octets("storage") or memoryview(b""))
-        facts |= constant.rest(f"constant_buffer[{at}].")
-    for at, inline in enumerate(root.tables("backend_delegate_data")):
+    for inline in root.tables("backend_delegate_data", facts, without="data"):
         program.inline_delegates.append(inline.octets("data") or memoryview(b""))
-        facts |= inline.rest(f"backend_delegate_data[{at}].")
     return facts
+
+
+def _subsegments(table: Fields) -> tuple[int, tuple[int, ...]]:
+    """Return the number of a segment and the offsets in it."""
+    return table.number("segment_index"), table.integers("offsets") or ()
 
 
 def located(
     root: Fields, base: int, payload: memoryview, facts: dict[str, Attribute]
 ) -> Iterator[tuple[int, int]]:
     """Yield (start, stop) of each segment of a payload, whose segments begin at `base`; add them to the facts."""
-    for at, segment in enumerate(root.tables("segments")):
+    for segment in root.tables("segments", facts):
         offset, size = segment.number("offset"), segment.number("size")
         if base + offset + size > len(payload):
             raise segment.fail(f"{size} bytes at {base} + {offset} are not in the payload")
-        facts |= {f"segments[{at}].offset": offset, f"segments[{at}].size": size}
-        facts |= segment.rest(f"segments[{at}].")
         yield base + offset, base + offset + size
 
 
-def _delegate(
-    name: str,
-    backend: str,
-    stub: Fields,
-    program: _Program,
-    decode_delegate: DecodeDelegate,
-    cache: dict[tuple[int, int], Decoded | None],
-) -> Delegated:
+def _delegate(name: str, backend: str, stub: Fields, program: _Program) -> Delegated:
     attributes: dict[str, Attribute] = {}
-    for at, spec in enumerate(stub.tables("compile_specs")):
-        attributes[f"compile_specs[{at}].key"] = spec.text("key")
-        attributes[f"compile_specs[{at}].value"] = bytes(spec.octets("value") or b"")
-        attributes |= spec.rest(f"compile_specs[{at}].")
+    stub.tables("compile_specs", attributes)
     processed = stub.table("processed")
     if processed is None:
         raise stub.fail("has no payload")
@@ -258,15 +230,16 @@ def _delegate(
     else:
         raise processed.fail(f"refers to inline data {index} of {len(program.inline_delegates)}")
     key = (index, start)
-    if key not in cache:
+    if key not in program.delegates:
         try:
-            cache[key] = decode_delegate(payload, program.named)
+            program.delegates[key] = program.decode_delegate(payload, program.named)
         except DecodeError as error:
             raise error.inside(f"delegate {name}: ", start) from None
     attributes["size"] = len(payload)
-    if cache[key] is None:
+    decoded = program.delegates[key]
+    if decoded is None:
         attributes["payload"] = opaque(payload)
-    return Delegated(name, backend, attributes, payload, cache[key])
+    return Delegated(name, backend, attributes, payload, decoded)
 
 
 def _plan(name: str, plan: Fields, delegates: list[str], program: _Program) -> Graph:
@@ -277,13 +250,12 @@ def _plan(name: str, plan: Fields, delegates: list[str], program: _Program) -> G
         kernels.append(f"{kernel.text('name')}.{kernel.text('overload')}".removesuffix("."))
         attributes[f"operators[{at}]"] = kernels[-1]
         attributes |= kernel.rest(f"operators[{at}].")
-    chains = list(plan.tables("chains"))
+    chains = list(plan.tables("chains", attributes, without="instructions"))
     operators: list[Operator] = []
     for at, chain in enumerate(chains):
         for instruction in chain.tables("instructions"):
             within: dict[str, Attribute] = {"chain": at} if len(chains) > 1 else {}
             operators.append(_instruction(instruction, kernels, delegates, within))
-        attributes |= chain.rest(f"chains[{at}].")
     inputs, outputs = plan.integers("inputs") or (), plan.integers("outputs") or ()
     return Graph(
         name=name,
@@ -336,11 +308,7 @@ def _values(plan: Fields, program: _Program) -> Iterator[Value]:
 
 
 def _tensor(name: str, tensor: Fields, program: _Program) -> Value:
-    dtype = tensor.name("scalar_type")
-    if dtype not in DTYPES:
-        raise tensor.fail(f"is of type {dtype}, which this decoder does not know")
-    shape = tensor.integers("sizes")
-    order = tensor.integers("dim_order")
+    dtype, shape, order = _described(tensor)
     attributes: dict[str, Attribute] = {"dim_order": order}
     dynamism = tensor.text("shape_dynamism")
     if dynamism != "STATIC":
@@ -377,9 +345,7 @@ def _data(at: int, mutable: int | None, owner: Fields, program: _Program) -> tup
         return program.inline_constants[at], 0
     if mutable is not None and mutable >= len(program.mutable):
         raise owner.fail(f"refers to mutable segment {mutable} of {len(program.mutable)}")
-    segment, offsets = (
-        (program.constant_segment, program.constant_offsets) if mutable is None else program.mutable[mutable]
-    )
+    segment, offsets = program.constants if mutable is None else program.mutable[mutable]
     if at >= len(offsets):
         raise owner.fail(f"refers to constant {at} of {len(offsets)}")
     return program.part(segment, offsets[at], owner)
@@ -394,10 +360,16 @@ def _as_stored(owner: Fields, shape: tuple[int, ...], order: tuple[int, ...] | N
     return tuple(shape[at] for at in order)
 
 
+def _described(tensor: Fields) -> tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Return the dtype, the sizes and the order of a tensor, which are fields of a table."""
+    dtype = tensor.name("scalar_type")
+    if dtype not in DTYPES:
+        raise tensor.fail(f"is of type {dtype}, which this decoder does not know")
+    return dtype, tensor.integers("sizes"), tensor.integers("dim_order")
+
+
 def stored_tensor(owner: Fields, data: memoryview) -> tuple[Constant, dict[str, Attribute], memoryview]:
     """Return a tensor whose dtype, sizes and order are fields of a table, these two, and the bytes after it."""
-    dtype, sizes, order = owner.name("scalar_type"), owner.integers("sizes"), owner.integers("dim_order")
-    if dtype not in DTYPES:
-        raise owner.fail(f"is of type {dtype}, which this decoder does not know")
+    dtype, sizes, order = _described(owner)
     constant, after = owner.constant(dtype, _as_stored(owner, sizes or (), order), data, DTYPES[dtype])
     return constant, {"sizes": sizes, "dim_order": order}, after

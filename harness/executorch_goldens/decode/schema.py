@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from executorch_goldens.decode.errors import SchemaError
+from executorch_goldens.decode.numbers import Double, Float32
 
 #: Scalar type names of the schema language and their little-endian `struct` codes.
 SCALARS: Mapping[str, str] = {
@@ -27,6 +28,23 @@ SCALARS: Mapping[str, str] = {
     "long": "q", "int64": "q", "ulong": "Q", "uint64": "Q",
     "float": "f", "float32": "f", "double": "d", "float64": "d",
 }  # fmt: skip
+
+#: Values of enums that a payload may hold and that the schema has in a comment only: flatc writes any number into an
+#: enum. Those of ``ScalarType`` are in ``exir/scalar_type.py`` and ``ET_FORALL_SCALAR_TYPES`` of the runtime's
+#: ``scalar_type.h``.
+NOT_IN_SCHEMA: Mapping[str, Mapping[int, str]] = {
+    "ScalarType": {
+        8: "COMPLEXHALF",
+        9: "COMPLEXFLOAT",
+        10: "COMPLEXDOUBLE",
+        # From 1.2.0 on it is in the schema.
+        15: "BFLOAT16",
+        18: "BITS1X8",
+        19: "BITS2X4",
+        20: "BITS4X2",
+        21: "BITS8",
+    }
+}
 
 _TOKEN = re.compile(
     r"(?P<skip>\s+|//[^\n]*|/\*.*?\*/)"
@@ -135,22 +153,6 @@ class Schema:
     enums: Mapping[str, Enum] = field(repr=False)
     unions: Mapping[str, Union] = field(repr=False)
 
-    def extended(self, enum: str, names: Mapping[int, str]) -> Schema:
-        """Return the schema with `names` for those values of an enum that it has none for."""
-        if enum not in self.enums:
-            return self
-        before = self.enums[enum]
-        after = replace(before, names={**names, **before.names})
-        types: dict[Type, Type] = {before: after, Vector(before): Vector(after)}
-        return replace(
-            self,
-            enums={**self.enums, enum: after},
-            tables={
-                table: tuple(replace(each, type=types.get(each.type, each.type)) for each in fields)
-                for table, fields in self.tables.items()
-            },
-        )
-
 
 @lru_cache(maxsize=32)
 def load(path: Path) -> Schema:
@@ -235,7 +237,9 @@ class _Parser:
             return None
         if type_.code == "?":
             return text == "true"
-        return float(text or 0) if type_.code in "fd" else int(text or "0", 0)
+        if type_.code == "f":
+            return Float32.nearest(float(text or 0))
+        return Double(text or 0) if type_.code == "d" else int(text or "0", 0)
 
     def _parse(self, path: Path) -> None:
         if path in self._seen:
@@ -277,7 +281,7 @@ class _Parser:
         for label in tokens.listed("{", "}"):
             value = int(tokens.take(), 0) if tokens.accept("=") else value + 1
             names[value] = label
-        self.enums[name] = Enum(name, SCALARS[underlying], names)
+        self.enums[name] = Enum(name, SCALARS[underlying], {**NOT_IN_SCHEMA.get(name, {}), **names})
 
     def _union(self, tokens: _Tokens) -> None:
         name = tokens.take()

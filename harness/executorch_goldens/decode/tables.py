@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import TypeVar, cast
 
 from executorch_goldens.decode.constant import Codec, Constant, make_constant
 from executorch_goldens.decode.decoded import Attribute
 from executorch_goldens.decode.errors import DecodeError
 from executorch_goldens.decode.flatbuffer import Node, Table
+
+_T = TypeVar("_T", str, memoryview, Table)
 
 
 class Fields:
@@ -48,10 +50,7 @@ class Fields:
 
     def text(self, name: str) -> str | None:
         """Take a string, an enum's value or a union's type."""
-        value = self.take(name)
-        if value is not None and not isinstance(value, str):
-            raise self._expected(name, "text", value)
-        return value
+        return self._of_type(name, str, "text")
 
     def name(self, name: str) -> str:
         """Take a string that must be there."""
@@ -81,23 +80,38 @@ class Fields:
 
     def octets(self, name: str) -> memoryview | None:
         """Take a vector of bytes; None if it is absent."""
-        value = self.take(name)
-        if value is not None and not isinstance(value, memoryview):
-            raise self._expected(name, "a vector of bytes", value)
-        return value
+        return self._of_type(name, memoryview, "a vector of bytes")
 
     def table(self, name: str) -> Fields | None:
         """Take a table, or a union's member; None if it is absent."""
-        value = self.take(name)
-        if value is not None and not isinstance(value, Table):
-            raise self._expected(name, "a table", value)
+        value = self._of_type(name, Table, "a table")
         return None if value is None else Fields(value, f"{self.path}.{name}")
 
-    def tables(self, name: str) -> Iterator[Fields]:
-        """Take a vector of tables; an absent one is empty."""
+    def tables(
+        self, name: str, facts: dict[str, Attribute] | None = None, without: str = ""
+    ) -> Iterator[Fields]:
+        """Take a vector of tables; an absent one is empty.
+
+        Parameters
+        ----------
+        facts
+            Gets all that the tables hold, named as by `rest`, but for the field `without`.
+        """
         value = self.take(name, ())
         items = cast("tuple[Table, ...]", self._vector(name, value, lambda item: isinstance(item, Table)))
+        if facts is not None:
+            for at, item in enumerate(items):
+                shown = Fields(item, self.path)
+                shown.take(without)
+                facts |= shown.rest(f"{name}[{at}].")
         return iter([Fields(item, f"{self.path}.{name}[{at}]") for at, item in enumerate(items)])
+
+    def _of_type(self, name: str, type_: type[_T], what: str) -> _T | None:
+        """Take a field of a type; None if it is absent."""
+        value = self.take(name)
+        if value is not None and not isinstance(value, type_):
+            raise self._expected(name, what, value)
+        return value
 
     def _vector(self, name: str, value: Node, fits: Callable[[Node], bool]) -> tuple[Node, ...]:
         """Return a vector whose items all fit; an absent one is empty. An item left out would be lost to the text."""

@@ -34,7 +34,7 @@ def lines(decoded: Decoded, *, delegates: bool = True, digits: int = DIGITS) -> 
     yield f"{decoded.kind} {decoded.size} bytes"
     yield from _attributes(decoded.facts, "", digits)
     for name, blob in decoded.blobs.items():
-        yield f"data {quoted(name)}: {_constant_type(blob)}"
+        yield f"data {quoted(name)}: {blob.type}"
         yield from constant_lines(blob, INDENT, digits)
     for graph in decoded.graphs:
         yield from _graph(graph, digits)
@@ -99,7 +99,7 @@ def attribute_text(value: Attribute, digits: int = DIGITS) -> str:
     if isinstance(value, bytes):
         return _bytes_text(value, digits)
     if isinstance(value, Constant):
-        return f"{_constant_type(value)} {_contents_text(value, digits)}"
+        return f"{value.type} {_contents_text(value, digits)}"
     return f"[{', '.join(attribute_text(each, digits) for each in value)}]"
 
 
@@ -125,10 +125,6 @@ def _contents_text(constant: Constant, digits: int) -> str:
     if constant.size > WRITTEN_OUT or constant.codec.name == "bytes":
         return f"sha256 {constant.sha256()[:digits]}"
     return " ".join(number_texts(constant))
-
-
-def _constant_type(constant: Constant) -> str:
-    return f"{constant.dtype}[{','.join(map(str, constant.shape))}]"
 
 
 def constant_lines(constant: Constant, indent: str, digits: int = DIGITS) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from executorch_goldens.decode.constant import CODECS, Codec, Constant, opaque
 from executorch_goldens.decode.decoded import Attribute, Decoded, Graph, Operator, Value
@@ -46,18 +46,81 @@ COMPUTED = frozenset({"invalid", "qdint8", "qpint8", "pfp32"})
 SCALE_BUFFERS = {"PerChannelQuant": "fp32", "PerChannelGroupQuant": "bf16"}
 
 
-@dataclass(frozen=True)
-class _Header:
-    flatbuffer: tuple[int, int]
-    constants: tuple[int, int]
+@dataclass
+class _ConstantData:
+    """The constant data of a payload, and which of its entries values refer to.
 
+    Attributes
+    ----------
+    entries
+        Bytes and key of each; no bytes for one that is outside the payload and was not given.
+    span
+        (start, stop) of the constants in the payload.
+    read
+        (start, stop) of those that entries take.
+    """
 
-@dataclass(frozen=True)
-class _Datum:
-    """One entry of the constant data; `data` is None if it is outside the payload and was not given."""
+    payload: memoryview
+    span: tuple[int, int]
+    named: Mapping[str, bytes | memoryview]
+    entries: list[tuple[memoryview | None, str | None]] = field(default_factory=list)
+    used: set[int] = field(default_factory=set)
+    read: list[tuple[int, int]] = field(default_factory=list)
 
-    data: memoryview | None
-    attributes: Mapping[str, Attribute]
+    def add(self, entry: Fields) -> dict[str, Attribute]:
+        """Add an entry, as the payload lists it; return its attributes."""
+        offset, size, key = entry.number("offset"), entry.number("size"), entry.text("named_key")
+        attributes: dict[str, Attribute] = {"size": size}
+        if offset != NOT_HERE:
+            attributes["offset"] = offset
+        if key:
+            attributes["named_key"] = key
+        data = self._by_key(entry, key, size) if offset == NOT_HERE else self._at(entry, offset, size)
+        self.entries.append((data, key))
+        return attributes | entry.rest()
+
+    def _by_key(self, entry: Fields, key: str | None, size: int) -> memoryview | None:
+        found = self.named.get(key) if key else None
+        if found is None:
+            return None
+        if len(found) < size:
+            raise entry.fail(f"named data {key!r} should hold {size} bytes and holds {len(found)}")
+        return memoryview(found).cast("B").toreadonly()[:size]
+
+    def _at(self, entry: Fields, offset: int, size: int) -> memoryview:
+        start = self.span[0] + offset
+        if start + size > self.span[1]:
+            raise entry.fail(f"{size} bytes at {offset} are not among the constants")
+        self.read.append((start, start + size))
+        return self.payload[start : start + size]
+
+    def constant(
+        self, owner: Fields, at: int, dtype: str, shape: tuple[int, ...], facts: dict[str, Attribute]
+    ) -> Constant | None:
+        """Return entry `at` as a constant; None if it is not at hand."""
+        codec = DTYPES.get(dtype)
+        if codec is None:
+            raise owner.fail(f"a value of type {dtype} cannot be a constant")
+        if at >= len(self.entries):
+            raise owner.fail(f"refers to constant {at} of {len(self.entries)}")
+        self.used.add(at)
+        stored, key = self.entries[at]
+        if stored is None:
+            facts["constant_data.missing"] = key or None
+            return None
+        if codec.bits < 8 and shape and shape[-1] % 2:
+            # Rows are filled up to whole bytes (convert_to_qc4w in node_visitor.py).
+            shape = (*shape[:-1], shape[-1] + 1)
+        constant, surplus = owner.constant(dtype, shape, stored, codec)
+        if surplus:
+            facts["data_beyond_shape"] = bytes(surplus)
+        return constant
+
+    def unused(self) -> Iterator[tuple[str, Constant]]:
+        """Yield the entries that no value refers to; their type is unknown."""
+        for at, (data, _) in enumerate(self.entries):
+            if at not in self.used and data:
+                yield f"constant_data[{at}]", opaque(data)
 
 
 def decode_xnnpack(
@@ -75,34 +138,32 @@ def decode_xnnpack(
     DecodeError
         If the bytes are not an XNNPACK header and FlatBuffer of this schema.
     """
-    header = _header(payload)
-    start, stop = header.flatbuffer
+    (start, stop), span = _header(payload)
     buffer = read_flatbuffer(schema, payload, start, stop)
     root = Fields(buffer.root, buffer.root.type)
     facts: dict[str, Attribute] = {
         "flatbuffer_offset": start,
         "flatbuffer_size": stop - start,
-        "constant_data_offset": header.constants[0],
-        "constant_data_size": header.constants[1] - header.constants[0],
+        "constant_data_offset": span[0],
+        "constant_data_size": span[1] - span[0],
     }
-    spans = [(0, _HEADER.size), header.flatbuffer]
-    data = [_datum(entry, payload, header, named_data, spans) for entry in root.tables("constant_data")]
-    for at, datum in enumerate(data):
-        facts |= {f"constant_data[{at}].{name}": value for name, value in datum.attributes.items()}
-    used: set[int] = set()
-    graph = _graph(root, data, used)
+    data = _ConstantData(payload, span, named_data)
+    for at, entry in enumerate(root.tables("constant_data")):
+        facts |= {f"constant_data[{at}].{name}": value for name, value in data.add(entry).items()}
+    graph = _graph(root, data)
     return Decoded(
         kind="xnnpack",
         size=len(payload),
         facts=facts,
         graphs=(graph,),
         tree=buffer.root,
-        blobs=dict(_unused(data, used)),
-        unread=buffer.unread_with(spans, payload),
+        blobs=dict(data.unused()),
+        unread=buffer.unread_with([(0, _HEADER.size), (start, stop), *data.read], payload),
     )
 
 
-def _header(payload: memoryview) -> _Header:
+def _header(payload: memoryview) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return where the FlatBuffer is, and where the constants are."""
     path = "XNNHeader"
     if len(payload) < _HEADER.size:
         raise DecodeError(path, 0, f"the header takes {_HEADER.size} bytes, {len(payload)} are there")
@@ -122,41 +183,13 @@ def _header(payload: memoryview) -> _Header:
     if data_size and data_offset + data_size > len(payload):
         what = f"the constants' {data_size} bytes at {data_offset} are not in the payload's {len(payload)}"
         raise DecodeError(path, 22, what)
-    return _Header((fb_offset, fb_offset + fb_size), (data_offset, data_offset + data_size))
+    return (fb_offset, fb_offset + fb_size), (data_offset, data_offset + data_size)
 
 
-def _datum(
-    entry: Fields,
-    payload: memoryview,
-    header: _Header,
-    named_data: Mapping[str, bytes | memoryview],
-    spans: list[tuple[int, int]],
-) -> _Datum:
-    offset, size, key = entry.number("offset"), entry.number("size"), entry.text("named_key")
-    attributes: dict[str, Attribute] = {"size": size}
-    if offset != NOT_HERE:
-        attributes["offset"] = offset
-    if key:
-        attributes["named_key"] = key
-    attributes |= entry.rest()
-    if offset == NOT_HERE:
-        found = named_data.get(key) if key else None
-        if found is None:
-            return _Datum(None, attributes)
-        if len(found) < size:
-            raise entry.fail(f"named data {key!r} should hold {size} bytes and holds {len(found)}")
-        return _Datum(memoryview(found).cast("B").toreadonly()[:size], attributes)
-    start = header.constants[0] + offset
-    if start + size > header.constants[1]:
-        raise entry.fail(f"{size} bytes at {offset} are not among the constants")
-    spans.append((start, start + size))
-    return _Datum(payload[start : start + size], attributes)
-
-
-def _graph(root: Fields, data: list[_Datum], used: set[int]) -> Graph:
+def _graph(root: Fields, data: _ConstantData) -> Graph:
     values: dict[str, Value] = {}
     for entry in root.tables("xvalues"):
-        value = _value(entry, data, used)
+        value = _value(entry, data)
         if value.name in values:
             raise entry.fail(f"two values have the id {value.name}")
         values[value.name] = value
@@ -170,14 +203,14 @@ def _graph(root: Fields, data: list[_Datum], used: set[int]) -> Graph:
     )
 
 
-def _value(entry: Fields, data: list[_Datum], used: set[int]) -> Value:
+def _value(entry: Fields, data: _ConstantData) -> Value:
     attributes: dict[str, Attribute] = {}
     entry.text("xvalue_union_type")
     tensor = entry.table("xvalue_union")
     if tensor is not None and tensor.type != "XNNTensorValue":
         quantized = tensor
         tensor = quantized.table("tensor_value")
-        attributes |= _quantization(quantized, data, used)
+        attributes |= _quantization(quantized, data)
         attributes |= quantized.rest()
     if tensor is None:
         raise entry.fail("holds no tensor")
@@ -196,11 +229,11 @@ def _value(entry: Fields, data: list[_Datum], used: set[int]) -> Value:
     constant = None
     if at:
         facts["constant_data"] = at
-        constant = _constant(tensor, at, dtype, shape or (), data, used, facts)
+        constant = data.constant(tensor, at, dtype, shape or (), facts)
     return Value(name, dtype, shape, facts | attributes, constant)
 
 
-def _quantization(quantized: Fields, data: list[_Datum], used: set[int]) -> dict[str, Attribute]:
+def _quantization(quantized: Fields, data: _ConstantData) -> dict[str, Attribute]:
     kind = quantized.text("quant_params_type")
     parameters = quantized.table("quant_params")
     attributes: dict[str, Attribute] = {"quantization": kind}
@@ -209,39 +242,10 @@ def _quantization(quantized: Fields, data: list[_Datum], used: set[int]) -> dict
     stored = parameters.rest()
     at, count = stored.get("scale_buffer_idx"), stored.get("num_scales")
     if kind in SCALE_BUFFERS and isinstance(at, int) and isinstance(count, int) and at:
-        scales = _constant(parameters, at, SCALE_BUFFERS[kind], (count,), data, used, stored)
+        scales = data.constant(parameters, at, SCALE_BUFFERS[kind], (count,), stored)
         if scales is not None:
             stored["scale_buffer"] = scales
     return attributes | {f"quantization.{name}": value for name, value in stored.items()}
-
-
-def _constant(
-    owner: Fields,
-    at: int,
-    dtype: str,
-    shape: tuple[int, ...],
-    data: list[_Datum],
-    used: set[int],
-    facts: dict[str, Attribute],
-) -> Constant | None:
-    """Return entry `at` of the constant data as a constant; None if it is not at hand."""
-    codec = DTYPES.get(dtype)
-    if codec is None:
-        raise owner.fail(f"a value of type {dtype} cannot be a constant")
-    if at >= len(data):
-        raise owner.fail(f"refers to constant {at} of {len(data)}")
-    used.add(at)
-    stored = data[at].data
-    if stored is None:
-        facts["constant_data.missing"] = data[at].attributes.get("named_key")
-        return None
-    if codec.bits < 8 and shape and shape[-1] % 2:
-        # Rows are filled up to whole bytes (convert_to_qc4w in node_visitor.py).
-        shape = (*shape[:-1], shape[-1] + 1)
-    constant, surplus = owner.constant(dtype, shape, stored, codec)
-    if surplus:
-        facts["data_beyond_shape"] = bytes(surplus)
-    return constant
 
 
 def _operator(node: Fields) -> Operator:
@@ -267,10 +271,3 @@ def _operator(node: Fields) -> Operator:
         input_roles=tuple(inputs),
         output_roles=tuple(outputs),
     )
-
-
-def _unused(data: list[_Datum], used: set[int]) -> Iterator[tuple[str, Constant]]:
-    """Yield the constant data that no value refers to; their type is unknown."""
-    for at, datum in enumerate(data):
-        if at not in used and datum.data is not None and len(datum.data):
-            yield f"constant_data[{at}]", opaque(datum.data)

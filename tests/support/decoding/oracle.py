@@ -25,7 +25,7 @@ from typing import Any
 from executorch_goldens.decode import Constant, Decoded, Graph, Operator, Schemas, Value, decode
 from executorch_goldens.decode.flatbuffer import Node, Table
 from executorch_goldens.decode.numbers import Double, Float32
-from executorch_goldens.decode.pte import NOT_IN_SCHEMA
+from executorch_goldens.decode.schema import NOT_IN_SCHEMA
 from executorch_goldens.decode.schemas import PLACES
 
 #: flatc prints floats with six digits after the point. Read as an unsigned integer of the same size, a float shows all
@@ -111,7 +111,7 @@ def _check_node(tally: Tally, path: str, node: Node, expected: Any) -> None:
         tally.expect(path, expected in (None, "NONE"), True)
     elif path.endswith(".scalar_type") and isinstance(expected, int):
         # flatc prints the number of what its schema has in a comment only.
-        tally.expect(path, node, NOT_IN_SCHEMA.get(expected, expected))
+        tally.expect(path, node, NOT_IN_SCHEMA["ScalarType"].get(expected, expected))
     else:
         tally.expect(path, _plain(node), expected)
 
@@ -322,7 +322,9 @@ def _check_field(tally: Tally, path: str, node: Node, expected: Any) -> None:
         is_dtype = path.endswith(".scalar_type")
         # ExecuTorch's exir/scalar_type.py calls complex numbers by their bits, its schema's comment by their parts.
         tally.expect(
-            path, node, NOT_IN_SCHEMA.get(expected.value, expected.name) if is_dtype else expected.name
+            path,
+            node,
+            NOT_IN_SCHEMA["ScalarType"].get(expected.value, expected.name) if is_dtype else expected.name,
         )
     elif node is None:
         tally.expect(path, not expected or is_dataclass(expected), True)

@@ -193,12 +193,17 @@ def test_a_field_of_another_type_than_is_taken_is_an_error_that_names_it_and_nev
         assert (raised.value.path, raised.value.offset) == ("Root", 4)
 
 
-def test_an_enum_gets_names_for_the_values_that_its_schema_has_none_for(schema: Schema) -> None:
-    extended = schema.extended("Colour", {1: "SCARLET", 3: "BLUE"})
-    assert extended.enums["Colour"].names == {1: "RED", 3: "BLUE", 5: "GREEN"}
-    root = read_flatbuffer(extended, memoryview(built(colour=3))).root
+def test_an_enum_gets_names_for_the_values_that_its_schema_has_none_for(
+    schema: Schema, tmp_path: Path
+) -> None:
+    path = tmp_path / "of_types.fbs"
+    path.write_text(TEXT.replace("Colour", "ScalarType").replace("GREEN = 5", "GREEN = 5, OURS = 15"))
+    of_types = load(path)
+    names = of_types.enums["ScalarType"].names
+    assert (names[1], names[8], names[15]) == ("RED", "COMPLEXHALF", "OURS")
+    root = read_flatbuffer(of_types, memoryview(built(colour=8))).root
     assert isinstance(leaves := root.fields["leaves"], tuple)
     assert isinstance(leaves[0], Table)
-    assert leaves[0].fields["colour"] == "BLUE"
+    assert leaves[0].fields["colour"] == "COMPLEXHALF"
     with pytest.raises(DecodeError, match="Colour has no value 3"):
         read_flatbuffer(schema, memoryview(built(colour=3)))
