@@ -7,7 +7,7 @@ constants of payloads are kept as well, because the text summarizes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from executorch_goldens.decode import Constant, Decoded
@@ -188,11 +188,8 @@ def _outline(nodes: list[_Node], decoded: Decoded | None) -> Outline:
     blobs: dict[str, OutlineValue] = {}
     delegates: list[OutlineDelegate] = []
     unread: list[str] = []
-    for node in nodes[1:]:
-        keyword, _, rest = node.text.partition(" ")
-        if rest.startswith("= "):
-            _assign(node, facts)
-        elif keyword == "graph":
+    for keyword, rest, node in _described(nodes[1:], facts):
+        if keyword == "graph":
             graphs.append(_graph(rest, node, decoded, len(graphs)))
         elif keyword == "data":
             value = _value(rest, node, None)
@@ -203,8 +200,18 @@ def _outline(nodes: list[_Node], decoded: Decoded | None) -> Outline:
         elif keyword == "unread":
             unread.append(rest)
         else:
-            _assign(node, facts)
+            raise node.refuse()
     return Outline(head["kind"], head["size"], facts, tuple(graphs), blobs, tuple(delegates), tuple(unread))
+
+
+def _described(nodes: Iterable[_Node], attributes: dict[str, str]) -> Iterator[tuple[str, str, _Node]]:
+    """Yield the first word and the rest of each line, with its node; `attributes` gets the lines that assign one."""
+    for node in nodes:
+        keyword, _, rest = node.text.partition(" ")
+        if rest.startswith("= "):
+            _assign(node, attributes)
+        else:
+            yield keyword, rest, node
 
 
 def _assign(node: _Node, attributes: dict[str, str]) -> None:
@@ -232,11 +239,8 @@ def _graph(name: str, node: _Node, decoded: Decoded | None, at: int) -> OutlineG
     boundary: dict[str, OutlineValue] = {}
     values_by_name: dict[str, OutlineValue] = {}
     operators: list[OutlineOperator] = []
-    for child in node.children:
-        keyword, _, rest = child.text.partition(" ")
-        if rest.startswith("= "):
-            _assign(child, attributes)
-        elif keyword in ("input", "output"):
+    for keyword, rest, child in _described(node.children, attributes):
+        if keyword in ("input", "output"):
             operand, type_ = _operand(rest)
             (inputs if keyword == "input" else outputs).append(operand)
             boundary[operand] = OutlineValue(operand, type_, {}, None)
@@ -278,12 +282,10 @@ def _value(text: str, node: _Node, constant: Constant | None) -> OutlineValue:
     name, type_ = _typed(text, node)
     attributes: dict[str, str] = {}
     facts: dict[str, str] = {}
-    for child in node.children:
-        keyword, _, rest = child.text.partition(" ")
-        if keyword in _CONTENTS and not rest.startswith("= "):
-            facts[keyword] = f"{facts[keyword]} {rest}" if keyword in facts else rest
-        else:
-            _assign(child, attributes)
+    for keyword, rest, child in _described(node.children, attributes):
+        if keyword not in _CONTENTS:
+            raise child.refuse()
+        facts[keyword] = f"{facts[keyword]} {rest}" if keyword in facts else rest
     return OutlineValue(name, type_, attributes, Contents(facts, constant) if facts else None)
 
 
@@ -291,11 +293,8 @@ def _operator(type_: str, node: _Node) -> OutlineOperator:
     attributes: dict[str, str] = {}
     inputs: list[tuple[str, str]] = []
     outputs: list[tuple[str, str]] = []
-    for child in node.children:
-        keyword, _, rest = child.text.partition(" ")
-        if rest.startswith("= "):
-            _assign(child, attributes)
-        elif keyword.startswith("output"):
+    for keyword, rest, child in _described(node.children, attributes):
+        if keyword.startswith("output"):
             outputs.append((keyword, _operand(rest)[0]))
         elif rest and not attributes and not outputs:
             inputs.append((keyword, rest))
