@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from executorch_goldens.causes.groups import Group, Member
 from executorch_goldens.diff import operators
@@ -102,7 +103,9 @@ class CellPage:
 
     @property
     def pipelines(self) -> list[tuple[str, list[PassStep]]]:
-        return passes.by_pipeline(self.timeline)
+        """The passes in their order, those of one pipeline that follow each other together."""
+        grouped = groupby(self.timeline, key=lambda step: step.pipeline)
+        return [(pipeline, list(steps)) for pipeline, steps in grouped]
 
     @property
     def first(self) -> PassStep | None:

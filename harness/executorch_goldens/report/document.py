@@ -34,6 +34,7 @@ from executorch_goldens.report.grid import SIGNS, grid, verdicts
 from executorch_goldens.results.rows import KNOWN
 from executorch_goldens.review import listing
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED, THREAD, TRACKER
+from executorch_goldens.words.errors import times
 from executorch_goldens.words.findings import reason
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -65,6 +66,7 @@ def document(gathered: Gathered) -> Iterator[str]:
         states=listing.STATE_WORDS,
         quantities=QUANTITIES,
         count=count,
+        times=times,
         reason=lambda member: reason(member.proposal.found, member.proposal.target, member.labels),
         rejected=gathered.decided.reasons,
         compares=gathered.compares,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 
 from executorch_goldens.artifact import PassRun
 from executorch_goldens.goldens.record import TRACE, Record
@@ -42,8 +41,7 @@ def timeline(before: Record | None, after: Record) -> list[PassStep]:
     steps = list(_steps(before.trace, now))
     first = next((at for at, step in enumerate(steps) if step.state != SAME), None)
     if first is not None:
-        step = steps[first]
-        steps[first] = PassStep(step.state, step.pipeline, step.name, step.before, step.after, first=True)
+        steps[first] = replace(steps[first], first=True)
     return steps
 
 
@@ -59,8 +57,3 @@ def _steps(before: Sequence[PassRun], after: Sequence[PassRun]) -> Iterator[Pass
             yield PassStep(BEFORE, run.pipeline, run.name, run.fingerprint, "")
         for run in after[j1:j2]:
             yield PassStep(AFTER, run.pipeline, run.name, "", run.fingerprint)
-
-
-def by_pipeline(steps: Sequence[PassStep]) -> list[tuple[str, list[PassStep]]]:
-    """Return the steps in their order, those of one pipeline that follow each other together."""
-    return [(pipeline, list(of)) for pipeline, of in groupby(steps, key=lambda step: step.pipeline)]

@@ -16,7 +16,6 @@ from executorch_goldens.goldens.deviation import Deviation
 from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
 from executorch_goldens.goldens.outline import OutlineValue
 from executorch_goldens.results.evidence import CONSTANT, OUTPUT, Array, Evidence, ShownTensor
-from executorch_goldens.words.errors import times
 
 #: A larger tensor is shown as a histogram: its squares would be smaller than a finger or a pointer finds.
 MOST_SQUARES = 1024
@@ -126,17 +125,6 @@ class Error:
     used: float
     apart: int
     size: int
-
-    @property
-    def part(self) -> str:
-        """`used` in words.
-
-        >>> Error("output 0", "example", "seed0-heap0", 1.0, 1e-9, 1e9, 1, 1).part
-        '1e+09 times'
-        >>> Error("output 0", "example", "seed0-heap0", 1.0, 0.0, float("inf"), 1, 1).part
-        'none is allowed'
-        """
-        return times(self.used)
 
 
 def errors(evidence: Evidence, kind: str = OUTPUT) -> Iterator[Error]:
