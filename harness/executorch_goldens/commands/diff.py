@@ -78,7 +78,7 @@ def add_to(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare two files or folders and print the differences."""
-    before, after = arguments.before, arguments.after
+    files = (arguments.before, arguments.after)
     form = form_of(arguments)
     if form == RELEASES:
         return _releases(arguments)
@@ -86,21 +86,17 @@ def run(arguments: argparse.Namespace) -> int:
         code: int = further[form].run(arguments)
         return code
     differs = False
-    for heading, lines in _folders(arguments) if form == FOLDERS else _files(before, after, arguments):
+    for heading, lines in _folders(arguments) if form == FOLDERS else _files(files, arguments):
         if not differs:
-            print(*_sides(before, after), sep="\n")
+            # A difference is written ``A -> B``.
+            for side, name in zip("AB", files, strict=True):
+                print(f"{side}: {'standard input' if name == STANDARD else name}")
         differs = True
         if heading:
             print(heading)
         for line in lines:
             print(line)
     return DIFFERENT if differs else SAME
-
-
-def _sides(before: str, after: str) -> Iterator[str]:
-    """Yield which side is which: a difference is written ``A -> B``."""
-    for side, name in (("A", before), ("B", after)):
-        yield f"{side}: {'standard input' if name == STANDARD else name}"
 
 
 def form_of(arguments: argparse.Namespace) -> str:
@@ -141,6 +137,8 @@ def _releases(arguments: argparse.Namespace) -> int:
 
 #: Differences: a heading and lines under it.
 _Difference = tuple[str, Iterator[str]]
+#: Names of the two files.
+_Files = tuple[str, str]
 
 
 def _folders(arguments: argparse.Namespace) -> Iterator[_Difference]:
@@ -153,38 +151,36 @@ def _folders(arguments: argparse.Namespace) -> Iterator[_Difference]:
         if not all(present):
             yield f"{name}: only in {before if present[0] else after}", iter(())
             continue
-        for heading, lines in _files(str(before / name), str(after / name), arguments):
+        for heading, lines in _files((str(before / name), str(after / name)), arguments):
             yield f"{name}{heading and f': {heading}'}", lines
 
 
-def _files(before: str, after: str, arguments: argparse.Namespace) -> Iterator[_Difference]:
-    ours, theirs = _load(before, arguments.schemas), _load(after, arguments.schemas)
+def _files(files: _Files, arguments: argparse.Namespace) -> Iterator[_Difference]:
+    ours, theirs = (_load(file, arguments.schemas) for file in files)
     if isinstance(ours, Record) and isinstance(theirs, Record):
-        yield from _goldens(ours, theirs, before, after, arguments.limit)
+        yield from _goldens(ours, theirs, files, arguments.limit)
     else:
-        one, other = _payload(ours, theirs, before), _payload(theirs, ours, after)
-        yield from _sections("", one, other, before, after, arguments.limit)
+        one, other = _payload(ours, theirs, files[0]), _payload(theirs, ours, files[1])
+        yield from _sections("", one, other, files, arguments.limit)
 
 
-def _goldens(
-    ours: Record, theirs: Record, before: str, after: str, limit: int | None
-) -> Iterator[_Difference]:
+def _goldens(ours: Record, theirs: Record, files: _Files, limit: int | None) -> Iterator[_Difference]:
     """Yield the sections of two goldens that differ, then the facts: the sections explain their digests."""
     explained = False
     left, right = ours.beside(theirs).sections, theirs.beside(ours).sections
     for name in dict.fromkeys([*left, *right]):
         if name not in left or name not in right:
-            yield f"{name}: only in {before if name in left else after}", iter(())
+            yield f"{name}: only in {files[0] if name in left else files[1]}", iter(())
             continue
-        one, other = _section(left[name], name, before), _section(right[name], name, after)
-        for found in _sections(name, one, other, before, after, limit):
+        one, other = _section(left[name], name, files[0]), _section(right[name], name, files[1])
+        for found in _sections(name, one, other, files, limit):
             explained = True
             yield found
     if facts := list(_facts(ours, theirs, explained)):
         yield "facts", iter(facts)
 
 
-def _payloads(differences: Differences, limit: int | None, *files: str) -> Iterator[str]:
+def _payloads(differences: Differences, files: _Files, limit: int | None) -> Iterator[str]:
     """Yield the differences of two payloads, and after that in a digest the files that have the whole text."""
     lines = differences.lines(limit)
     if limit != 0 and isinstance(differences.changes[0], DigestChanged):
@@ -255,23 +251,21 @@ def _payload(side: Record | Outline | str, other: Record | Outline | str, name: 
 
 
 def _sections(
-    heading: str, ours: Outline | str, theirs: Outline | str, before: str, after: str, limit: int | None
+    heading: str, ours: Outline | str, theirs: Outline | str, files: _Files, limit: int | None
 ) -> Iterator[_Difference]:
     if isinstance(ours, Outline) and isinstance(theirs, Outline):
         differences = compare(ours, theirs)
         if not differences.same:
-            yield heading, _payloads(differences, limit, before, after)
+            yield heading, _payloads(differences, files, limit)
     elif isinstance(ours, Outline) or isinstance(theirs, Outline):
-        raise CommandError(f"{before} and {after} are not both goldens of payloads")
+        raise CommandError(f"{' and '.join(files)} are not both goldens of payloads")
     elif ours != theirs:
-        yield heading, _by_line(ours, theirs, before, after)
+        yield heading, _by_line(ours, theirs, files)
 
 
-def _by_line(ours: str, theirs: str, before: str, after: str) -> Iterator[str]:
+def _by_line(ours: str, theirs: str, files: _Files) -> Iterator[str]:
     """Yield the lines that differ of files that hold no decoded payload, such as a graph."""
-    lines = difflib.unified_diff(ours.splitlines(), theirs.splitlines(), before, after, lineterm="", n=1)
-    for shown, line in enumerate(lines):
-        if shown == LINES_SHOWN:
-            yield "..."
-            return
-        yield line
+    lines = difflib.unified_diff(ours.splitlines(), theirs.splitlines(), *files, lineterm="", n=1)
+    yield from itertools.islice(lines, LINES_SHOWN)
+    if next(lines, None) is not None:
+        yield "..."

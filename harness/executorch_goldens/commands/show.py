@@ -91,11 +91,6 @@ def form_of(arguments: argparse.Namespace) -> str:
     return CELL if is_cell(arguments.what) else FILE
 
 
-def load(name: str, schemas: str | None) -> Decoded:
-    """Read and decode a file; raise `CommandError` if that is not possible."""
-    return decode_named(read_payload(name), name, schemas)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Decode a file and print it, or print a cell."""
     form = form_of(arguments)
@@ -105,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     if form == CELL:
         print("\n".join(_of_cell(arguments)))
         return SAME
-    decoded = load(arguments.what, arguments.schemas)
+    decoded = decode_named(read_payload(arguments.what), arguments.what, arguments.schemas)
     if arguments.tensor is not None:
         _write_tensor(decoded, arguments)
     elif arguments.short:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from executorch_goldens.decode.constant import Array, type_text
+from executorch_goldens.decode.constant import Array, Constant, type_text
 from executorch_goldens.decode.numbers import Double, Float32
 
 #: numpy's kinds of dtypes of whole numbers.
@@ -17,18 +17,6 @@ WHOLE = frozenset("biu")
 SHOWN = 3
 #: Elements compared at once, so that comparing large tensors does not double the memory they take.
 PIECE = 1 << 18
-
-
-class TensorLike(Protocol):
-    """A constant, or any other tensor with a name for its type."""
-
-    @property
-    def dtype(self) -> str: ...
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    def array(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -73,15 +61,15 @@ class TensorDifference:
             yield f"{list(index)}: {before} -> {after}"
 
 
-def tensor_difference(before: TensorLike, after: TensorLike) -> TensorDifference | None:
+def tensor_difference(before: Constant, after: Constant) -> TensorDifference | None:
     """Return how two tensors differ; None if dtype, shape and every bit are the same.
 
     NaNs with the same bits are the same; 0.0 and -0.0 are not.
     """
-    dtypes, shapes = (before.dtype, after.dtype), (tuple(before.shape), tuple(after.shape))
+    dtypes, shapes = (before.dtype, after.dtype), (before.shape, after.shape)
     if shapes[0] != shapes[1]:
         return TensorDifference(dtypes, shapes, None, 0, None, None, ())
-    left, right = np.asarray(before.array()), np.asarray(after.array())
+    left, right = before.array(), after.array()
     first: list[tuple[tuple[int, ...], str, str]] = []
     differing, total, finite, largest = 0, 0.0, 0, 0.0
     flat = left.reshape(-1), right.reshape(-1)

@@ -18,8 +18,31 @@ _U32 = struct.Struct("<I")
 _F64 = struct.Struct("<d")
 
 
-class Float32(float):
-    """A float32, given by its 32 bits; equal to another only if all of them are."""
+class _Exact(float):
+    """A number that is equal to another of its type only if all of their bits are."""
+
+    __slots__ = ()
+
+    def _stored(self) -> int | bytes:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _Exact) and type(other) is type(self):
+            return self._stored() == other._stored()
+        return float.__eq__(self, other) if isinstance(other, float | int) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._stored()) if math.isnan(self) else float.__hash__(self)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class Float32(_Exact):
+    """A float32, given by its 32 bits."""
 
     __slots__ = ("bits",)
     bits: int
@@ -34,16 +57,8 @@ class Float32(float):
         """Return the float32 nearest to `value`."""
         return cls(_U32.unpack(_F32.pack(value))[0])
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Float32):
-            return self.bits == other.bits
-        return float.__eq__(self, other) if isinstance(other, float | int) else NotImplemented
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self.bits) if math.isnan(self) else float.__hash__(self)
+    def _stored(self) -> int:
+        return self.bits
 
     def __reduce__(self) -> tuple[type[Float32], tuple[int]]:
         return Float32, (self.bits,)
@@ -51,29 +66,17 @@ class Float32(float):
     def __repr__(self) -> str:
         return float32_text(float(self), self.bits)
 
-    __str__ = __repr__
 
-
-class Double(float):
-    """A float64; equal to another only if all 64 bits are."""
+class Double(_Exact):
+    """A float64."""
 
     __slots__ = ()
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Double):
-            return _F64.pack(self) == _F64.pack(other)
-        return float.__eq__(self, other) if isinstance(other, float | int) else NotImplemented
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(_F64.pack(self)) if math.isnan(self) else float.__hash__(self)
+    def _stored(self) -> bytes:
+        return _F64.pack(self)
 
     def __repr__(self) -> str:
         return f"nan:0x{_F64.pack(self)[::-1].hex()}" if math.isnan(self) else float.__repr__(self)
-
-    __str__ = __repr__
 
 
 def read_number(text: str) -> float | complex:

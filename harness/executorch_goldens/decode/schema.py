@@ -49,7 +49,7 @@ NOT_IN_SCHEMA: Mapping[str, Mapping[int, str]] = {
 _TOKEN = re.compile(
     r"(?P<skip>\s+|//[^\n]*|/\*.*?\*/)"
     r"|(?P<token>[A-Za-z_][A-Za-z0-9_.]*|[-+]?(?:0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-    r"|\"[^\"\n]*\"|[{}()\[\]:;,=])",
+    r"|\"[^\"\n]*\"|[{}()\[\]:;,=])|(?P<odd>.)",
     re.DOTALL,
 )
 
@@ -335,15 +335,13 @@ class _Tokens:
         self.path = path
         self._tokens: list[str] = []
         self._next = 0
-        at = 0
-        while at < len(text):
-            match = _TOKEN.match(text, at)
-            if match is None:
+        for match in _TOKEN.finditer(text):
+            if match["odd"]:
+                at = match.start()
                 line = text.count("\n", 0, at) + 1
                 raise SchemaError(str(path), f"line {line}: {text[at : at + 10]!r} is not understood")
             if match["token"]:
                 self._tokens.append(match["token"])
-            at = match.end()
 
     def __iter__(self) -> Iterator[str]:
         while self._next < len(self._tokens):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -51,18 +50,16 @@ def summarize(constant: Constant) -> ConstantSummary:
     codec = constant.codec
     is_narrow = codec.bits <= 16
     seen = _marked(constant) if is_narrow else _counted(constant)
-    ends: tuple[list[Any], list[Any]] = ([], [])
+    ends: Array = np.empty(0, codec.codes)
     has_nans = False
     # Of a narrow type, the codes that occur have the extremes.
     for codes in [seen] if is_narrow else _pieces(constant):
         nans = _are_nans(constant, codes)
         has_nans |= bool(nans.any())
-        for found, code in zip(ends, _extremes(constant, codes[~nans]), strict=True):
-            found += list(code)
-    low, high = (np.array(found, codec.codes) for found in ends)
+        ends = _extremes(constant, np.concatenate([ends, codes[~nans]]))
     return ConstantSummary(
-        minimum=_extremes(constant, low)[0],
-        maximum=_extremes(constant, high)[1],
+        minimum=ends[:1],
+        maximum=ends[1:],
         nans=sum(int(_are_nans(constant, piece).sum()) for piece in _pieces(constant)) if has_nans else 0,
         distinct=len(seen),
         exact=is_narrow or len(seen) <= COUNTED,
@@ -99,13 +96,13 @@ def _are_nans(constant: Constant, codes: Array) -> Array:
     return np.asarray(numbers != numbers)
 
 
-def _extremes(constant: Constant, codes: Array) -> tuple[Array, Array]:
-    """Return the first of the codes of the smallest and of the largest number, one each; none is a NaN."""
+def _extremes(constant: Constant, codes: Array) -> Array:
+    """Return the first of the codes of the smallest and of the largest number, none of no codes; none is a NaN."""
     if not len(codes):
-        return codes, codes
+        return codes
     numbers = constant.codec.numbers(codes)
     if numbers.dtype.kind == "f":
         # Their bits, as integers of the same order: minus zero is less than zero.
         bits = numbers.view(f"<i{numbers.itemsize}")
         numbers = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
-    return codes[[numbers.argmin()]], codes[[numbers.argmax()]]
+    return codes[[numbers.argmin(), numbers.argmax()]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -167,7 +167,12 @@ def _found(
     """Return the findings of runs for each cell; raise UsageError where two runs found one cell."""
     members = {member.proposal.folder: member for group in groups for member in group.members}
     found: dict[str, CellResult] = {}
-    for each in (each for part in parts for each in _of_part(part, members, decided)):
+    rows = ((part, row) for part in parts for row in part.rows)
+    for part, row in rows:
+        folder, settings = _folder(part, row), part.provenance.settings
+        sides = OF_TOOLCHAINS if provenance.BASE in settings else OF_RUN
+        patches, kind = settings.get("patches", ()), decided.kind(row)
+        each = CellResult(row, folder, patches, members.get(folder), kind, sides)
         if each.name in found:
             raise UsageError(
                 f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "
@@ -175,18 +180,6 @@ def _found(
             )
         found[each.name] = each
     return list(found.values())
-
-
-def _of_part(
-    part: merging.PartialResults, members: Mapping[Path, Member], decided: ReviewDecisions
-) -> Iterator[CellResult]:
-    patches = part.provenance.settings.get("patches", ())
-    compares = provenance.BASE in part.provenance.settings
-    sides = OF_TOOLCHAINS if compares else OF_RUN
-    for row in part.rows:
-        folder = _folder(part, row)
-        kind = decided.kind(row)
-        yield CellResult(row, folder, patches, members.get(folder), kind, sides)
 
 
 def _folder(part: merging.PartialResults, row: ResultRow) -> Path:

@@ -260,8 +260,8 @@ def picture(
 ) -> Picture:
     """Return a tensor as a heat map, or as a histogram where it is large."""
     numbers = _wide(array)
-    least, most = scale or _range(numbers)
     own = _range(numbers)
+    least, most = scale or own
     facts = f"{list(numbers.shape)}, {own[0]:g} to {own[1]:g}"
     if title == "difference" and apart is not None:
         facts += f", {np.count_nonzero(apart)} of {numbers.size} differ"
