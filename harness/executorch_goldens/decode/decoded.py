@@ -13,6 +13,9 @@ from executorch_goldens.decode.flatbuffer import Table, Unread
 #: Names of formats: the first word of a payload's text, and a part of the names of its files.
 KIND = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
+#: Hexadecimal digits of a SHA-256 in a golden: 64 bits, by which no two contents of a project are the same by chance.
+DIGITS = 16
+
 #: A value of an attribute. `bytes` for what the format itself leaves opaque, a `Constant` where its type is
 #: known.
 Attribute: TypeAlias = "bool | int | float | str | bytes | Constant | tuple[Attribute, ...] | None"
@@ -154,7 +157,7 @@ class Decoded:
     delegates: tuple[Delegated, ...] = ()
     unread: tuple[Unread, ...] = ()
 
-    def lines(self, *, delegates: bool = True, digits: int | None = None) -> Iterator[str]:
+    def lines(self, *, delegates: bool = True, digits: int = DIGITS) -> Iterator[str]:
         """Yield the golden text, line by line, without line ends.
 
         Parameters
@@ -162,13 +165,13 @@ class Decoded:
         delegates
             Whether to write out the delegates of a ``.pte`` as well as to list them.
         digits
-            Hexadecimal digits of a SHA-256; by default those of a golden (`executorch_goldens.decode.text.DIGITS`).
+            Hexadecimal digits of a SHA-256.
         """
-        from executorch_goldens.decode.text import DIGITS, lines
+        from executorch_goldens.decode.text import lines
 
-        return lines(self, delegates=delegates, digits=DIGITS if digits is None else digits)
+        return lines(self, delegates=delegates, digits=digits)
 
-    def text(self, *, delegates: bool = True, digits: int | None = None) -> str:
+    def text(self, *, delegates: bool = True, digits: int = DIGITS) -> str:
         """Return the golden text; it ends with a newline."""
         return "".join(line + "\n" for line in self.lines(delegates=delegates, digits=digits))
 

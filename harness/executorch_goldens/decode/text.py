@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from executorch_goldens.decode.constant import Array, Constant
-from executorch_goldens.decode.decoded import Attribute, Decoded, Graph, Operator, Value
+from executorch_goldens.decode.decoded import DIGITS, Attribute, Decoded, Graph, Operator, Value
 from executorch_goldens.decode.numbers import Double, Float32, float32_text
 from executorch_goldens.decode.summary import COUNTED, summarize
 
@@ -22,8 +22,6 @@ SHOWN_AT_ENDS = 8
 NUMBERS_PER_LINE = 16
 #: Opaque bytes beyond this are given by their length and SHA-256.
 BYTES_WRITTEN_OUT = 256
-#: Hexadecimal digits of a SHA-256 in a golden: 64 bits, by which no two contents of a project are the same by chance.
-DIGITS = 16
 
 INDENT = "  "
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:%/+\-\[\]@$]+")

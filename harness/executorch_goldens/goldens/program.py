@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from executorch_goldens.decode.text import DIGITS
+from executorch_goldens.decode.decoded import DIGITS
 
 #: The fact with the digests of the whole text, and of it without sizes and offsets.
 TEXT = "text"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from executorch_goldens.artifact import Artifact, Failure, Lowered, Watched
 from executorch_goldens.decode import Decoded, Schemas, decode
+from executorch_goldens.decode.decoded import DIGITS
 from executorch_goldens.decode.formats import NamedData, decode_delegate, layout_digest
 from executorch_goldens.decode.pte import decode_pte
-from executorch_goldens.decode.text import DIGITS
 from executorch_goldens.goldens import accuracy, program, unchecked
 from executorch_goldens.goldens.golden import DATA, DIGESTS, FIRST, LAYOUT, RECIPE
 from executorch_goldens.goldens.numerics import Numerics
@@ -193,12 +193,14 @@ def decode_delegates(lowered: Lowered) -> list[Decoded]:
     DecodeError, SchemaError
         If a payload is not what the schema of its release says, or if that is not found.
     """
-    return [_decoded(lowered, each.payload, each.named_data) for each in lowered.delegates]
+    return [decode_data(each.payload, lowered, each.named_data) for each in lowered.delegates]
 
 
-def decode_data(content: bytes, lowered: Lowered) -> Decoded:
-    """Decode a data file of a program; raises as `decode_delegates`."""
-    return _decoded(lowered, content)
+def decode_data(content: bytes, lowered: Lowered, named_data: tuple[tuple[str, bytes], ...] = ()) -> Decoded:
+    """Decode a payload of a program, or a data file; raises as `decode_delegates`."""
+    schemas = Schemas.under(*lowered.schemas)
+    key = (content, lowered.schemas, named_data)
+    return _once(key, lambda: decode(content, schemas=schemas, named_data=dict(named_data)))
 
 
 def decode_program(lowered: Lowered) -> Decoded:
@@ -214,12 +216,6 @@ def decode_program(lowered: Lowered) -> Decoded:
     return _once(
         (lowered.pte, lowered.schemas), lambda: decode_pte(memoryview(lowered.pte), program, delegate)
     )
-
-
-def _decoded(lowered: Lowered, payload: bytes, named_data: tuple[tuple[str, bytes], ...] = ()) -> Decoded:
-    schemas = Schemas.under(*lowered.schemas)
-    key = (payload, lowered.schemas, named_data)
-    return _once(key, lambda: decode(payload, schemas=schemas, named_data=dict(named_data)))
 
 
 def _once(key: tuple[object, ...], make: Callable[[], Decoded]) -> Decoded:
