@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -543,11 +543,13 @@ class Lowered:
 
     def moves_far(self) -> bool:
         """Return whether rounding alone moves some output too far for a useful comparison, whatever is accepted."""
-        return any(
-            self.imprecision(sample, index) > IMPRECISE
-            for sample in self.samples
-            for index in range(len(sample.expected))
-        )
+        return any(moved > IMPRECISE for *_, moved in self.imprecisions())
+
+    def imprecisions(self) -> Iterator[tuple[Sample, int, float]]:
+        """Yield the `imprecision` of each output of each sample."""
+        for sample in self.samples:
+            for index in range(len(sample.expected)):
+                yield sample, index, self.imprecision(sample, index)
 
     def imprecision(self, sample: Sample, index: int) -> float:
         """Return how far rounding alone may move output number `index` in a sample, as a part of its largest value.
@@ -668,6 +670,11 @@ class Artifact:
     shortcuts: tuple[str, ...] = ()
     twins: tuple[Artifact, ...] = ()
     reach: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def made(self) -> Lowered | None:
+        """The program that was lowered, whether it runs or not; None where lowering failed."""
+        return self.result.made if isinstance(self.result, Failure) else self.result
 
     @property
     def case_failure(self) -> Failure | None:
@@ -884,6 +891,12 @@ class Outcome:
     peak_mb: float
     core_seconds: float = 0.0
     reused: bool = False
+
+    @property
+    def program(self) -> Lowered | None:
+        """The program that it made; None where it made none that runs, or did not finish."""
+        made = self.result.result if isinstance(self.result, Artifact) else None
+        return made if isinstance(made, Lowered) else None
 
     @property
     def case_failure(self) -> Failure | None:

@@ -157,8 +157,8 @@ def diverging(
         # How the programs of two models differ explains nothing.
         found = divergence.Divergence(MODEL, How.WEIGHTS, weights=unsteady.weights)
         judged = dataclasses.replace(judged, findings=(unsteady,), difference=None)
-    made = outcomes[0].result.result if isinstance(outcomes[0].result, Artifact) else None
-    delegates = tuple(each.backend_id for each in made.delegates) if isinstance(made, Lowered) else None
+    made = outcomes[0].program
+    delegates = tuple(each.backend_id for each in made.delegates) if made is not None else None
     return dataclasses.replace(
         judged,
         divergence=found,
@@ -177,8 +177,7 @@ def _unsteady(outcomes: Sequence[Outcome]) -> findings.UnsteadyCase | None:
     """
     exports = Exports(outcomes)
     one, other = (group[0] for group in exports.groups[:2])
-    made = [each.result.result for each in (one, other) if isinstance(each.result, Artifact)]
-    programs = [each for each in made if isinstance(each, Lowered)]
+    programs = [each.program for each in (one, other) if each.program is not None]
     if len(programs) < 2:
         return None
     if names := equality.changed_weights(*map(rendering.model_of, programs)):
@@ -223,8 +222,7 @@ def _divergence(
         return divergence.Divergence(MODEL, How.WEIGHTS, weights=tuple(names))
     if recorded is None:
         return None
-    found = _from_golden(result, passes(outcomes[0]), recorded, reviewed)
-    made = result.made if isinstance(result, Failure) else result
+    found, made = _from_golden(result, passes(outcomes[0]), recorded, reviewed), artifact.made
     if found is None or made is None or not found.name.startswith(DELEGATE):
         return found
     difference = difference or Difference(reviewed, verdict.delegates_of(made))
@@ -275,14 +273,7 @@ def numerics_of(artifact: Artifact, before: int | None = None) -> Numerics:
         return Numerics(fails=True)
     if lowered.not_run:
         return Numerics(not_run=lowered.not_run)
-    most = max(
-        (
-            lowered.imprecision(sample, index)
-            for sample in lowered.samples
-            for index in range(len(sample.expected))
-        ),
-        default=0.0,
-    )
+    most = max((moved for *_, moved in lowered.imprecisions()), default=0.0)
     power = None
     if most:
         power = max(LEAST, math.ceil(math.log2(most))) if math.isfinite(most) else 0

@@ -74,22 +74,15 @@ class Exports(tuple[Outcome, ...]):
         )
         return dataclasses.replace(artifact, result=failure)
 
-    @property
-    def program(self) -> Lowered | None:
-        """The program that the first export made; None where it made none."""
-        made = self[0].result.result if isinstance(self[0].result, Artifact) else None
-        return made if isinstance(made, Lowered) else None
-
     @functools.cached_property
     def accuracy(self) -> Accuracy | None:
-        """How far that is from eager; None where it was not run."""
-        return Accuracy.measure(self.program) if self.program is not None else None
+        """How far the program of the first export is from eager; None where it was not run, or there is none."""
+        return Accuracy.measure(self[0].program) if self[0].program is not None else None
 
     @functools.cached_property
     def gives_wrong(self) -> bool:
         """True if an output of some export differs from eager."""
-        results = (each.result.result for each in self if isinstance(each.result, Artifact))
-        return any(any(wrong_outputs(each)) for each in results if isinstance(each, Lowered))
+        return any(any(wrong_outputs(each.program)) for each in self if each.program is not None)
 
 
 def _result(outcome: Outcome) -> Lowered | Failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from executorch_goldens.artifact import Artifact, Lowered, Omission, Outcome
+from executorch_goldens.artifact import Omission, Outcome
 from executorch_goldens.goldens.record import Record
 from executorch_goldens.judging import verdict
 from executorch_goldens.judging.comparison import compare
@@ -33,42 +33,21 @@ def proof(
     DecodeError
         When a payload is not what its format's schema says.
     """
-    better = _better(judged, gave_wrong, outcomes, reviewed, release)
-    if not better:
-        return ""
-    return (
-        f"with the tags in the order {' '.join(omission.tags)} {better}"
-        if omission.tags
-        else f"without it {better}"
-    )
-
-
-def _better(
-    judged: Verdict,
-    gave_wrong: bool,
-    outcomes: Sequence[Outcome],
-    reviewed: Record | None,
-    release: Release,
-) -> str:
     # An export that breaks without the pass proves nothing about it.
-    if len(_programs(outcomes)) < len(outcomes):
+    if any(outcome.program is None for outcome in outcomes):
         return ""
-    found = compare(judged.cell, outcomes, reviewed, release).verdict.name
+    better, found = "", compare(judged.cell, outcomes, reviewed, release).verdict.name
     if found == "stable":
-        return "the artifact equals the golden"
-    if judged.name in verdict.DISAGREEING:
-        return "the variations agree" if found in RIGHT else ""
-    if judged.name != "corrupt":
-        return ""
-    if found in RIGHT:
-        return "the artifact is right"
-    return "the outputs are right" if gave_wrong and not Exports(outcomes).gives_wrong else ""
+        better = "the artifact equals the golden"
+    elif judged.name in verdict.DISAGREEING and found in RIGHT:
+        better = "the variations agree"
+    elif judged.name == "corrupt" and found in RIGHT:
+        better = "the artifact is right"
+    elif judged.name == "corrupt" and gave_wrong and not Exports(outcomes).gives_wrong:
+        better = "the outputs are right"
+    without = f"with the tags in the order {' '.join(omission.tags)}" if omission.tags else "without it"
+    return f"{without} {better}" if better else ""
 
 
 #: Verdicts of artifacts that are right and agree.
 RIGHT = ("changed", "renamed", "new")
-
-
-def _programs(outcomes: Sequence[Outcome]) -> list[Lowered]:
-    made = [outcome.result.result for outcome in outcomes if isinstance(outcome.result, Artifact)]
-    return [result for result in made if isinstance(result, Lowered)]

@@ -106,10 +106,15 @@ def wrong_outputs(lowered: Lowered) -> Iterator[WrongOutput]:
 def _wrong_in(lowered: Lowered, sample: Sample) -> Iterator[WrongOutput]:
     if len(sample.outputs) != len(sample.expected):
         yield findings.WrongCount(sample.name, len(sample.outputs), len(sample.expected))
+    yield from (of_output(index, sample.name, each) for index, each in _beyond(lowered, sample))
+
+
+def _beyond(lowered: Lowered, sample: Sample) -> Iterator[tuple[int, Deviation]]:
+    """Yield the outputs that are beyond their tolerance, by number."""
     for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=False)):
-        difference = Deviation(expected, actual, lowered.tolerance(sample, index))
-        if difference.exceeds_tolerance():
-            yield of_output(index, sample.name, difference)
+        deviation = Deviation(expected, actual, lowered.tolerance(sample, index))
+        if deviation.exceeds_tolerance():
+            yield index, deviation
 
 
 def of_output(index: int, sample: str, difference: Deviation) -> WrongValues | WrongType:
@@ -199,13 +204,11 @@ def excess(lowered: Lowered) -> Excess | None:
     for sample in lowered.samples:
         if len(sample.outputs) != len(sample.expected):
             return None
-        for index, (expected, actual) in enumerate(zip(sample.expected, sample.outputs, strict=True)):
-            if expected.type != actual.type:
+        for index, deviation in _beyond(lowered, sample):
+            if deviation.expected.type != deviation.actual.type:
                 return None
-            deviation = Deviation(expected, actual, lowered.tolerance(sample, index))
-            if deviation.exceeds_tolerance():
-                bound = max(bound, _bound_for(deviation, lowered.sizes(sample, index)))
-                wrong.append(sample.name)
+            bound = max(bound, _bound_for(deviation, lowered.sizes(sample, index)))
+            wrong.append(sample.name)
     if not wrong:
         return None
     right = tuple(sample.name for sample in lowered.samples if sample.name not in wrong)

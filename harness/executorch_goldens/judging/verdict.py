@@ -244,17 +244,13 @@ def _useless(result: Lowered | Failure) -> findings.LostSignal | None:
 
 def _imprecise(result: Lowered) -> findings.Imprecise | None:
     """Object to a correct program that is too ill-conditioned to check."""
-    found = {
-        (index, sample.name): result.imprecision(sample, index)
-        for sample in result.samples
-        for index in range(len(sample.expected))
-    }
-    (index, name), most = max(found.items(), key=lambda item: item[1], default=((0, ""), 0.0))
-    if most <= result.limit or judged_otherwise(result):
+    found = max(result.imprecisions(), key=lambda each: each[-1], default=None)
+    if found is None or found[-1] <= result.limit or judged_otherwise(result):
         return None
+    sample, index, most = found
     # Why the operators of a quantized program do not say whether it is right.
     unseen = (result.unseen or ()) if result.scales else ()
-    return findings.Imprecise(index, name, most, result.limit, unseen)
+    return findings.Imprecise(index, sample.name, most, result.limit, unseen)
 
 
 def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:

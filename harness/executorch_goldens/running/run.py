@@ -314,12 +314,13 @@ class Run:
             self.confirmed.append(cell)
         if found.lacking:
             self.lacking.append(cell)
-        if found.record is None or outcomes.program is None:
+        program = outcomes[0].program
+        if found.record is None or program is None:
             return
         if outcomes.accuracy is not None:
             self.accuracies[cell] = outcomes.accuracy
         else:
-            self.not_judged[cell] = outcomes.program.not_run
+            self.not_judged[cell] = program.not_run
         if left := found.record.facts.get(unchecked.FIELD):
             self.unchecked[cell] = left
 
