@@ -22,7 +22,7 @@ from executorch_goldens.artifact import (
     died,
 )
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.judging.rightness import excess
+from executorch_goldens.judging.rightness import excess, wrong_outputs
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_an_error_of_a_small_number_is_measured_by_its_size() -> None:
     wrong[:, 4:] += np.float32(0.5)
     lowered = replace(lowered, samples=(replace(first, outputs=(Tensor.from_array(wrong),)), *others))
     assert 0.5 <= Accuracy.measure(lowered).error < 0.6
-    found = excess(lowered)
+    found = excess(lowered, tuple(wrong_outputs(lowered)))
     assert found is not None
     assert 0.5 <= found.bound <= 0.6
 

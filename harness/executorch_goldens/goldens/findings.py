@@ -9,7 +9,8 @@ from __future__ import annotations
 import enum
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args
 
 import msgspec
@@ -52,6 +53,11 @@ def _kind(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
+def _fields(*names: str) -> dict[str, Callable[[Any], Any]]:
+    """Return fields that are in a key as they are, with their names."""
+    return {name: attrgetter(name) for name in names}
+
+
 class Finding(msgspec.Struct, frozen=True, tag_field="kind", tag=_kind, omit_defaults=True):
     """One thing that was found.
 
@@ -60,15 +66,15 @@ class Finding(msgspec.Struct, frozen=True, tag_field="kind", tag=_kind, omit_def
     fault
         Whose mistake it is.
     keyed
-        The fields, or properties, of its key; one that is empty is left out.
+        What its key has, by name; what is empty is left out.
     """
 
     fault: ClassVar[Fault] = Fault.TOOLCHAIN
-    keyed: ClassVar[tuple[str, ...]] = ()
+    keyed: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
 
     def key(self) -> Key:
         """Return what findings of one cause have in common."""
-        fields = {name: getattr(self, name) for name in self.keyed}
+        fields = {name: of(self) for name, of in self.keyed.items()}
         # As a file gives it back.
         fields = {name: [*each] if isinstance(each, tuple) else each for name, each in fields.items()}
         return {"kind": _kind(type(self).__name__), **{name: each for name, each in fields.items() if each}}
@@ -87,6 +93,11 @@ class TensorType(msgspec.Struct, frozen=True):
     @classmethod
     def of_tensor(cls, tensor: Tensor) -> TensorType:
         return cls(tensor.dtype, tensor.shape, tensor.kind)
+
+    @property
+    def name(self) -> str:
+        """It without the shape, which is one model's own."""
+        return self.kind or self.dtype
 
     def __str__(self) -> str:
         return self.kind or f"{self.dtype}{list(self.shape)}"
@@ -140,7 +151,7 @@ class Frame(msgspec.Struct, frozen=True):
 class Raised(Finding, frozen=True):
     """An exception: its type, what it says, and the end of its traceback."""
 
-    keyed: ClassVar[tuple[str, ...]] = ("error",)
+    keyed = _fields("error")
     type: str
     message: str
     traceback: tuple[str, ...] = ()
@@ -160,7 +171,7 @@ class Fails(Raised, frozen=True):
         Whether it fails after a program was made, when that runs.
     """
 
-    keyed: ClassVar[tuple[str, ...]] = ("stage", "blamed", "error")
+    keyed = _fields("stage", "blamed", "error")
     stage: str = ""
     blamed: str = ""
     lowered: bool = False
@@ -184,25 +195,13 @@ class OfOutput(OfProgram, frozen=True):
 class WrongValues(OfOutput, frozen=True):
     """Values of an output that are beyond their tolerance."""
 
-    keyed = ("dtype",)
-
-    @property
-    def dtype(self) -> str:
-        return self.values.given.dtype
+    keyed = {"dtype": attrgetter("values.given.dtype")}
 
 
 class WrongType(OfOutput, frozen=True):
     """An output of another dtype, or shape, than eager's."""
 
-    keyed = ("given", "expected")
-
-    @property
-    def given(self) -> str:
-        return self.values.given.kind or self.values.given.dtype
-
-    @property
-    def expected(self) -> str:
-        return self.values.expected.kind or self.values.expected.dtype
+    keyed = {"given": attrgetter("values.given.name"), "expected": attrgetter("values.expected.name")}
 
 
 class WrongCount(OfProgram, frozen=True):
@@ -216,22 +215,12 @@ class WrongCount(OfProgram, frozen=True):
 class BelowBound(OfProgram, frozen=True):
     """The metric of the case's task is below its bound."""
 
-    keyed = ("name",)
+    keyed = {"name": attrgetter("metric.name")}
     metric: Metric
-
-    @property
-    def name(self) -> str:
-        return self.metric.name
 
 
 class Begins(OfProgram, frozen=True):
-    """Where values begin to be wrong, and on which sample: at an operator of a delegate.
-
-    Attributes
-    ----------
-    backend
-        Backend id of the delegate.
-    """
+    """Where values begin to be wrong, and on which sample: at an operator of a delegate."""
 
     sample: str
     at: Spot
@@ -288,29 +277,20 @@ class Biased(OfProgram, frozen=True):
 class LoadedOtherwise(OfProgram, frozen=True):
     """The program gives something else where it is loaded another way than from a buffer: how, and what."""
 
-    keyed = ("message",)
+    keyed = {"message": lambda found: general(found.what)}
     what: str
-
-    @property
-    def message(self) -> str:
-        return general(self.what)
 
 
 class Invalid(OfProgram, frozen=True):
     """A payload that its specification does not allow, by a release's own tool."""
 
-    keyed = ("specification", "message")
+    keyed = {
+        "specification": lambda found: general(found.level),
+        "message": lambda found: general(found.said),
+    }
     level: str
     delegate: str
     said: str
-
-    @property
-    def specification(self) -> str:
-        return general(self.level)
-
-    @property
-    def message(self) -> str:
-        return general(self.said)
 
 
 class MissingConstant(OfProgram, frozen=True):
@@ -318,12 +298,9 @@ class MissingConstant(OfProgram, frozen=True):
 
     Attributes
     ----------
-    nearest
-        Name of the nearest constant; empty where none has its dtype and shape.
-    delegate
-        Number of the delegate that holds it.
-    values
-        How that deviates.
+    nearest, delegate, values
+        Name of the nearest constant, the number of the delegate that holds it, and how it deviates; empty where none
+        has its dtype and shape.
     """
 
     output: int
@@ -346,10 +323,8 @@ class Miswired(OfProgram, frozen=True):
 
     Attributes
     ----------
-    delegate
-        Its number.
-    outputs
-        All its declared outputs.
+    delegate, outputs
+        Its number, and all its declared outputs.
     slots
         Number of slots that it is in.
     unread
@@ -358,7 +333,7 @@ class Miswired(OfProgram, frozen=True):
         Whether it is an input of the delegate.
     """
 
-    keyed = ("wiring", "is_input")
+    keyed = _fields("wiring", "is_input")
     delegate: int
     outputs: tuple[str, ...]
     name: str
@@ -371,7 +346,7 @@ class Miswired(OfProgram, frozen=True):
 class ChangedModel(OfProgram, frozen=True):
     """Lowering changed a parameter or a buffer of the model that it was given."""
 
-    keyed = ("name", "writer")
+    keyed = _fields("name", "writer")
     name: str
     writer: str
     values: Deviated
@@ -387,7 +362,7 @@ class Forgotten(OfProgram, frozen=True):
 class DoesNotRun(Raised, frozen=True):
     """The runtime refuses a program: what it says."""
 
-    keyed: ClassVar[tuple[str, ...]] = ("error", "undelegated")
+    keyed = _fields("error", "undelegated")
     undelegated: bool = False
     invalid: tuple[Invalid, ...] = ()
 
@@ -406,7 +381,8 @@ class LostSignal(Finding, frozen=True):
         Whether it is said beside what no quantization makes right.
     """
 
-    keyed = ("by", "changes_model")
+    # Where a model differs first is one model's own.
+    keyed = {**_fields("by"), "changes_model": lambda found: bool(found.lost.changed)}
     lost: Lost
     fails: Fails | None = None
     explains: bool = False
@@ -415,11 +391,6 @@ class LostSignal(Finding, frozen=True):
     def by(self) -> str:
         """The kind of what loses most, which models have in common; empty where that is not known."""
         return self.lost.by
-
-    @property
-    def changes_model(self) -> bool:
-        """True if the model differs without the quantizations already."""
-        return bool(self.lost.changed)
 
 
 class Imprecise(Finding, frozen=True):
@@ -447,7 +418,7 @@ class Unchecked(Finding, frozen=True):
     """
 
     fault = Fault.NONE
-    keyed = ("lacking",)
+    keyed = _fields("lacking")
     methods: tuple[str, ...]
     outputs: tuple[tuple[str, str], ...]
     accepted: tuple[str, ...] = ()
@@ -502,23 +473,15 @@ class OwnFileFails(Raised, frozen=True):
     """A file of the repository's own raises."""
 
     fault = Fault.REPOSITORY
-    keyed: ClassVar[tuple[str, ...]] = ("place", "error")
+    keyed = {"place": lambda found: f"{found.at.file}: {found.at.function}", **_fields("error")}
     at: Frame = Frame("", 0)
-
-    @property
-    def place(self) -> str:
-        return f"{self.at.file}: {self.at.function}"
 
 
 class Damaged(Finding, frozen=True):
     """Something that cannot be read: what, where, and the way out."""
 
-    keyed = ("what",)
+    keyed = {"what": lambda found: general(found.message)}
     message: str
-
-    @property
-    def what(self) -> str:
-        return general(self.message)
 
 
 class Undecodable(Damaged, frozen=True):
@@ -547,15 +510,13 @@ class Disagreement(Finding, frozen=True):
         How each group fails; None for one that lowers.
     """
 
-    keyed = ("order_only", "failing")
+    keyed = {
+        **_fields("order_only"),
+        "failing": lambda found: sorted({each.error for each in found.fails if each is not None}),
+    }
     groups: tuple[tuple[str, ...], ...]
     order_only: bool = False
     fails: tuple[Fails | None, ...] = ()
-
-    @property
-    def failing(self) -> list[str]:
-        """How some of them fail."""
-        return sorted({each.error for each in self.fails if each is not None})
 
 
 class UnequalOutputs(Finding, frozen=True):
@@ -571,29 +532,21 @@ class UnequalOutputs(Finding, frozen=True):
         Whether eager gives finite numbers under some variations only.
     """
 
-    keyed = ("outputs",)
+    keyed = {"outputs": lambda found: sorted({each.output for each in found.values})}
     groups: tuple[tuple[str, ...], ...]
     values: tuple[WrongValues | WrongType, ...]
     wrong: tuple[WrongValues | WrongType | WrongCount | None, ...]
     judged_apart: bool = False
-
-    @property
-    def outputs(self) -> list[int]:
-        return sorted({each.output for each in self.values})
 
 
 class UnsteadyCase(Finding, frozen=True):
     """A case gives variations different models: the variations that agree, and the recorded weights that differ."""
 
     fault = Fault.CASE
-    keyed = ("of_weights",)
+    # Whichever weights they are.
+    keyed = {"of_weights": lambda found: bool(found.weights)}
     groups: tuple[tuple[str, ...], ...]
     weights: tuple[str, ...] = ()
-
-    @property
-    def of_weights(self) -> bool:
-        """True if recorded weights differ, whichever."""
-        return bool(self.weights)
 
 
 # Against a golden
@@ -613,14 +566,18 @@ class Differs(Finding, frozen=True):
     newly_outside: tuple[tuple[str, str], ...] = ()
 
 
-class NowFails(Finding, frozen=True):
-    """Lowering fails, and did not when the golden was recorded: how, and the text of the failure."""
+class OfFailure(Finding, frozen=True):
+    """A golden-to-be that is a failure: how lowering fails, and the text of the failure."""
 
     fails: Fails
     text: tuple[str, ...]
 
     def key(self) -> Key:
         return self.fails.key()
+
+
+class NowFails(OfFailure, frozen=True):
+    """Lowering fails, and did not when the golden was recorded: how, and the text of the failure."""
 
 
 class NamesDiffer(Finding, frozen=True):
@@ -630,15 +587,10 @@ class NamesDiffer(Finding, frozen=True):
     names: tuple[tuple[str, str], ...]
 
 
-class NewFailure(Finding, frozen=True):
+class NewFailure(OfFailure, frozen=True):
     """A cell without a golden, whose lowering fails: how, and the text of the failure."""
 
     fault = Fault.NONE
-    fails: Fails
-    text: tuple[str, ...]
-
-    def key(self) -> Key:
-        return self.fails.key()
 
 
 class NewProgram(Finding, frozen=True):
@@ -657,7 +609,7 @@ class NewProgram(Finding, frozen=True):
     """
 
     fault = Fault.NONE
-    keyed = ("undelegated",)
+    keyed = _fields("undelegated")
     undelegated: bool
     delegates: int
     operators: int
@@ -675,14 +627,12 @@ class Unexpected(Finding, frozen=True):
     ----------
     what
         `executorch_goldens.zoo.registry.FAILS` or `UNDELEGATED`.
-    why
-        Why lowering fails.
-    outside
-        Operators outside of delegates.
+    why, outside
+        Why lowering fails; operators outside of delegates.
     """
 
     fault = Fault.NONE
-    keyed = ("what", "why", "outside")
+    keyed = _fields("what", "why", "outside")
     what: str
     why: str
     outside: tuple[str, ...] = ()
@@ -700,20 +650,16 @@ class Exceeded(msgspec.Struct, frozen=True):
 class OverBudget(Finding, frozen=True):
     """A program exceeds budgets that are in a file."""
 
-    keyed = ("quantity",)
+    keyed = {"quantity": lambda found: found.exceeded[0].quantity}
     exceeded: tuple[Exceeded, ...]
     file: str
-
-    @property
-    def quantity(self) -> str:
-        return self.exceeded[0].quantity
 
 
 class RightNow(Finding, frozen=True):
     """A cell is right that a decision knows as wrong."""
 
     fault = Fault.NONE
-    keyed = ("verdict", "why")
+    keyed = _fields("verdict", "why")
     file: str
     verdict: str
     why: str
@@ -753,10 +699,7 @@ def cause(found: Sequence[Finding]) -> Key:
     key = dict(found[0].key()) if found else {}
     if outputs := sorted({each.output for each in found if isinstance(each, OfOutput | Biased)}):
         key["output"] = outputs
-    for each in found:
-        if isinstance(each, Begins | BeginsElsewhere):
-            key |= each.place
-    return key
+    return {**key, **begins(found)}
 
 
 def kind_of_new(found: Sequence[Finding]) -> str:

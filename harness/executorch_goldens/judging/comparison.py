@@ -211,7 +211,7 @@ def _divergence(
     if not isinstance(artifact, Artifact):
         return None
     result = artifact.result
-    if isinstance(result, Lowered) and (altered := rightness.alteration(result)) and altered.writer:
+    if (altered := rightness.alteration(judged.findings)) and altered.writer:
         return divergence.Divergence(altered.writer, How.WRITER)
     if reviewed is None:
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from executorch_goldens.artifact import Altered, Beginning, Lowered, Sample, Tensor
+from executorch_goldens.artifact import Beginning, Lowered, Sample, Tensor
 from executorch_goldens.decode import Constant, Graph
 from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.deviation import Deviation
@@ -188,33 +188,35 @@ def altered_states(lowered: Lowered) -> Iterator[findings.ChangedModel]:
         yield findings.ChangedModel(state.name, state.writer, change.measured())
 
 
-def alteration(lowered: Lowered) -> Altered | None:
+#: What is wrong with a program beside values that are beyond their tolerance.
+OTHERWISE = (
+    *(WrongType, findings.WrongCount, findings.BelowBound),
+    *(findings.Invalid, findings.MissingConstant, Miswired),
+)
+
+
+def alteration(wrong: Sequence[Finding]) -> findings.ChangedModel | None:
     """Return the first change that lowering made to the input model, if nothing else is wrong."""
-    others = (wrong_outputs, wrong_delegates, below_bound)
-    if not lowered.altered or any(any(wrong(lowered)) for wrong in others):
+    if any(isinstance(each, (WrongValues, *OTHERWISE)) for each in wrong):
         return None
-    return lowered.altered[0]
+    return next((each for each in wrong if isinstance(each, findings.ChangedModel)), None)
 
 
-def excess(lowered: Lowered) -> Excess | None:
+def excess(lowered: Lowered, wrong: Sequence[Finding]) -> Excess | None:
     """Return how far the outputs of a program are beyond the tolerance; None if it is not that, or not only that."""
-    if lowered.altered or any(wrong_delegates(lowered)) or any(below_bound(lowered)):
+    if any(isinstance(each, (findings.ChangedModel, *OTHERWISE)) for each in wrong):
         return None
-    bound, wrong = 0.0, []
+    bound, beyond = 0.0, []
     for sample in lowered.samples:
-        if len(sample.outputs) != len(sample.expected):
-            return None
         for index, deviation in _beyond(lowered, sample):
-            if deviation.expected.type != deviation.actual.type:
-                return None
             bound = max(bound, _bound_for(deviation, lowered.sizes(sample, index)))
-            wrong.append(sample.name)
-    if not wrong:
+            beyond.append(sample.name)
+    if not beyond:
         return None
-    right = tuple(sample.name for sample in lowered.samples if sample.name not in wrong)
+    right = tuple(sample.name for sample in lowered.samples if sample.name not in beyond)
     where = lowered.begins.where if lowered.begins is not None else None
     is_outside = isinstance(where, Beginning) and where.is_outside
-    return Excess(_rounded_up(bound), tuple(dict.fromkeys(wrong)), right, is_outside)
+    return Excess(_rounded_up(bound), tuple(dict.fromkeys(beyond)), right, is_outside)
 
 
 def _bound_for(deviation: Deviation, sizes: NDArray[np.float64]) -> float:

@@ -226,7 +226,7 @@ def objection(cell: Cell, outcomes: Sequence[Outcome], accepted: Collection[str]
     if wrong := tuple(wrongs(result)):
         # An infinite scale, for instance, explains what no program makes right; less is not enough for a wrong one.
         explained = (msgspec.structs.replace(useless, explains=True),) if useless is not None else ()
-        return Verdict(cell, "corrupt", (*wrong, *explained), excess=excess(result))
+        return Verdict(cell, "corrupt", (*wrong, *explained), excess=excess(result, wrong))
     imprecise = useless or _imprecise(result) or unchecked.objection(result, accepted)
     return Verdict(cell, "imprecise", (imprecise,)) if imprecise is not None else None
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
 
 from executorch_goldens.artifact import Lost
 from executorch_goldens.errors import some
@@ -59,6 +61,35 @@ def lines(found: Finding, target: str = "", labels: Labels = OF_RUN) -> Iterator
         Nouns for what it was compared with, and for the artifact.
     """
     raise NotImplementedError(type(found).__name__)
+
+
+#: What is said of findings of which nothing but their fields is said.
+SENTENCES: Mapping[type[Finding], str] = {
+    findings.BelowBound: (
+        "{metric.name} is {metric.value:.4g}, and at least {metric.bound:.4g} is asked for; the eager model has "
+        "{metric.eager:.4g}"
+    ),
+    findings.BeginsElsewhere: "where it begins (sample {sample}): {at}",
+    findings.Hidden: "  no output is beyond its tolerance, which is wide enough to hide it",
+    findings.Biased: (
+        "output {output} differs by {mean:.4g} on average over all samples, and rounding explains {explained:.4g}: "
+        "differences that rounding makes go both ways"
+    ),
+    findings.LoadedOtherwise: "{what}",
+    findings.Invalid: "invalid {level} in {delegate}: {said}",
+    findings.Unsteady: f"the case is the cause: {{message}}\n{KEPT}",
+    findings.Damaged: "{message}",
+    findings.RightNow: "is right now, but {file} knows it as {verdict} ({why}): delete it there",
+    findings.NotRun: f"{{known}}\n{NOT_RUN} {{why}}",
+}
+
+
+def _sentence(of: str, found: Finding, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
+    yield of.format_map(msgspec.structs.asdict(found))
+
+
+for _kind, _of in SENTENCES.items():
+    lines.register(_kind, functools.partial(_sentence, _of))
 
 
 def deviated(what: str, values: Deviated, expected_is: str = "was expected") -> Iterator[str]:
@@ -136,15 +167,6 @@ def _(found: findings.WrongCount, target: str = "", labels: Labels = OF_RUN) -> 
 
 
 @lines.register
-def _(found: findings.BelowBound, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    metric = found.metric
-    yield (
-        f"{metric.name} is {metric.value:.4g}, and at least {metric.bound:.4g} is asked for; the eager model has "
-        f"{metric.eager:.4g}"
-    )
-
-
-@lines.register
 def _(found: findings.Begins, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
     spot = found.at
     source = f"{spot.node} of {spot.module}" if spot.module else spot.node
@@ -165,16 +187,6 @@ def _(found: findings.Begins, target: str = "", labels: Labels = OF_RUN) -> Iter
 
 
 @lines.register
-def _(found: findings.BeginsElsewhere, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield f"where it begins (sample {found.sample}): {found.at}"
-
-
-@lines.register
-def _(found: findings.Hidden, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield "  no output is beyond its tolerance, which is wide enough to hide it"
-
-
-@lines.register
 def _(found: findings.OfBuild, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
     if found.mode:
         yield f"  {found.method} was given {found.mode}, and is compared in eval mode: call eval() before the export"
@@ -188,24 +200,6 @@ def _(found: findings.OfBuild, target: str = "", labels: Labels = OF_RUN) -> Ite
             "  each method alone is right: the state that one writes does not reach the next "
             "(MemoryPlanningPass(share_mutable_buffers=True) plans one memory for buffers of one name)"
         )
-
-
-@lines.register
-def _(found: findings.Biased, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield (
-        f"output {found.output} differs by {found.mean:.4g} on average over all samples, and rounding explains "
-        f"{found.explained:.4g}: differences that rounding makes go both ways"
-    )
-
-
-@lines.register
-def _(found: findings.LoadedOtherwise, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield found.what
-
-
-@lines.register
-def _(found: findings.Invalid, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield f"invalid {found.level} in {found.delegate}: {found.said}"
 
 
 @lines.register
@@ -243,14 +237,6 @@ def _(found: findings.ChangedModel, target: str = "", labels: Labels = OF_RUN) -
 
 
 @lines.register
-def _(found: findings.Forgotten, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield (
-        f"quantization loses the model's state: {' and '.join(found.samples)} give what their last inputs give alone; "
-        f"in the float model that makes a difference of up to {found.most:.3g}"
-    )
-
-
-@lines.register
 def _(found: findings.Fails, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
     yield f"{FAILS}: {failing(found)}"
 
@@ -262,6 +248,14 @@ def _(found: findings.DoesNotRun, target: str = "", labels: Labels = OF_RUN) -> 
     for each in found.invalid:
         yield from lines(each)
     yield from found.traceback
+
+
+@lines.register
+def _(found: findings.Forgotten, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
+    yield (
+        f"quantization loses the model's state: {' and '.join(found.samples)} give what their last inputs give alone; "
+        f"in the float model that makes a difference of up to {found.most:.3g}"
+    )
 
 
 # A program that says little
@@ -355,12 +349,6 @@ def _(found: findings.CaseFails, target: str = "", labels: Labels = OF_RUN) -> I
 
 
 @lines.register
-def _(found: findings.Unsteady, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield f"the case is the cause: {found.message}"
-    yield KEPT
-
-
-@lines.register
 def _(found: findings.OwnFileFails, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
     at = frame(found.at)
     yield f"the error is raised by a file of your own, {at}: {exception(found.type, found.message)}"
@@ -371,11 +359,6 @@ def _(found: findings.OwnFileFails, target: str = "", labels: Labels = OF_RUN) -
 def frame(at: findings.Frame) -> str:
     """Return where a frame is."""
     return f"{at.file}, line {at.line}" + (f", in {at.function}" if at.function else "")
-
-
-@lines.register
-def _(found: findings.Damaged, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield found.message
 
 
 # Variations that disagree
@@ -516,14 +499,3 @@ def _(found: findings.OverBudget, target: str = "", labels: Labels = OF_RUN) -> 
         else:
             yield f"{each.found:,.0f} {QUANTITIES[each.quantity]}, and {each.limit:,.0f} are in the budget {of}"
     yield f"if the program is worth it: a higher number in {found.file}"
-
-
-@lines.register
-def _(found: findings.RightNow, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield f"is right now, but {found.file} knows it as {found.verdict} ({found.why}): delete it there"
-
-
-@lines.register
-def _(found: findings.NotRun, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
-    yield found.known
-    yield f"{NOT_RUN} {found.why}"
