@@ -115,8 +115,6 @@ class Lost:
 
     Attributes
     ----------
-    output
-        Its number.
     sqnr
         Power of the float model's output over that of the difference, in dB, on the example; minus infinity where it is
         NaN or infinite and the float model's is a number.
@@ -333,13 +331,7 @@ class Beginning(msgspec.Struct, frozen=True, tag=True):
 
 @dataclass(frozen=True)
 class FirstDeparture:
-    """The operator where a program begins to depart from eager.
-
-    Attributes
-    ----------
-    sample
-        The first sample whose outputs depart; where none does, the first on which something inside does.
-    """
+    """Where a program begins to depart from eager: on the first sample whose outputs do, or else something inside."""
 
     sample: str
     where: Departure | Beginning
@@ -607,15 +599,7 @@ class PassRun:
 
 @dataclass(frozen=True)
 class Omission:
-    """An export with one thing left out: a run of a pass, or the order of a partitioner's tags.
-
-    Attributes
-    ----------
-    start
-        See `PassRun`.
-    tags
-        Tags of a partitioner, in the order that they get; none for a pass.
-    """
+    """An export with a run of a pass left out, or with the tags of a partitioner in another order, which is given."""
 
     start: int
     tags: tuple[str, ...] = ()
@@ -652,12 +636,10 @@ class Artifact:
     ----------
     result
         The result, or the reason why there is none.
-    patches
-        Names of the patches that were installed.
+    patches, shortcuts
+        Names of those that were installed.
     watched
         The passes and node visitors that ran.
-    shortcuts
-        Names of the shortcuts that were installed.
     twins
         Results of further processes for the same request that began with the same memory; see `running.factors`.
     reach
@@ -872,8 +854,6 @@ class Outcome:
 
     Attributes
     ----------
-    variation
-        Name of the variation.
     seconds
         Wall time of the child from fork to exit.
     peak_mb

@@ -211,10 +211,14 @@ class Decisions:
     def by_name(self) -> Mapping[str, list[Decision]]:
         """The decisions of the release, by name or pattern of a cell."""
         found = defaultdict[str, list[Decision]](list)
-        for each in self.stated:
-            for name in each.cells if self.release in (each.releases or (self.release,)) else ():
+        for each in self._current:
+            for name in each.cells:
                 found[name].append(each)
         return found
+
+    @property
+    def _current(self) -> list[Decision]:
+        return [each for each in self.stated if self.release in (each.releases or (self.release,))]
 
     @functools.cached_property
     def _patterns(self) -> list[str]:
@@ -231,25 +235,20 @@ class Decisions:
     def misused(self, met: Mapping[Cell, Sequence[Decision]]) -> Iterator[Misused]:
         """Yield what is superfluous, once it is known which decisions each cell of the zoo meets."""
         file, every = self.root / FILE, set(map(str, met))
-        unmade = defaultdict[int, list[str]](list)
-        for name, stated in self.by_name.items():
+
+        def is_unmade(name: str) -> bool:
             # Of a golden whose case is gone the end of the run says that it is stale.
             is_stale = (self.root / self.release / f"{name}{golden.SUFFIX}").is_file()
-            if name not in every and not is_stale and not fnmatch.filter(every, name):
-                for each in stated:
-                    unmade[id(each)].append(name)
-        yield from (
-            Misused(file, NO_CELL, tuple(unmade[id(each)]), (each,))
-            for each in self.stated
-            if id(each) in unmade
-        )
+            return name not in every and not is_stale and not fnmatch.filter(every, name)
+
+        for each in self._current:
+            if unmade := tuple(filter(is_unmade, each.cells)):
+                yield Misused(file, NO_CELL, unmade, (each,))
         checked = {id(each): each for cell in met for what in MET for each in self.about(what, cell)}
         used = {id(each) for found in met.values() for each in found}
-        yield from (
-            Misused(file, UNMET, each.cells, (each,))
-            for number, each in checked.items()
-            if number not in used
-        )
+        for number, each in checked.items():
+            if number not in used:
+                yield Misused(file, UNMET, each.cells, (each,))
         for cell, found in met.items():
             if len(found) > 1:
                 yield Misused(file, TWICE, (str(cell),), tuple(found))

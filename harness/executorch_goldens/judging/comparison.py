@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from executorch_goldens.artifact import EXPORTED, STAGE, Artifact, Cell, Failure, Lowered, Outcome, PassRun
 from executorch_goldens.decode import DecodeError
@@ -53,6 +54,10 @@ class JudgedCell:
     confirmed: bool = False
     lacking: bool = False
     difference: Difference | None = None
+
+    def with_verdict(self, **changes: Any) -> JudgedCell:
+        """Return it with other fields of its verdict."""
+        return dataclasses.replace(self, verdict=dataclasses.replace(self.verdict, **changes))
 
 
 def compare(

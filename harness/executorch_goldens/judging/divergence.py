@@ -42,8 +42,6 @@ class Divergence:
         What each side runs, once where both run the same pass; None for a side that runs nothing.
     number, total
         Place among the runs of the first export, from 1, and their number.
-    numbers
-        Where it is in each export, from 1; None where only one of them has it.
     omission
         The omission that shows whether it is the cause; None where it cannot be left out.
     tags
@@ -59,15 +57,10 @@ class Divergence:
     runs: tuple[PassRun | None, ...] = ()
     number: int = 0
     total: int = 0
-    numbers: tuple[int, int] | None = None
     omission: Omission | None = None
     tags: tuple[str, str] | None = None
     change: Change | None = None
     weights: tuple[str, ...] = ()
-
-    @property
-    def is_of_partitioner(self) -> bool:
-        return any(run is not None and run.pipeline == PARTITIONING for run in self.runs)
 
 
 def divergence(
@@ -98,7 +91,7 @@ def divergence(
         return _unlike(number, left, right)
     orders = (_omission(left, run) for run in (*recorded, left) if _place(run) == _place(left))
     return Divergence(
-        *(left.name, How.RESULTS, (left,), number, len(one), (number, number)),
+        *(left.name, How.RESULTS, (left,), number, len(one)),
         omission=next(filter(None, orders), None),
         tags=_tags(left, right),
     )

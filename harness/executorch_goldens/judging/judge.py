@@ -83,15 +83,14 @@ class Judge:
             if comparison.verdict.name != "stable" and not raised and under_all is not None:
                 outcomes = Exports(under_all())
                 comparison = compare(cell, outcomes, reviewed, release, self.decided, self.allow)
-            comparison = dataclasses.replace(comparison, verdict=self._placed(comparison.verdict, outcomes))
             if comparison.record is not None and (own := self._own_failure(cell, outcomes)):
                 return JudgedCell(as_known(self.decided, own), reviewed=reviewed)
+            comparison = dataclasses.replace(
+                comparison, verdict=self._placed(comparison.verdict, outcomes), reviewed=reviewed
+            )
             if conflict is not None and comparison.record is not None:
-                merged = dataclasses.replace(
-                    comparison.verdict, findings=(findings.DamagedGolden(conflict.what),)
-                )
-                comparison = dataclasses.replace(comparison, verdict=merged)
-            return self._decided(path, comparison, reviewed, snapshot)
+                comparison = comparison.with_verdict(findings=(findings.DamagedGolden(conflict.what),))
+            return self._decided(path, comparison, snapshot)
         except golden.UnwritableError:
             raise
         except golden.GoldenError as error:
@@ -124,40 +123,33 @@ class Judge:
                 raise
             return None, error
 
-    def _decided(
-        self, path: Path, comparison: JudgedCell, reviewed: Record | None, snapshot: SnapshotAssertion
-    ) -> JudgedCell:
+    def _decided(self, path: Path, comparison: JudgedCell, snapshot: SnapshotAssertion) -> JudgedCell:
         """Record unless a decision is missing; otherwise report the missing decision."""
-        comparison = dataclasses.replace(comparison, reviewed=reviewed)
-        judged, made = comparison.verdict, comparison.record
+        judged, made, reviewed = comparison.verdict, comparison.record, comparison.reviewed
         if made is None or judged.allowed:
-            return self._recorded(path, comparison, reviewed, snapshot)
-        stable = judged.name == "stable" and reviewed is not None
+            return self._recorded(path, comparison, snapshot)
+        stable = judged.name == "stable"
         # Of two that count as the same, a person has seen the golden.
         seen = reviewed if stable and reviewed is not None else made
         if missing := self.decided.missing(judged.cell, seen, stable):
-            if judged.name != "stable":
-                return dataclasses.replace(comparison, verdict=dataclasses.replace(judged, refusal=missing))
+            if not stable:
+                return comparison.with_verdict(refusal=missing)
             decision = missing.decision
             unexpected = (findings.Unexpected(missing.what, decision.cause, decision.outside or ()),)
             return JudgedCell(Verdict(judged.cell, UNEXPECTED, unexpected, refusal=missing), made, reviewed)
-        return self._recorded(path, comparison, reviewed, snapshot)
+        return self._recorded(path, comparison, snapshot)
 
-    def _recorded(
-        self, path: Path, comparison: JudgedCell, reviewed: Record | None, snapshot: SnapshotAssertion
-    ) -> JudgedCell:
+    def _recorded(self, path: Path, comparison: JudgedCell, snapshot: SnapshotAssertion) -> JudgedCell:
         """Let syrupy compare once more, count and, where that was asked for, record."""
-        judged, made = comparison.verdict, comparison.record
+        judged, made, reviewed = comparison.verdict, comparison.record, comparison.reviewed
         if made is None or (judged.name == "changed" and reviewed is None):
             # A known defect that is right now gets a golden only once the defect is deleted.
             return comparison
         if self.updating.changed and reviewed is not None and judged.recordable:
             if refusal := fewer(reviewed, made):
-                return dataclasses.replace(comparison, verdict=dataclasses.replace(judged, refusal=refusal))
+                return comparison.with_verdict(refusal=refusal)
             if self.holding:
-                return dataclasses.replace(
-                    comparison, verdict=dataclasses.replace(judged, acceptance=Acceptance.HELD)
-                )
+                return comparison.with_verdict(acceptance=Acceptance.HELD)
         extension = GoldenExtension.for_golden(path, reviewed)
         with self.alone():
             recorded = snapshot.use_extension(extension) == made
@@ -169,8 +161,8 @@ class Judge:
             standing is not None and not self.updating.changed and bool(equality.missing(standing, made))
         )
         if recorded and judged.recordable:
-            judged = dataclasses.replace(judged, acceptance=Acceptance.RECORDED)
-        return dataclasses.replace(comparison, verdict=judged, confirmed=confirmed, lacking=lacking)
+            comparison = comparison.with_verdict(acceptance=Acceptance.RECORDED)
+        return dataclasses.replace(comparison, confirmed=confirmed, lacking=lacking)
 
     def _confirm(self, path: Path, reviewed: Record, made: Record) -> bool:
         """Add agreeing variations and missing facts to a golden; return whether there were any."""

@@ -21,6 +21,7 @@ from executorch_goldens.goldens import golden
 from executorch_goldens.judging import omission, verdict
 from executorch_goldens.judging.attribution import Attribution, Follows
 from executorch_goldens.judging.diagnosis import Diagnoses
+from executorch_goldens.judging.divergence import How
 from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.results import evidence
@@ -68,12 +69,10 @@ class Suspect:
         return self.judged.divergence.name if self.judged.divergence is not None else ""
 
     @property
-    def parting(self) -> tuple[int, int] | None:
-        """The number of the pass at which the variations diverge, in each; None where none has."""
-        found = self.judged.divergence
-        if found is None or not self.pair or found.is_of_partitioner:
-            return None
-        return found.numbers
+    def parting(self) -> int | None:
+        """The number of the pass at which the variations diverge; None where none has, or a partitioner does."""
+        found = self.judged.divergence if self.pair else None
+        return found.number if found is not None and found.how == How.RESULTS and found.tags is None else None
 
     @property
     def omission(self) -> Omission | None:
@@ -269,8 +268,10 @@ class Explainer:
     def _after(self, suspect: Suspect, tick: Callable[[], None]) -> Diagnosis:
         """Export two variations again up to the pass at which they diverge."""
         kept = {}
-        for variation, number in zip(suspect.pair, suspect.parting or (), strict=True):
-            (outcome,) = self._exported(suspect.cell, [variation], tick, omission=None, capture=number)
+        for variation in suspect.pair:
+            (outcome,) = self._exported(
+                suspect.cell, [variation], tick, omission=None, capture=suspect.parting
+            )
             if isinstance(outcome.result, Artifact) and outcome.result.watched is not None:
                 kept[variation.name] = outcome.result.watched.kept
         return Diagnosis(suspect.cell, after=kept if len(kept) == len(suspect.pair) else {})

@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import PARTITIONING, STAGE, Omission, PassRun
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
-from executorch_goldens.judging.divergence import divergence, divergence_from_golden
+from executorch_goldens.judging.divergence import How, divergence, divergence_from_golden
 from tests.support.screens import of_divergence
 
 FOLD = PassRun("arm backend", "Fold", "a", True)
@@ -24,7 +24,7 @@ def test_the_first_pass_whose_result_differs_is_named(snapshot: SnapshotAssertio
     found = divergence([FOLD, FUSE, FOLD], [FOLD, other, FUSE])
     assert found is not None
     assert of_divergence(found) == snapshot
-    assert (found.name, found.numbers) == ("Fuse", (2, 2))
+    assert (found.name, found.how, found.number) == ("Fuse", How.RESULTS, 2)
 
 
 def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders(snapshot: SnapshotAssertion) -> None:
@@ -38,7 +38,7 @@ def test_other_passes_or_fewer_are_said_to_be(snapshot: SnapshotAssertion) -> No
     assert other is not None
     assert fewer is not None
     assert of_divergence(other, fewer) == snapshot
-    assert fewer.numbers is None
+    assert fewer.how == How.PASSES
 
 
 def test_equal_runs_part_nowhere() -> None:
@@ -89,7 +89,7 @@ def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named(
     found = divergence([FOLD, one, PTE], [FOLD, other, replace(PTE, fingerprint="q")])
     assert found is not None
     assert of_divergence(found) == snapshot
-    assert (found.name, found.numbers) == ("Fuse", None)
+    assert (found.name, found.how) == ("Fuse", How.NAMES)
 
 
 def test_a_pass_that_makes_another_graph_is_named_before_one_that_gives_other_names() -> None:
