@@ -46,10 +46,6 @@ class Deviation:
         none = np.where(difference > 0.0, np.inf, 0.0)
         return float(np.divide(difference, allowed, out=none, where=allowed > 0.0).max(initial=0.0))
 
-    def allows(self) -> bool:
-        """True if some element may be off."""
-        return bool(np.any(self.tolerance))
-
     def exceeds_tolerance(self) -> bool:
         """Return whether an element exceeds its tolerance, or the dtype or the shape differs."""
         if self.expected.type != self.actual.type:

@@ -17,7 +17,6 @@ import msgspec
 
 from executorch_goldens.artifact import AnyCasualty, Beginning, Casualty, Lost, Metric, Spot, Tensor
 from executorch_goldens.goldens.causes import general
-from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
 if TYPE_CHECKING:
     Ended = Casualty
@@ -700,13 +699,6 @@ def cause(found: Sequence[Finding]) -> Key:
     if outputs := sorted({each.output for each in found if isinstance(each, OfOutput | Biased)}):
         key["output"] = outputs
     return {**key, **begins(found)}
-
-
-def kind_of_new(found: Sequence[Finding]) -> str:
-    """Return `FAILS` or `UNDELEGATED` of a cell without a golden that is one of these; empty for any other."""
-    if found and isinstance(found[0], NewFailure):
-        return FAILS
-    return UNDELEGATED if found and isinstance(found[0], NewProgram) and found[0].undelegated else ""
 
 
 #: Fields that two findings which are as wrong as each other need not share: what was printed, single elements.

@@ -225,7 +225,7 @@ def _bound_for(deviation: Deviation, sizes: NDArray[np.float64]) -> float:
     beyond = differences > deviation.tolerance
     sizes = np.broadcast_to(sizes, differences.shape)[beyond]
     # An output without rounding has no bound for it.
-    allows = deviation.allows() and bool(sizes.all())
+    allows = np.any(deviation.tolerance) and sizes.all()
     return float((differences[beyond] / sizes).max()) if allows else math.inf
 
 

@@ -36,22 +36,14 @@ from executorch_goldens.goldens.findings import Fault, Finding, Frame, Key
 from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.record import FAILURE, GRAPH, PROGRAM, Record
 from executorch_goldens.goldens.rendering import data_file, decode_data, decode_delegates
+from executorch_goldens.judging import rightness
 from executorch_goldens.judging.attribution import Attribution
 from executorch_goldens.judging.diagnosis import Diagnoses
 from executorch_goldens.judging.divergence import Divergence
 from executorch_goldens.judging.exports import Exports, output_differences
-from executorch_goldens.judging.rightness import (
-    Excess,
-    altered_states,
-    excess,
-    invalid,
-    judged_otherwise,
-    wrong_delegates,
-    wrong_outputs,
-    wrongs,
-)
 from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 
 #: The verdict of a golden that is one only where it is expected, and that nothing expects (`goldens.decisions`).
 UNEXPECTED = "unexpected"
@@ -140,7 +132,7 @@ class Verdict:
     known: str = ""
     otherwise: KnownOtherwise | None = None
     divergence: Divergence | None = None
-    excess: Excess | None = None
+    excess: rightness.Excess | None = None
     attribution: Attribution | None = None
     delegates: tuple[str, ...] | None = None
     difference: Difference | None = None
@@ -175,8 +167,13 @@ class Verdict:
 
     @property
     def kind_of_new(self) -> str:
-        """What is new of a cell without a golden, if that is no program with delegates; see `findings.kind_of_new`."""
-        return findings.kind_of_new(self.findings)
+        """`FAILS` or `UNDELEGATED` of a cell without a golden that is one of these; empty for any other."""
+        match self.findings:
+            case (findings.NewFailure(), *_):
+                return FAILS
+            case (findings.NewProgram(undelegated=True), *_):
+                return UNDELEGATED
+        return ""
 
     @property
     def cause(self) -> Key:
@@ -223,10 +220,10 @@ def objection(cell: Cell, outcomes: Sequence[Outcome], accepted: Collection[str]
     if isinstance(result, Failure):
         return _objection_to_failure(cell, result)
     useless = _useless(result)
-    if wrong := tuple(wrongs(result)):
+    if wrong := tuple(rightness.wrongs(result)):
         # An infinite scale, for instance, explains what no program makes right; less is not enough for a wrong one.
         explained = (msgspec.structs.replace(useless, explains=True),) if useless is not None else ()
-        return Verdict(cell, "corrupt", (*wrong, *explained), excess=excess(result, wrong))
+        return Verdict(cell, "corrupt", (*wrong, *explained), excess=rightness.excess(result, wrong))
     imprecise = useless or _imprecise(result) or unchecked.objection(result, accepted)
     return Verdict(cell, "imprecise", (imprecise,)) if imprecise is not None else None
 
@@ -245,7 +242,7 @@ def _useless(result: Lowered | Failure) -> findings.LostSignal | None:
 def _imprecise(result: Lowered) -> findings.Imprecise | None:
     """Object to a correct program that is too ill-conditioned to check."""
     found = max(result.imprecisions(), key=lambda each: each[-1], default=None)
-    if found is None or found[-1] <= result.limit or judged_otherwise(result):
+    if found is None or found[-1] <= result.limit or rightness.judged_otherwise(result):
         return None
     sample, index, most = found
     # Why the operators of a quantized program do not say whether it is right.
@@ -267,7 +264,7 @@ def _objection_to_failure(cell: Cell, failure: Failure) -> Verdict | None:
     if failure.stage == "run":
         made = failure.made
         bare = made is not None and _is_bare(cell, made)
-        refused = tuple(invalid(made)) if made is not None else ()
+        refused = tuple(rightness.invalid(made)) if made is not None else ()
         return Verdict(cell, "corrupt", (findings.DoesNotRun(*said, bare, refused),))
     useless = _useless(failure)
     return Verdict(cell, "imprecise", (useless,)) if useless is not None else None
@@ -305,11 +302,11 @@ def _unequal_outputs(cell: Cell, exports: Exports) -> Verdict:
     found = findings.UnequalOutputs(
         exports.names,
         tuple(output_differences(results[0], results[1])),
-        tuple(next(wrong_outputs(result), None) for result in results),
+        tuple(next(rightness.wrong_outputs(result), None) for result in results),
         judged_apart=len({result.unjudged for result in results}) > 1,
     )
     # Outputs that nothing writes are whatever the memory held: the program is wrong, and the same every time.
-    miswired = tuple(wrong_delegates(results[0]))
+    miswired = tuple(rightness.wrong_delegates(results[0]))
     return Verdict(cell, "corrupt" if miswired else "unstable", (*miswired, found))
 
 
@@ -324,7 +321,7 @@ def comparable_texts(result: Lowered | Failure) -> Iterator[tuple[str, str]]:
     yield f"{PROGRAM} bytes", f"sha256 {result.pte_sha256}\n"
     for name, content in result.data:
         yield data_file(name), decode_data(content, result).text()
-    changes = (line for each in altered_states(result) for line in _change_text(each))
+    changes = (line for each in rightness.altered_states(result) for line in _change_text(each))
     yield "changes of the model that was given", "".join(changes)
 
 
