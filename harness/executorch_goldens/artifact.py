@@ -636,7 +636,7 @@ class Artifact:
     ----------
     result
         The result, or the reason why there is none.
-    patches, shortcuts
+    patches
         Names of those that were installed.
     watched
         The passes and node visitors that ran.
@@ -649,7 +649,6 @@ class Artifact:
     result: Lowered | Failure
     patches: tuple[str, ...]
     watched: Watched | None = None
-    shortcuts: tuple[str, ...] = ()
     twins: tuple[Artifact, ...] = ()
     reach: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
@@ -671,7 +670,6 @@ Encoded = tuple[
     Failure | None,
     tuple[str, ...],
     Watched | None,
-    tuple[str, ...],
     tuple[bytes, ...],
     dict[str, tuple[int, ...]],
 ]
@@ -679,7 +677,7 @@ Encoded = tuple[
 
 def encoded(artifact: Artifact) -> bytes:
     """Return an artifact as MessagePack, in which nothing is code."""
-    made, rest = artifact.result, (artifact.patches, artifact.watched, artifact.shortcuts)
+    made, rest = artifact.result, (artifact.patches, artifact.watched)
     results = (made, None) if isinstance(made, Lowered) else (None, made)
     twins = tuple(map(encoded, artifact.twins))
     return msgspec.msgpack.encode((*results, *rest, twins, dict(artifact.reach)), enc_hook=_plain)
@@ -694,10 +692,10 @@ def _plain(value: Any) -> Any:
 
 def decoded(content: bytes) -> Artifact:
     """Return the artifact that was `encoded`; raise ValueError for any other content."""
-    made, failure, patches, watched, shortcuts, twins, reach = msgspec.msgpack.decode(content, type=Encoded)
+    made, failure, patches, watched, twins, reach = msgspec.msgpack.decode(content, type=Encoded)
     if (result := made or failure) is None:
         raise ValueError("it has neither a program nor a failure")
-    return Artifact(result, patches, watched, shortcuts, tuple(map(decoded, twins)), reach)
+    return Artifact(result, patches, watched, tuple(map(decoded, twins)), reach)
 
 
 class Casualty(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):

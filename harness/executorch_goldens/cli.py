@@ -90,8 +90,9 @@ def versions() -> Iterator[str]:
 def of_plugins() -> str:
     """Return what plugins add, under the name of each; raise `executorch_goldens.extensions.ExtensionError`."""
     blocks = (
-        "\n".join((f"{plugin.name}:", *(f"  {typed:<26}{does}" for typed, does in plugin.lines())))
+        "\n".join((f"{plugin.name}:", *(f"  {typed:<26}{does}" for typed, does in lines)))
         for plugin in plugins.load().values()
+        if (lines := [*plugin.lines()])
     )
     return "\n\n".join(blocks)
 

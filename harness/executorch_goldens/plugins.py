@@ -1,4 +1,4 @@
-"""What plugins add to the commands: commands, options and forms of the core's commands, hints.
+"""What plugins add: commands, options and forms of the core's commands, hints, shortcuts of exports.
 
 A plugin is a `Plugin` that an entry point of the group `extensions.PLUGINS` gives. Its table is data: what it names is
 imported when a person asks for it. The core calls what plugins name and imports none of them; docs/plugins/README.md.
@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from executorch_goldens import extensions
@@ -121,6 +121,9 @@ class Plugin:
     hint
         ``module:name`` of a function that takes a `executorch_goldens.judging.verdict.Verdict`, the release and the
         words of the command that was typed, and returns a `Hint` or None; empty for none.
+    shortcuts
+        ``module:name`` of each `executorch_goldens.patches.patch.Patch`, by its name, that spares exports some work and
+        changes nothing of what they make: exporting processes install them, but for runs that record goldens.
     """
 
     name: str
@@ -128,6 +131,7 @@ class Plugin:
     options: Sequence[Option] = ()
     forms: Sequence[Form] = ()
     hint: str = ""
+    shortcuts: Mapping[str, str] = field(default_factory=dict)
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield each thing that it adds, as it is typed, with its help."""
@@ -163,12 +167,27 @@ def refusal(plugin: Plugin, what: str) -> extensions.ExtensionError:
 
 def commands(taken: Mapping[str, str]) -> dict[str, str]:
     """Return the modules of the commands of plugins, by name; raise ExtensionError for a name of `taken` or of two."""
+    return _by_name(
+        "command",
+        lambda plugin: {name: command.module for name, command in plugin.commands.items()},
+        taken,
+    )
+
+
+def shortcuts() -> dict[str, str]:
+    """Return ``module:name`` of the shortcuts of plugins, by name; raise ExtensionError for a name of two."""
+    return _by_name("shortcut", lambda plugin: plugin.shortcuts)
+
+
+def _by_name(
+    what: str, added: Callable[[Plugin], Mapping[str, str]], taken: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     found: dict[str, str] = {}
     for plugin in load().values():
-        for name, command in plugin.commands.items():
+        for name, place in added(plugin).items():
             if name in taken or name in found:
-                raise refusal(plugin, f"adds the command {name!r}, which there is")
-            found[name] = command.module
+                raise refusal(plugin, f"adds the {what} {name!r}, which there is")
+            found[name] = place
     return found
 
 

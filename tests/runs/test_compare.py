@@ -21,6 +21,7 @@ import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from executorch_goldens import plugins
 from executorch_goldens.artifact import Artifact, Outcome
 from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.commands import compare as command
@@ -34,7 +35,6 @@ from executorch_goldens.files.plain import plain
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.patches import PATCHES
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.edits import between
 from executorch_goldens.running.selection import load_cells
@@ -52,6 +52,8 @@ from tests import REPOSITORY
 from tests.support.runner import DROPPED, RUN_LIMIT
 from tests.support.screens import screen
 
+#: The settings of one shortcut.
+FIRST = dict(list(plugins.shortcuts().items())[:1])
 PASS = "backends/arm/_passes/rewrite_conv_pass.py"
 #: One that the pass makes, and one of the other backend.
 CELLS = ("tosa-fp/conv2d-depthwise-scaled", "xnnpack-fp32/linear")
@@ -389,7 +391,7 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
         repository = config.load(REPOSITORY)
         both = Sides.between(
             *(Toolchain.from_name(str(each), repository) for each in (sys.executable, python)),
-            Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=tuple(SHORTCUTS)[:1]),
+            Settings(python, ("tests.support.zoo",), (), 1, RUN_LIMIT, shortcuts=FIRST),
             (),
             "auto",
         )
@@ -401,7 +403,7 @@ def test_a_patch_that_does_not_fit_one_side_is_left_out_on_both(
     for side in (both.base, both.head):
         assert "folded-scales" not in side.settings.patches
         assert "partition-order" in side.settings.patches
-        assert side.settings.shortcuts == tuple(SHORTCUTS)[:1]
+        assert side.settings.shortcuts == FIRST
 
 
 def with_a_comment(text: str, function: str) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from executorch_goldens import plugins
 from executorch_goldens.artifact import Artifact, Cell, Lowered
 from executorch_goldens.goldens import golden
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 from tests.conftest import ZOO_VERDICTS, Artifacts, ZooRun
 from tests.runs.conftest import SEEDS, UPDATE, WHOLE
 from tests.support.making import with_another_program, with_graph, wrong
@@ -96,7 +96,7 @@ def test_recording_needs_two_variations(runner: Runner, artifacts: Artifacts) ->
 
 @pytest.mark.parametrize(
     ("words", "shortcuts"),
-    [((), [*SHORTCUTS]), (("--no-shortcuts",), []), ((UPDATE,), []), ((f"{UPDATE}-new-only",), [])],
+    [((), [*plugins.shortcuts()]), (("--no-shortcuts",), []), ((UPDATE,), []), ((f"{UPDATE}-new-only",), [])],
     ids=str,
 )
 def test_goldens_are_recorded_with_the_toolchain_as_it_is(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
@@ -56,7 +57,10 @@ def facts(result: Artifact | Casualty) -> dict[str, Any]:
 
 
 def pairs(
-    cells: Sequence[Cell], seeds: Sequence[int], settings: Settings, against: tuple[str, ...] = ()
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    settings: Settings,
+    against: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Pair]:
     """Export each cell under each seed, with the shortcuts `against` and with those of `settings`, and yield both."""
     # Each of the two has half of the cores.

@@ -29,12 +29,12 @@ QUESTION = re.compile(r"([A-Z][^?]+\?) (?:`(\w+)` in )?`([\w./]+)`")
 WITH_TORCH = {
     PACKAGE: ("exporting/", "patches/", "sweep/worker.py"),
     PLUGINS: (
-        *("explorer/marks.py", "field/recorder.py", "field/runner.py"),
+        *("fast/", "explorer/marks.py", "field/recorder.py", "field/runner.py"),
         *("repro/program.py", "repro/shrink.py"),
     ),
 }
 #: Of rooms that are divided: the modules beside the folders that import what is in these. All others are below them.
-DOORS = {"exporting": {"program", "recipe", "running", "built"}, "patches": {"__main__"}}
+DOORS = {"exporting": {"program", "recipe", "running", "built"}}
 
 
 def modules(folder: str = PACKAGE) -> dict[str, Path]:
@@ -263,7 +263,7 @@ def test_every_question_about_rooms_has_one_answer_that_is_there() -> None:
 
 
 def test_no_object_is_filled_by_hand() -> None:
-    """Only what corrects and speeds up other projects' objects looks into how they keep their attributes."""
+    """Only what corrects other projects' objects looks into how they keep their attributes."""
     assert not [
         f"{name}:{node.lineno}"
         for name, path in modules().items()

@@ -79,14 +79,9 @@ class Sides:
         }
         left_out: list[str] = []
         of_both = tuple(fitting("patch", wanted, {word: fit.patches for word, fit in fits.items()}, left_out))
-        spared = tuple(
-            fitting(
-                "shortcut",
-                dict.fromkeys(both, how.shortcuts),
-                {word: fit.shortcuts for word, fit in fits.items()},
-                left_out,
-            )
-        )
+        shortcuts = {word: [*how.shortcuts] for word in both}
+        unfit = {word: fit.shortcuts for word, fit in fits.items()}
+        spared = {name: how.shortcuts[name] for name in fitting("shortcut", shortcuts, unfit, left_out)}
         settings = {
             word: replace(
                 how, interpreter=each.python, checkout=each.checkout, patches=of_both, shortcuts=spared

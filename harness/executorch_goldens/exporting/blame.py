@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar
 from executorch_goldens import extensions
 from executorch_goldens.artifact import OfHarness
 from executorch_goldens.errors import HarnessError
+from executorch_goldens.patches import SHORTCUTS
 
 #: A frame, and the line in it.
 Place = tuple[FrameType, int]
@@ -27,8 +28,8 @@ R = TypeVar("R")
 _HANDED_ON: set[CodeType] = set()
 _JUDGING: set[CodeType] = set()
 
-#: Rooms whose code replaces the release's, and raises what the release would.
-REPLACING = ("executorch_goldens.patches.", "executorch_goldens.patches.shortcuts.")
+#: The room whose code replaces the release's, as shortcuts do, and raises what the release would.
+REPLACING = "executorch_goldens.patches."
 #: Libraries that the harness calls with arguments of its own; ExecuTorch and cases call it through frames of their own.
 LIBRARIES = ("numpy.",)
 #: Exceptions for a shortage of the machine, which is no defect of the requesting code.
@@ -114,7 +115,8 @@ def _of_own(place: Place) -> bool:
 
 def _is_own(frame: FrameType) -> bool:
     name = _module(frame)
-    return name.partition(".")[0] in extensions.packages() and not name.startswith(REPLACING)
+    replacing = (REPLACING, *(f"{each.install.__module__}." for each in SHORTCUTS))
+    return name.partition(".")[0] in extensions.packages() and not name.startswith(replacing)
 
 
 def _module(frame: FrameType) -> str:

@@ -32,7 +32,6 @@ from executorch_goldens.exporting.targets import Lowering
 from executorch_goldens.exporting.trace import Watch
 from executorch_goldens.files import logged, shortage
 from executorch_goldens.goldens.causes import without_sources
-from executorch_goldens.patches import shortcuts
 from executorch_goldens.zoo.registry import Case, UnsteadyError, ZooError
 
 #: The runtime's message for an input larger than the planned memory.
@@ -98,7 +97,7 @@ def export(
     except Exception as error:
         require_memory(reached, error)
         raise described(reached.stage, error) from error
-    return Artifact(result, tuple(patches), watch.result(), tuple(shortcuts.INSTALLED))
+    return Artifact(result, tuple(patches), watch.result())
 
 
 def again(request: Request) -> Lowered:

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from executorch_goldens import extensions
+from executorch_goldens import extensions, plugins
 from executorch_goldens.errors import UsageError
 from executorch_goldens.patches import (
     folded_scales,
@@ -30,7 +30,17 @@ from executorch_goldens.patches import (
 from executorch_goldens.patches.patch import Patch
 from executorch_goldens.zoo.targets import Target
 
-__all__ = ["PATCHES", "Patch", "UnknownNameError", "apply", "available", "register", "select"]
+__all__ = [
+    "PATCHES",
+    "SHORTCUTS",
+    "Patch",
+    "UnknownNameError",
+    "apply",
+    "available",
+    "register",
+    "select",
+    "shorten",
+]
 
 #: The harness's own patches by name, in the order in which they are applied and named; then registered ones.
 PATCHES: dict[str, Patch] = {
@@ -40,6 +50,9 @@ PATCHES: dict[str, Patch] = {
         folded_scales.PATCH,
     )
 }
+
+#: The shortcuts that this process has, in the order in which they were installed.
+SHORTCUTS: list[Patch] = []
 
 
 @dataclass(eq=False)
@@ -122,8 +135,6 @@ def select(spec: str, declared: Sequence[str], registered: Sequence[str] = ()) -
 def apply(names: Iterable[str], release: str, target: Target | None = None) -> None:
     """Verify, then install, the patches named, in this process.
 
-    Every selected patch is verified before the first is installed: either all are, or none.
-
     Parameters
     ----------
     names
@@ -140,11 +151,35 @@ def apply(names: Iterable[str], release: str, target: Target | None = None) -> N
     executorch_goldens.patches.guard.GuardError
         When a function is not the one that a patch was written for.
     """
-    patches = [PATCHES[name] if name in PATCHES else available()[name] for name in _ordered(names)]
+    _install(
+        [PATCHES[name] if name in PATCHES else available()[name] for name in _ordered(names)], release, target
+    )
+
+
+def shorten(hooks: Iterable[str], release: str, target: Target | None = None) -> None:
+    """Verify, then install, shortcuts in this process; each is noted, and left out and raises as in `apply`.
+
+    Parameters
+    ----------
+    hooks
+        ``module:name`` of each: `executorch_goldens.plugins.shortcuts`.
+    """
+    found = [guard.resolve(hook) for hook in hooks]
+    _install(found, release, target)
+    SHORTCUTS.extend(found)
+
+
+def shortcuts() -> dict[str, Patch]:
+    """Return the shortcuts of plugins, by name."""
+    return {name: guard.resolve(hook) for name, hook in plugins.shortcuts().items()}
+
+
+def _install(patches: Sequence[Patch], release: str, target: Target | None) -> None:
+    """Install patches, each verified before the first is installed: either all are, or none."""
     if target is not None:
         patches = [patch for patch in patches if target.runs_any(patch.fits.get(release, ()))]
     for patch in patches:
-        guard.verify(guard.PATCH, patch.name, patch.fits, release, patch.unguarded)
+        guard.verify(patch, release)
     for patch in patches:
         patch.install(release)
 

@@ -9,11 +9,10 @@ Installed, it writes to copies.
 
 from __future__ import annotations
 
-from functools import wraps
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Patch
+from executorch_goldens.patches.patch import Patch, replaces
 
 FITS = by_release(
     """
@@ -27,10 +26,8 @@ def _install(release: str) -> None:
     import torch
     from executorch.backends.arm._passes.fold_scalar_mul_into_conv_pass import FoldScalarMulIntoConvPass
 
-    upstream = FoldScalarMulIntoConvPass._set_get_attr_tensor
-
-    @wraps(upstream)
-    def _set_get_attr_tensor(self: Any, node: torch.fx.Node, tensor: torch.Tensor) -> bool:
+    @replaces(FoldScalarMulIntoConvPass, "_set_get_attr_tensor")
+    def set_get_attr_tensor(upstream: Any, self: Any, node: torch.fx.Node, tensor: torch.Tensor) -> bool:
         if node.graph.owning_module is not None:
             path, _, name = str(node.target).rpartition(".")
             owner = node.graph.owning_module.get_submodule(path)
@@ -40,8 +37,6 @@ def _install(release: str) -> None:
                 copy = torch.nn.Parameter(copy, held.requires_grad)
             setattr(owner, name, copy)
         return bool(upstream(self, node, tensor))
-
-    FoldScalarMulIntoConvPass._set_get_attr_tensor = _set_get_attr_tensor
 
 
 PATCH = Patch(

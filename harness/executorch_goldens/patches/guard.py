@@ -1,4 +1,4 @@
-"""The guard of patches and shortcuts: each fits the sources that it was written for, and is refused for any other."""
+"""The guard of patches: each fits the sources that it was written for, and is refused for any other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import inspect
 import linecache
 import sysconfig
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -18,14 +18,7 @@ from types import FunctionType
 from typing import Any
 
 from executorch_goldens.errors import HarnessError
-
-#: Per release, the functions that are replaced or relied on, as ``module:qualified.name``, and the `digest` of each.
-Fits = Mapping[str, Mapping[str, str]]
-
-
-#: The kinds of guarded code, each with the way to do without one.
-PATCH, SHORTCUT = "patch", "shortcut"
-WITHOUT = {PATCH: "leave it out of --patches", SHORTCUT: "pass --no-shortcuts"}
+from executorch_goldens.patches.patch import Fits, Patch
 
 #: Digits that a digest is recorded with, at least.
 DIGITS = 16
@@ -35,12 +28,12 @@ RECORDS = "its module (`python -m executorch_goldens.patches` prints them)"
 
 @dataclass(eq=False)
 class GuardError(HarnessError):
-    """A patch or a shortcut does not fit the release that is installed; nothing was replaced.
+    """A patch does not fit the release that is installed; nothing was replaced.
 
     Attributes
     ----------
-    kind, name
-        `PATCH` or `SHORTCUT`, and which.
+    patch
+        The patch.
     release
         The release that is installed.
     function
@@ -53,8 +46,7 @@ class GuardError(HarnessError):
         File and line of what is installed; empty when there is no such function.
     """
 
-    kind: str
-    name: str
+    patch: Patch
     release: str
     function: str | None = None
     expected: str | None = None
@@ -62,7 +54,7 @@ class GuardError(HarnessError):
     where: str = ""
 
     def __str__(self) -> str:
-        named, without = f"{self.kind} {self.name!r}", WITHOUT[self.kind]
+        named, without = f"{self.patch.kind} {self.patch.name!r}", self.patch.without
         if self.function is None:
             return (
                 f"{named} was not written for ExecuTorch {self.release}: {without}; or review the functions "
@@ -76,7 +68,7 @@ class GuardError(HarnessError):
         return (
             f"{named} was not written for this source of {self.function} in ExecuTorch {self.release}: its SHA-256 is "
             f"{self.found}, not {self.expected}; it is defined at {self.where}. If something else replaced the "
-            f"function, remove that. Otherwise review the new source: if the {self.kind} still fits, record the "
+            f"function, remove that. Otherwise review the new source: if the {self.patch.kind} still fits, record the "
             f"new digest in {RECORDS}; if not, {without}"
         )
 
@@ -125,27 +117,25 @@ def by_release(table: str) -> Fits:
     return {release: named for release, named in sorted(found.items()) if len(named) == functions}
 
 
-def verify(kind: str, name: str, fits: Fits, release: str, unguarded: str | None = None) -> None:
-    """Raise `GuardError` unless every function that is known for `release` has the source that is known.
+def verify(patch: Patch, release: str) -> None:
+    """Raise `GuardError` unless every function that a patch knows for `release` has the source that is known.
 
-    Parameters
-    ----------
-    unguarded
-        Why no function needs a digest; without a reason, a table that names none is refused. With one, an empty `fits`
-        is for every release.
+    A table that names no function is refused without a reason, `Patch.unguarded`. With one, an empty table is for every
+    release.
     """
+    fits, unguarded = patch.fits, patch.unguarded
     if unguarded and not fits:
         return
     if release not in fits or not (fits[release] or unguarded):
-        raise GuardError(kind, name, release)
+        raise GuardError(patch, release)
     for function, expected in fits[release].items():
         try:
             found = digest(function)
         except (ImportError, AttributeError, TypeError, OSError) as missing:
-            raise GuardError(kind, name, release, function, expected) from missing
+            raise GuardError(patch, release, function, expected) from missing
         # Tables have a digest's first digits.
         if len(expected) < DIGITS or not found.startswith(expected):
-            raise GuardError(kind, name, release, function, expected, found, _where(resolve(function)))
+            raise GuardError(patch, release, function, expected, found, _where(resolve(function)))
 
 
 # Running code, and where it is written

@@ -13,11 +13,10 @@ deeply nested in lists and tuples. Keyword arguments have no entry and stay as t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import wraps
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Patch
+from executorch_goldens.patches.patch import Patch, replaces
 
 FITS = by_release(
     """
@@ -62,10 +61,8 @@ def _inputs_in(argument: Any, inputs: list[Any]) -> list[Any]:
 def _install(release: str) -> None:
     from executorch.backends.arm._passes.fuse_constant_ops_pass import FuseConstantArgsPass
 
-    upstream = FuseConstantArgsPass._fuse_nodes
-
-    @wraps(upstream)
-    def _fuse_nodes(self: Any, node: Any) -> bool:
+    @replaces(FuseConstantArgsPass, "_fuse_nodes")
+    def fuse_nodes(upstream: Any, self: Any, node: Any) -> bool:
         by_argument = node.meta.get("input_qparams")
         if not by_argument:
             return bool(upstream(self, node))
@@ -77,8 +74,6 @@ def _install(release: str) -> None:
             return bool(upstream(self, node))
         finally:
             node.meta["input_qparams"] = by_argument
-
-    FuseConstantArgsPass._fuse_nodes = _fuse_nodes
 
 
 PATCH = Patch(

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from functools import wraps
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Patch
+from executorch_goldens.patches.patch import Patch, replaces
 
 FITS = by_release(
     """
@@ -44,10 +43,8 @@ FITS = by_release(
 def _install(release: str) -> None:
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 
-    upstream = XnnpackPartitioner.generate_partitions
-
-    @wraps(upstream)
-    def generate_partitions(self: Any, ep: Any) -> list[Any]:
+    @replaces(XnnpackPartitioner, "generate_partitions")
+    def generate_partitions(upstream: Any, self: Any, ep: Any) -> list[Any]:
         groups = self.get_matched_nodes_from_configs(ep)
         # Matching marks nodes and must happen once; the copy proposes from what it found.
         proposing = copy(self)
@@ -60,8 +57,6 @@ def _install(release: str) -> None:
             if not more:
                 return list(partitions)
             left_out |= more
-
-    XnnpackPartitioner.generate_partitions = generate_partitions
 
 
 def without(groups: list[list[Any]], left_out: set[Any]) -> list[list[Any]]:

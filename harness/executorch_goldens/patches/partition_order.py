@@ -17,11 +17,10 @@ Installed, all three follow discovery. A run that happened to be in that order a
 
 from __future__ import annotations
 
-from functools import wraps
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Patch
+from executorch_goldens.patches.patch import Patch, replaces
 
 CONSTANTS = "executorch.backends.arm.tosa.partitioner:tag_constant_data"
 COMPONENTS = "executorch.backends.arm.tosa.partitioner:_find_connected_components"
@@ -69,45 +68,33 @@ def _install(release: str) -> None:
 
 
 def _order_tags(partitioner_class: Any) -> None:
-    upstream = partitioner_class.partition
-
-    @wraps(upstream)
-    def partition(self: Any, exported_program: Any) -> Any:
+    @replaces(partitioner_class, "partition")
+    def partition(upstream: Any, self: Any, exported_program: Any) -> Any:
         result = upstream(self, exported_program)
         result.partition_tags = {
             tag: result.partition_tags[tag] for tag in sorted(result.partition_tags, key=number)
         }
         return result
 
-    partitioner_class.partition = partition
-
 
 def _order_shared_constants(partitioner: Any) -> None:
     # Only the partitioner's own binding: other backends that use this function number their tags otherwise.
-    upstream = partitioner.tag_constant_data
-
-    @wraps(upstream)
-    def tag_constant_data(edge_program: Any) -> None:
+    @replaces(partitioner, "tag_constant_data")
+    def tag_constant_data(upstream: Any, edge_program: Any) -> None:
         upstream(edge_program)
         for node in edge_program.graph.nodes:
             if node.op == "placeholder" and "delegation_tag" in node.meta:
                 tags = [user.meta.get("delegation_tag") for user in node.users]
                 node.meta["delegation_tag"] = min((tag for tag in tags if tag is not None), key=number)
 
-    partitioner.tag_constant_data = tag_constant_data
-
 
 def _order_components(partitioner: Any) -> None:
-    upstream = partitioner._find_connected_components
-
-    @wraps(upstream)
-    def _find_connected_components(nodes: set[Any]) -> list[set[Any]]:
+    @replaces(partitioner, "_find_connected_components")
+    def find_connected_components(upstream: Any, nodes: set[Any]) -> list[set[Any]]:
         components = upstream(nodes)
         graph = next(iter(nodes)).graph
         place = {node: index for index, node in enumerate(graph.nodes)}
         return sorted(components, key=lambda component: min(place[node] for node in component))
-
-    partitioner._find_connected_components = _find_connected_components
 
 
 PATCH = Patch(

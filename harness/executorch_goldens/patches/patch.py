@@ -1,18 +1,37 @@
-"""The descriptions of a patch and of a shortcut."""
+"""The description of a patch."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from executorch_goldens.patches.guard import Fits
 from executorch_goldens.zoo.targets import BACKEND_IDS, backends_of
+
+#: Per release, the functions that are replaced or relied on, as ``module:qualified.name``, and the digest of each.
+Fits = Mapping[str, Mapping[str, str]]
+
+
+def replaces(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+    """Replace a function of a class or a module by the decorated one, whose first argument is the function before."""
+    upstream = getattr(owner, name)
+    is_static = isinstance(inspect.getattr_static(owner, name), staticmethod)
+
+    def replace(function: Callable[..., Any]) -> None:
+        @functools.wraps(upstream)
+        def replacement(*args: Any, **kwargs: Any) -> Any:
+            return function(upstream, *args, **kwargs)
+
+        setattr(owner, name, staticmethod(replacement) if is_static else replacement)
+
+    return replace
 
 
 @dataclass(frozen=True)
 class Patch:
-    """The correction of an upstream issue or a finding, or another edit of installed code that a zoo brings.
+    """The correction of an upstream issue or a finding, or another edit of installed code, of a zoo or a plugin.
 
     Attributes
     ----------
@@ -35,7 +54,12 @@ class Patch:
         (`executorch_goldens.goldens.findings.matches`): empty for any.
     delegates
         The fewest that a program has which is different without it.
+    kind, without
+        What messages call it, and the way to do without one.
     """
+
+    kind: ClassVar[str] = "patch"
+    without: ClassVar[str] = "leave it out of --patches"
 
     name: str
     issue: int | None
@@ -51,23 +75,3 @@ class Patch:
         edited = backends_of(self.fits.get(release, ()))
         concerned = [each for each in backend_ids if not edited or BACKEND_IDS.get(each) in edited]
         return len(concerned) >= self.delegates
-
-
-@dataclass(frozen=True)
-class Shortcut:
-    """A piece of work that exports are spared.
-
-    Attributes
-    ----------
-    name
-        Its name in results.
-    fits
-        Per release, the functions that it replaces or whose behaviour it relies on, as ``module:qualified.name``, and
-        the first 16 digits of the `executorch_goldens.patches.guard.digest` of the source that it was written for.
-    install
-        Makes the replacement in this process; imports what it replaces.
-    """
-
-    name: str
-    fits: Fits
-    install: Callable[[], None]

@@ -14,11 +14,10 @@ of a node that is in more than one is an IDENTITY of it. Graphs in which every o
 
 from __future__ import annotations
 
-from functools import wraps
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Patch
+from executorch_goldens.patches.patch import Patch, replaces
 
 FITS = by_release(
     """
@@ -40,27 +39,23 @@ def _install(release: str) -> None:
     from executorch_goldens.patches.tosa_identity import UniqueOutputNodesPass
 
     _transpose_slot_by_slot(ToTosaMemoryFormatPass)
-    upstream = ArmPassManager.add_pass
 
-    @wraps(upstream)
-    def add_pass(self: Any, pipeline_pass: Any) -> None:
+    @replaces(ArmPassManager, "add_pass")
+    def add_pass(upstream: Any, self: Any, pipeline_pass: Any) -> None:
         upstream(self, pipeline_pass)
         # Erasing a clone of an output makes its slot one with the original's, so this comes after that.
         placed = any(isinstance(earlier, ToTosaMemoryFormatPass) for earlier in self.passes)
         if placed and isinstance(pipeline_pass, RemoveNoopPass):
             upstream(self, UniqueOutputNodesPass())
 
-    ArmPassManager.add_pass = add_pass
-
 
 def _transpose_slot_by_slot(pass_class: Any) -> None:
     from executorch.backends.arm.constants import NCHW_ORDER, NNCHW_ORDER, NNNCHW_ORDER
 
     channels_first = (NCHW_ORDER, NNCHW_ORDER, NNNCHW_ORDER)  # what the pass itself transposes outputs for
-    upstream = pass_class.insert_input_transpose
 
-    @wraps(upstream)
-    def insert_input_transpose(node: Any, input_node: Any, graph_module: Any) -> None:
+    @replaces(pass_class, "insert_input_transpose")
+    def insert_input_transpose(upstream: Any, node: Any, input_node: Any, graph_module: Any) -> None:
         if node.op != "output":
             upstream(node, input_node, graph_module)
             return
@@ -78,8 +73,6 @@ def _transpose_slot_by_slot(pass_class: Any) -> None:
             ),
             *node.args[1:],
         )
-
-    pass_class.insert_input_transpose = staticmethod(insert_input_transpose)
 
 
 PATCH = Patch(

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from executorch_goldens import patches
+from executorch_goldens import patches, plugins
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError
 from executorch_goldens.goldens import golden, roots
 from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.judging.updating import require_a_person
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.running import core
 from executorch_goldens.running.options import CORE, FULL, VARIATIONS, Options
 from executorch_goldens.running.selection import (
@@ -170,7 +169,7 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
     # A module that registers cases may register patches as well.
     chosen = patches.select(options.patches, release.patches, listed.patches)
     # Goldens are recorded with the toolchain as it is.
-    wanted = () if options.no_shortcuts or options.updating else tuple(SHORTCUTS)
+    wanted = {} if options.no_shortcuts or options.updating else plugins.shortcuts()
     fit = Fit.verify(toolchain, chosen, wanted)
     if options.patches == "auto":
         chosen = fit.those("patch", fit.patches)
@@ -180,7 +179,7 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
         options.export_timeout,
         patches=chosen,
         memory=options.export_memory,
-        shortcuts=fit.those("shortcut", fit.shortcuts),
+        shortcuts={name: wanted[name] for name in fit.those("shortcut", fit.shortcuts)},
         tolerances=options.tolerances,
         modules=listed.modules,
     )

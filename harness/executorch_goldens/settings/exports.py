@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from executorch_goldens import extensions
+from executorch_goldens import extensions, plugins
 from executorch_goldens.artifact import Omission
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 
 #: Directory that ``executorch_goldens`` is imported from: a checkout, or an environment's site-packages.
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -94,7 +93,7 @@ class Settings:
     machine
         The machine as exporting processes see it.
     shortcuts
-        Names of the shortcuts to install in exporting processes.
+        ``module:name`` of the shortcuts to install in exporting processes, by name.
     tolerances
         Target to the bound of cases that have none of their own, in place of the target's.
     modules
@@ -124,7 +123,7 @@ class Settings:
     capture: int = 0
     execute: bool = True
     machine: Machine = Machine()
-    shortcuts: tuple[str, ...] = tuple(SHORTCUTS)
+    shortcuts: Mapping[str, str] = field(default_factory=plugins.shortcuts)
     tolerances: Mapping[str, float] = field(default_factory=dict)
     modules: Mapping[str, str] | None = None
     pickled: Path | None = None

@@ -120,12 +120,12 @@ def load_kernels(paths: Sequence[str] = ()) -> None:
     sys.path[:0] = paths
 
 
-def install_shortcuts(names: Sequence[str], target: Target | None = None) -> None:
-    """Install shortcuts in this process; raises as `executorch_goldens.patches.shortcuts.install`."""
+def install_shortcuts(hooks: Sequence[str], target: Target | None = None) -> None:
+    """Install shortcuts in this process; raises as `executorch_goldens.patches.shorten`."""
+    from executorch_goldens import patches
     from executorch_goldens.exporting import compat
-    from executorch_goldens.patches import shortcuts
 
-    shortcuts.install(names, compat.installed_release(), target)
+    patches.shorten(hooks, compat.installed_release(), target)
 
 
 def group_of(target: str) -> str:
@@ -396,7 +396,7 @@ def prepare(options: TemplateRequest, target: str) -> None:
     settings = options.settings
     set_kernels(settings.machine.threads, settings.machine.onednn)
     load_kernels(options.paths)
-    install_shortcuts(settings.shortcuts, target_or_none(target))
+    install_shortcuts(tuple(settings.shortcuts.values()), target_or_none(target))
     perturb(options.variation.heap_seed)
 
 
@@ -418,7 +418,7 @@ def serve_group(
         RECORDER.pause(False)
         RECORDER.watched = watched(telling)
     try:
-        install_shortcuts(options.settings.shortcuts, target_or_none(targets[0]) if targets else None)
+        install_shortcuts(tuple(options.settings.shortcuts.values()), target_or_none(targets[0]) if targets else None)
     except GuardError as error:
         print(error, file=sys.stderr, flush=True)
         os._exit(1)

@@ -6,13 +6,13 @@ import hashlib
 import importlib.util
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from executorch_goldens import patches
-from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.patches.guard import resolve
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.config import Config
 from executorch_goldens.settings.exports import (
@@ -37,7 +37,7 @@ from executorch_goldens.toolchains.installed import Installed, find_release
 from executorch_goldens.toolchains.naming import Name, Sources, ToolchainError
 
 #: Code that an environment runs to report its patches and shortcuts.
-FITTING = "from executorch_goldens.patches.shortcuts import fitting; fitting.main()"
+FITTING = "from executorch_goldens.patches import fitting; fitting.main()"
 
 
 @dataclass(frozen=True)
@@ -197,15 +197,15 @@ class Fit:
         return tuple(name for name, why in unfit.items() if not why)
 
     @classmethod
-    def verify(cls, toolchain: Toolchain, named: Sequence[str], shortcuts: Sequence[str]) -> Fit:
-        """Verify patches and shortcuts in a toolchain; those of a release's own wheels are known to fit."""
+    def verify(cls, toolchain: Toolchain, named: Sequence[str], shortcuts: Mapping[str, str]) -> Fit:
+        """Verify patches, and shortcuts by hook, in a toolchain; those of a release's own wheels are known to fit."""
         if toolchain.is_declared:
             return cls(dict.fromkeys(named, ""), dict.fromkeys(shortcuts, ""))
         from executorch_goldens.sweep.worker import with_harness
 
         command = with_harness(toolchain.python, FITTING)
-        asked = json.dumps([toolchain.release.version, list(named), list(shortcuts)])
-        key = _guarded(toolchain, named, shortcuts), asked
+        asked = json.dumps([toolchain.release.version, list(named), dict(shortcuts)])
+        key = _guarded(toolchain, named, shortcuts.values()), asked
         if key in _FITS:
             return _FITS[key]
         try:
@@ -227,11 +227,11 @@ class Fit:
 _FITS: dict[tuple[str, str], Fit] = {}
 
 
-def _guarded(toolchain: Toolchain, named: Sequence[str], chosen: Sequence[str]) -> str:
+def _guarded(toolchain: Toolchain, named: Iterable[str], hooks: Iterable[str]) -> str:
     """Return a digest of the modules whose functions patches and shortcuts are written for, as a toolchain has them."""
     version, found = toolchain.release.version, hashlib.sha256()
-    guarded = [patches.available()[name].fits for name in named] + [SHORTCUTS[name].fits for name in chosen]
-    functions = {function for fits in guarded for function in fits.get(version, ())}
+    guarded = [*(patches.available()[name] for name in named), *map(resolve, hooks)]
+    functions = {function for patch in guarded for function in patch.fits.get(version, ())}
     for module in sorted({function.partition(":")[0] for function in functions}):
         place = toolchain.site_packages.joinpath(*module.split("."))
         for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"):

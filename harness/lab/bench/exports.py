@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
-from executorch_goldens import patches
+from executorch_goldens import patches, plugins
 from executorch_goldens.artifact import Cell
 from executorch_goldens.exporting.compat import installed_release
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.running.selection import load_cells
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import (
@@ -71,7 +70,7 @@ def reported() -> list[Cell]:
     ]
 
 
-def settings(isolation: str, shortcuts: tuple[str, ...]) -> Settings:
+def settings(isolation: str, shortcuts: Mapping[str, str]) -> Settings:
     names = patches.select("auto", releases.load().release(installed_release()).patches)
     return Settings(
         default_interpreter(),
@@ -87,7 +86,7 @@ def settings(isolation: str, shortcuts: tuple[str, ...]) -> Settings:
 def swept(selected: Sequence[Cell], seeds: Sequence[int]) -> tuple[float, dict[tuple[Cell, int], float]]:
     """Sweep cells under each seed; return seconds of wall time, and core seconds of each cell's export by its seed."""
     started = time.perf_counter()
-    with Sweep(selected, variations(seeds), settings("fork", tuple(SHORTCUTS))) as sweep:
+    with Sweep(selected, variations(seeds), settings("fork", plugins.shortcuts())) as sweep:
         spent = {
             (cell, seed): outcome.core_seconds
             for cell in selected
@@ -101,7 +100,7 @@ def fresh_interpreters(exports: Sequence[tuple[Cell, int]]) -> float:
     of_seed = {variation.hash_seed: variation for variation in variations(HASH_SEEDS)}
     started = time.perf_counter()
     with (
-        Sweep((), (), settings("fresh", ()), lasting=True) as sweep,
+        Sweep((), (), settings("fresh", {}), lasting=True) as sweep,
         ThreadPoolExecutor(cores()) as threads,
     ):
         list(threads.map(lambda export: sweep.again(export[0], (of_seed[export[1]],)), exports))
@@ -180,5 +179,5 @@ def traced() -> float:
 
 if __name__ == "__main__":
     set_kernels(1, False)
-    install_shortcuts(tuple(SHORTCUTS))
+    install_shortcuts([*plugins.shortcuts().values()])
     print(traced())

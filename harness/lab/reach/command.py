@@ -18,11 +18,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from executorch_goldens import plugins
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lowered, Outcome
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
-from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.patches.guard import resolve
 from executorch_goldens.reach import edits
 from executorch_goldens.reach import map as maps
 from executorch_goldens.running.selection import load_cells, select
@@ -113,7 +114,7 @@ def record(
         tolerances=repository.tolerances,
         execute=False,
         reach=edits.PACKAGES,
-        shortcuts=tuple(spared()),
+        shortcuts=spared(),
     )
     number = 0
     try:
@@ -145,12 +146,15 @@ def require_golden(root: Path, cell: Cell, artifact: Artifact) -> None:
         )
 
 
-def spared() -> Iterator[str]:
-    """Yield the shortcuts that replace no function of a recorded package."""
-    for name, shortcut in SHORTCUTS.items():
-        functions = {function for of_release in shortcut.fits.values() for function in of_release}
-        if not any(function.startswith(edits.PACKAGES) for function in functions):
-            yield name
+def spared() -> dict[str, str]:
+    """Return the shortcuts that replace no function of a recorded package."""
+    return {
+        name: hook
+        for name, hook in plugins.shortcuts().items()
+        if not any(
+            function.startswith(edits.PACKAGES) for fits in resolve(hook).fits.values() for function in fits
+        )
+    }
 
 
 def exported(wanted: Sequence[Cell], settings: Settings, deadline: float) -> Iterator[Outcome]:

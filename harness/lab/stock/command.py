@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from executorch_goldens import patches
+from executorch_goldens import patches, plugins
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import UsageError
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import share
 from executorch_goldens.settings.exports import Machine, Settings, cores
@@ -95,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
     return DIFFERENT if surprises else SAME
 
 
-def fitting_shortcuts(toolchain: Toolchain) -> tuple[str, ...]:
+def fitting_shortcuts(toolchain: Toolchain) -> dict[str, str]:
     """Return the shortcuts that fit a toolchain, and say which are left out.
 
     Of a release of the matrix it is verified as well: a table may be there before the digests are.
@@ -107,7 +106,7 @@ def fitting_shortcuts(toolchain: Toolchain) -> tuple[str, ...]:
     """
     release = toolchain.release
     wanted = patches.select("auto", release.patches)
-    fit = Fit.verify(replace(toolchain, is_declared=False), wanted, tuple(SHORTCUTS))
+    fit = Fit.verify(replace(toolchain, is_declared=False), wanted, shortcuts := plugins.shortcuts())
     # An export verifies the rest of what a correction is written for.
     missing = {
         name: f"not written for ExecuTorch {release.version}"
@@ -123,7 +122,7 @@ def fitting_shortcuts(toolchain: Toolchain) -> tuple[str, ...]:
             "that they replace, and record their digests in the patches' modules. This prints them:\n  "
             f"PYTHONPATH=harness {toolchain.python} -m lab.corrections"
         )
-    return fit.those("shortcut", fit.shortcuts)
+    return {name: shortcuts[name] for name in fit.those("shortcut", fit.shortcuts)}
 
 
 def states(settings: Settings, release: releases.Release, seeds: Sequence[int]) -> tuple[States, States]:

@@ -6,10 +6,9 @@ import dataclasses
 
 import pytest
 
-from executorch_goldens import patches
+from executorch_goldens import patches, plugins
 from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings import releases
 from executorch_goldens.toolchains.toolchain import here
 from lab.__main__ import main
@@ -80,9 +79,9 @@ def test_shortcuts_without_digests_are_left_out_with_a_line(capsys: pytest.Captu
     toolchain = here()
     # Before the first release that shows a finding: no patch is wanted.
     unknown = dataclasses.replace(toolchain.release, version="0.9.0", patches=())
-    assert fitting_shortcuts(dataclasses.replace(toolchain, release=unknown)) == ()
+    assert fitting_shortcuts(dataclasses.replace(toolchain, release=unknown)) == {}
     printed = capsys.readouterr()
-    for name in SHORTCUTS:
+    for name in plugins.shortcuts():
         assert f"left out: shortcut {name}: not written for ExecuTorch 0.9.0" in printed.out + printed.err
 
 

@@ -26,8 +26,8 @@ import torch
 from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import get_lowered_submodules
 
-from executorch_goldens import patches
-from executorch_goldens.patches import guard, shortcuts
+from executorch_goldens import patches, plugins
+from executorch_goldens.patches import guard
 
 RELEASE = version("executorch").partition("+")[0]
 
@@ -401,7 +401,7 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
-    shortcuts.install(tuple(shortcuts.SHORTCUTS), RELEASE)
+    patches.shorten(plugins.shortcuts().values(), RELEASE)
     two_delegates()
     itself_and_sum()
     for job in sys.argv[1:]:

@@ -6,11 +6,13 @@ import re
 
 import pytest
 
+from executorch_goldens.exporting import blame
 from executorch_goldens.exporting.blame import handed_on, judging, own_error
 from executorch_goldens.exporting.entry import failure, normalise
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.causes import without_sources
 from executorch_goldens.goldens.record import FAILURE
+from executorch_goldens.patches import Patch
 from tests import GOLDENS
 from tests.support.modules import function
 
@@ -70,7 +72,6 @@ def raised_by(code: str, module: str) -> BaseException:
         (["models.cat", "numpy.linalg"], False),
         (["executorch_goldens.exporting.numerics.programs", "numpy.linalg"], True),
         (["executorch_goldens.patches.partition_order"], False),
-        (["executorch_goldens.patches.shortcuts.node_history"], False),
         (["harnesses.own"], False),
     ],
     ids=str,
@@ -83,6 +84,15 @@ def test_the_innermost_frame_says_whose_an_exception_is(modules: list[str], own:
     assert (found is not None) == own
     if found is not None:
         assert found.casualty.error == "KeyError: 'key'"
+
+
+def test_code_of_a_shortcut_raises_what_the_release_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    install = function("executorch_goldens.of_a_plugin.brings")
+    with pytest.raises(KeyError) as raised:
+        install()
+    assert own_error("lower", raised.value) is not None
+    monkeypatch.setattr(blame, "SHORTCUTS", [Patch("brings", None, "", {}, install)])
+    assert own_error("lower", raised.value) is None
 
 
 @pytest.mark.parametrize(

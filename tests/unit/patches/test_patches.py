@@ -128,7 +128,7 @@ def test_another_source_is_an_error_with_both_digests_and_nothing_is_installed(
     with pytest.raises(GuardError) as caught:
         patches.apply(["first", "second"], "9.9.9")
     error = caught.value
-    assert (error.kind, error.name) == (guard.PATCH, "second")
+    assert error.patch is PATCHES["second"]
     assert (error.release, error.function) == ("9.9.9", FUNCTION)
     assert (error.expected, error.found) == ("0" * 64, guard.digest(FUNCTION))
     for part in (
@@ -241,7 +241,7 @@ def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def check(function: str, before: str) -> None:
     """Verify the current code of ``upstream_of_guard:function``."""
-    guard.verify(guard.PATCH, "any", {"9.9.9": {f"upstream_of_guard:{function}": before}}, "9.9.9")
+    guard.verify(Patch("any", None, "", {"9.9.9": {f"upstream_of_guard:{function}": before}}, print), "9.9.9")
 
 
 def wrapping(module: Any) -> None:
@@ -373,6 +373,20 @@ def test_a_table_without_functions_verifies_nothing_unless_it_says_why(
     monkeypatch.setitem(PATCHES, "first", replace(PATCHES["first"], unguarded="it edits nothing"))
     patches.apply(["first"], "9.9.9")
     assert bench.installed == [("first", "9.9.9")]
+
+
+def test_what_names_no_function_and_says_why_fits_every_release() -> None:
+    guard.verify(Patch("any", None, "", {}, print, unguarded="it replaces nothing"), "9.9.9")
+
+
+def test_a_digest_that_is_too_short_to_tell_is_another_source() -> None:
+    with pytest.raises(GuardError, match=rf"not written for this source of {FUNCTION}"):
+        guard.verify(Patch("any", None, "", {"9.9.9": {FUNCTION: ""}}, print), "9.9.9")
+
+
+def test_a_patch_fits_the_releases_that_every_function_has_a_digest_for() -> None:
+    fits = guard.by_release("a:f 1 1.5.1 9.9.9  2 1.4.1\na:g 3 1.4.1 9.9.9")
+    assert fits == {"1.4.1": {"a:f": "2", "a:g": "3"}, "9.9.9": {"a:f": "1", "a:g": "3"}}
 
 
 def test_tags_are_ordered_by_number() -> None:

@@ -74,7 +74,7 @@ CHANGES: Mapping[str, tuple[Change, str]] = {
     "the zoos": (lambda house: {"models": ("zoo", "another")}, "models"),
     "patches": (lambda house: {"patches": ()}, "patches"),
     "further patches": (lambda house: {"further": ("output-aliases",)}, "patches"),
-    "shortcuts": (lambda house: {"shortcuts": ()}, "shortcuts"),
+    "shortcuts": (lambda house: {"shortcuts": {}}, "shortcuts"),
     "the variation": (lambda house: {"variation": Variation(4, 1)}, "variation"),
     "the target": (lambda house: {"cell": Cell("tosa-int", "first")}, "target"),
     "the case": (lambda house: {"cell": Cell("tosa-fp", "second")}, "case"),

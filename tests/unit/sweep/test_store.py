@@ -53,7 +53,7 @@ LOWERED = Lowered(
 FAILURE = Failure("lower", "RuntimeError", "no", "Pass", None, "Traceback", made=LOWERED)
 WATCHED = Watched((PassRun("exir", "Pass", "f", True, "names"),), ("Visitor",), "kept")
 REACH = {"executorch/exir/pass_base.py": (12, -14)}
-ARTIFACT = Artifact(LOWERED, ("patch",), WATCHED, ("shortcut",), reach=REACH)
+ARTIFACT = Artifact(LOWERED, ("patch",), WATCHED, reach=REACH)
 #: Cells of tests.support.zoo that are never exported here.
 CELL, OTHER = Cell("xnnpack-fp32", "steady"), Cell("xnnpack-fp32", "wrong")
 VARIATIONS = variations((0, 4))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from executorch_goldens import patches, plugins
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import UsageError, placed
-from executorch_goldens.patches.shortcuts import SHORTCUTS
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import default_interpreter, in_checkout
 from executorch_goldens.sweep.sweep import Sweep, SweepError
@@ -110,13 +110,13 @@ def test_sources_that_the_guard_cannot_import_are_named_with_their_line(tmp_path
     release = Installed.probe(default_interpreter()).versions["executorch"]
     name, module = next(
         (name, function.partition(":")[0])
-        for name, each in SHORTCUTS.items()
+        for name, each in patches.shortcuts().items()
         for function in each.fits.get(release, ())
         if function.startswith("executorch.exir.")
     )
     toolchain = laid_over(tmp_path, module, "\ndef broken(:\n")
     with pytest.raises(UsageError) as error:
-        Fit.verify(toolchain, (), (name,))
+        Fit.verify(toolchain, (), {name: plugins.shortcuts()[name]})
     file = tmp_path / "checkout" / Path(*module.split(".")).with_suffix(".py")
     lines = len(file.read_text().splitlines())
     assert (
@@ -128,7 +128,7 @@ def test_sources_that_the_guard_cannot_import_are_named_with_their_line(tmp_path
 def test_sources_that_an_export_cannot_import_are_named_with_their_line(tmp_path: Path) -> None:
     module = "executorch.backends.arm._passes.decompose_meandim_pass"
     toolchain = laid_over(tmp_path, module, "\nfrom executorch.exir.pass_base import NoSuchPass\n")
-    settings = toolchain.settings(("models",), 1, patches=(), shortcuts=())
+    settings = toolchain.settings(("models",), 1, patches=(), shortcuts={})
     cell = Cell("tosa-fp", "linear")
     with Sweep([cell], variations((0,)), settings) as sweep, pytest.raises(SweepError) as error:
         sweep.outcomes(cell)

@@ -9,13 +9,13 @@ from the graph as it was.
 from __future__ import annotations
 
 import copy
-import functools
 import operator
 from dataclasses import dataclass
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Shortcut
+from executorch_goldens.patches.patch import replaces
+from executorch_goldens_plugins.fast.shortcut import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(
@@ -165,7 +165,7 @@ class _OfCode:
 OF_CODE = ("_code", "_lineno_map", "_prologue_start")
 
 
-def _install() -> None:
+def _install(release: str) -> None:
     import torch
     from torch.export import _trace
     from torch.fx import graph_module
@@ -173,10 +173,9 @@ def _install() -> None:
 
     room: Any = graph_module
     module_class: Any = room.GraphModule
-    upstream, reduce, trace = module_class.recompile, module_class.__reduce__, _trace._export_to_torch_ir
 
-    @functools.wraps(upstream)
-    def recompile(self: Any) -> Any:
+    @replaces(module_class, "recompile")
+    def recompile(upstream: Any, self: Any) -> Any:
         cls = type(self)
         if _config.enrich_profiler_metadata:
             cls._uncompiled = None
@@ -198,25 +197,22 @@ def _install() -> None:
         cls.__call__ = call_wrapped
         return uncompiled
 
-    @functools.wraps(reduce)
-    def reduce_compiled(self: Any) -> Any:
+    @replaces(module_class, "__reduce__")
+    def reduce_compiled(upstream: Any, self: Any) -> Any:
         # It pickles what it has in its __dict__.
         _compile(self)
-        return reduce(self)
+        return upstream(self)
 
-    @functools.wraps(trace)
-    def export_to_torch_ir(f: Any, *args: Any, **kwargs: Any) -> Any:
+    @replaces(_trace, "_export_to_torch_ir")
+    def export_to_torch_ir(upstream: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
         # Dynamo reads methods without asking descriptors.
         if isinstance(f, torch.nn.Module):
             for module in f.modules():
                 _compile(module)
-        return trace(f, *args, **kwargs)
+        return upstream(f, *args, **kwargs)
 
     for name in OF_CODE:
         setattr(module_class, name, _OfCode(name))
-    module_class.recompile = recompile
-    module_class.__reduce__ = reduce_compiled
-    _trace._export_to_torch_ir = export_to_torch_ir
 
 
-SHORTCUT = Shortcut("lazy-code", FITS, _install)
+SHORTCUT = Shortcut("lazy-code", None, "graphs are compiled when they are called", FITS, _install)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Shortcut
+from executorch_goldens_plugins.fast.shortcut import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(
@@ -51,7 +51,7 @@ class _Override:
     fake: Callable[..., Any]
 
 
-def _install() -> None:
+def _install(release: str) -> None:
     import torch
     from torch.export import exported_program
 
@@ -105,4 +105,4 @@ def _install() -> None:
     room._override_composite_implicit_decomp = override_composite_implicit_decomp
 
 
-SHORTCUT = Shortcut("composite-overrides", FITS, _install)
+SHORTCUT = Shortcut("composite-overrides", None, "composite kernels are made once", FITS, _install)

@@ -8,7 +8,7 @@ third of the time of an LSTM's export. Nothing in a history is changed after it 
 from __future__ import annotations
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Shortcut
+from executorch_goldens_plugins.fast.shortcut import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(
@@ -18,10 +18,10 @@ FITS = by_release(
 )
 
 
-def _install() -> None:
+def _install(release: str) -> None:
     from torch.fx.traceback import NodeSource
 
     NodeSource.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
 
 
-SHORTCUT = Shortcut("node-history", FITS, _install)
+SHORTCUT = Shortcut("node-history", None, "copies of a node share its history", FITS, _install)

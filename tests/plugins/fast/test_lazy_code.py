@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens.patches.shortcuts import SHORTCUTS, lazy_code
-from tests.exports.shortcuts.graphs import double, traced
+from executorch_goldens_plugins.fast import lazy_code
+from tests.plugins.fast.graphs import double, traced
 
 
 @pytest.fixture
-def lazily(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def lazily(release: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Graph modules are compiled when someone calls them; generated code is listed."""
     from torch.export import _trace
     from torch.fx import Graph, GraphModule
@@ -35,7 +35,7 @@ def lazily(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return upstream(self, *args, **kwargs)
 
     monkeypatch.setattr(Graph, "python_code", python_code)
-    SHORTCUTS["lazy-code"].install()
+    lazy_code.SHORTCUT.install(release)
     yield generated
     for name in lazy_code.OF_CODE:
         delattr(GraphModule, name)

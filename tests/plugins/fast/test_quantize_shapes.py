@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens_plugins.fast import quantize_shapes
 
 
-def test_quantized_tensors_are_computed_once_for_each_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantized_tensors_are_computed_once_for_each_shape(
+    release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     ran = []
@@ -22,7 +24,7 @@ def test_quantized_tensors_are_computed_once_for_each_shape(monkeypatch: pytest.
 
     monkeypatch.setattr(FakeTensorMode, "_validate_cache_key", FakeTensorMode._validate_cache_key)
     monkeypatch.setattr(FakeTensorMode, "_dispatch_impl", counting)
-    SHORTCUTS["quantize-shapes"].install()
+    quantize_shapes.SHORTCUT.install(release)
     quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
 
     def quantized(mode: FakeTensorMode, x: torch.Tensor, dtype: torch.dtype = torch.int8) -> torch.Tensor:

@@ -12,7 +12,7 @@ from executorch.exir.dialects._ops import ops
 from executorch.exir.pass_base import ExportPass
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens_plugins.fast import retraced_shapes
 
 ADD, MUL = ops.edge.aten.add.Tensor, ops.edge.aten.mul.Tensor
 
@@ -32,7 +32,7 @@ class Model(torch.nn.Module):
 
 
 @pytest.fixture
-def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def computed(release: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the operators that are run on fake tensors, with the shortcut."""
     names: list[str] = []
     dispatch = FakeTensorMode.dispatch
@@ -44,7 +44,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for name in ("run", "call_function"):
         monkeypatch.setattr(torch.fx.Interpreter, name, getattr(torch.fx.Interpreter, name))
     monkeypatch.setattr(FakeTensorMode, "dispatch", noting)
-    SHORTCUTS["retraced-shapes"].install()
+    retraced_shapes.SHORTCUT.install(release)
     return names
 
 

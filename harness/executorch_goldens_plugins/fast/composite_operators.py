@@ -11,7 +11,7 @@ import functools
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Shortcut
+from executorch_goldens_plugins.fast.shortcut import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(
@@ -24,7 +24,7 @@ FITS = by_release(
 )
 
 
-def _install() -> None:
+def _install(release: str) -> None:
     import torch
     from torch._export import utils
     from torch.export import decomp_utils, exported_program
@@ -82,4 +82,4 @@ def _install() -> None:
         module._collect_all_valid_cia_ops = collect_all
 
 
-SHORTCUT = Shortcut("composite-operators", FITS, _install)
+SHORTCUT = Shortcut("composite-operators", None, "composite operators are collected once", FITS, _install)

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Shortcut
+from executorch_goldens_plugins.fast.shortcut import Shortcut
 
 #: Functions that are replaced or relied on: the digests of their source, and the releases that have it.
 FITS = by_release(
@@ -117,7 +117,7 @@ def key_of(value: Any, fake: type, plain: frozenset[type], tensor: Callable[[Any
     raise UnknownArgumentError
 
 
-def _install() -> None:
+def _install(release: str) -> None:
     import torch
     from executorch.exir import pass_base
     from executorch.exir.dialects.edge._ops import EdgeOpOverload
@@ -200,4 +200,4 @@ def _install() -> None:
     interpreter.run, interpreter.call_function = run_and_count, call_or_take
 
 
-SHORTCUT = Shortcut("retraced-shapes", FITS, _install)
+SHORTCUT = Shortcut("retraced-shapes", None, "passes reuse fake results", FITS, _install)

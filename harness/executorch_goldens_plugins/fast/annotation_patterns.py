@@ -8,11 +8,11 @@ from the function that builds it, from what that function closes over, and from 
 from __future__ import annotations
 
 import copy
-import functools
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Shortcut
+from executorch_goldens.patches.patch import replaces
+from executorch_goldens_plugins.fast.shortcut import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(
@@ -26,15 +26,14 @@ FITS = by_release(
 )
 
 
-def _install() -> None:
+def _install(release: str) -> None:
     from executorch.backends.xnnpack.quantizer import xnnpack_quantizer_utils as room
 
-    upstream = room._get_aten_graph_module_for_pattern
     patterns: dict[Any, Any] = {}
 
-    @functools.wraps(upstream)
+    @replaces(room, "_get_aten_graph_module_for_pattern")
     def pattern_of(
-        pattern: Any, example_inputs: tuple[Any, ...], is_cuda: bool = False, **kwargs: Any
+        upstream: Any, pattern: Any, example_inputs: tuple[Any, ...], is_cuda: bool = False, **kwargs: Any
     ) -> Any:
         if kwargs or not isinstance(pattern, room.WrapperModule):
             return upstream(pattern, example_inputs, is_cuda, **kwargs)
@@ -46,7 +45,5 @@ def _install() -> None:
         # The matcher takes the names out of a pattern's output.
         return copy.deepcopy(patterns[key])
 
-    room._get_aten_graph_module_for_pattern = pattern_of
 
-
-SHORTCUT = Shortcut("annotation-patterns", FITS, _install)
+SHORTCUT = Shortcut("annotation-patterns", None, "annotators' patterns are exported once", FITS, _install)

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens.patches.shortcuts import SHORTCUTS
-from tests.exports.shortcuts.graphs import double, traced
+from executorch_goldens_plugins.fast import annotation_patterns
+from tests.plugins.fast.graphs import double, traced
 
 
-def test_a_pattern_is_exported_once_and_each_matcher_gets_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_is_exported_once_and_each_matcher_gets_its_own(
+    release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from executorch.backends.xnnpack.quantizer import xnnpack_quantizer_utils as room
 
     asked = []
@@ -29,7 +31,7 @@ def test_a_pattern_is_exported_once_and_each_matcher_gets_its_own(monkeypatch: p
         return room.WrapperModule(pattern)
 
     monkeypatch.setattr(room, "_get_aten_graph_module_for_pattern", upstream)
-    SHORTCUTS["annotation-patterns"].install()
+    annotation_patterns.SHORTCUT.install(release)
     get, x = room._get_aten_graph_module_for_pattern, torch.ones(2)
     first = get(pattern_of(torch.relu), (x,), False)
     double(first)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens_plugins.fast import composite_operators
 
 
 @pytest.fixture
@@ -25,12 +25,14 @@ def collect(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
 
 
 @pytest.mark.usefixtures("collect")
-def test_operators_are_looked_up_again_only_where_one_was_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_are_looked_up_again_only_where_one_was_registered(
+    release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from torch._export import utils
 
     lookups = []
     monkeypatch.setattr(utils, "_materialize_cpp_cia_ops", lambda: lookups.append("looked up"))
-    SHORTCUTS["composite-operators"].install()
+    composite_operators.SHORTCUT.install(release)
     known = utils._collect_all_valid_cia_ops()
     known.clear()
     assert utils._collect_all_valid_cia_ops()
@@ -42,10 +44,10 @@ def test_operators_are_looked_up_again_only_where_one_was_registered(monkeypatch
     assert len(lookups) == 2
 
 
-def test_operators_that_became_composite_are_collected(collect: Callable[[], set[Any]]) -> None:
+def test_operators_that_became_composite_are_collected(release: str, collect: Callable[[], set[Any]]) -> None:
     from torch._export import utils
 
-    SHORTCUTS["composite-operators"].install()
+    composite_operators.SHORTCUT.install(release)
     library = torch.library.Library("test_shortcuts", "FRAGMENT")
     library.define("thrice(Tensor x) -> Tensor")
     library.impl("thrice", lambda x: x * 3, "CPU")

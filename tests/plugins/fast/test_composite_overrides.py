@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 import torch
 
-from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens_plugins.fast import composite_overrides
 
 Overriding = Callable[[Mapping[Any, Any]], contextlib.AbstractContextManager[None]]
 
 
 @pytest.fixture
-def overriding(monkeypatch: pytest.MonkeyPatch) -> tuple[Overriding, Overriding]:
+def overriding(release: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Overriding, Overriding]:
     """The context manager that replaces composite operators' kernels: the release's, and the shortcut's."""
     from torch.export import exported_program
 
     upstream = exported_program._override_composite_implicit_decomp
     monkeypatch.setattr(exported_program, "_override_composite_implicit_decomp", upstream)
-    SHORTCUTS["composite-overrides"].install()
+    composite_overrides.SHORTCUT.install(release)
     return upstream, exported_program._override_composite_implicit_decomp
 
 

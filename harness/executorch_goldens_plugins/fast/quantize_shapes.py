@@ -12,7 +12,7 @@ import functools
 from typing import Any
 
 from executorch_goldens.patches.guard import by_release
-from executorch_goldens.patches.patch import Shortcut
+from executorch_goldens_plugins.fast.shortcut import Shortcut
 
 #: Code that is replaced or relied on: digests of its source, with the releases that have it.
 FITS = by_release(
@@ -35,7 +35,7 @@ FITS = by_release(
 )
 
 
-def _install() -> None:
+def _install(release: str) -> None:
     import torch
     import torch.ao.quantization.fx._decomposed
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -57,4 +57,4 @@ def _install() -> None:
     room._validate_cache_key = validate_cache_key
 
 
-SHORTCUT = Shortcut("quantize-shapes", FITS, _install)
+SHORTCUT = Shortcut("quantize-shapes", None, "fake quantized tensors are cached", FITS, _install)

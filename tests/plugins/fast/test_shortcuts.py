@@ -12,9 +12,8 @@ import pytest
 
 from executorch_goldens import patches
 from executorch_goldens.artifact import Artifact, Cell, Failure, Lowered, Outcome
-from executorch_goldens.patches import guard, shortcuts
-from executorch_goldens.patches.guard import GuardError, by_release
-from executorch_goldens.patches.shortcuts import SHORTCUTS
+from executorch_goldens.patches import guard
+from executorch_goldens.patches.guard import GuardError
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import (
     EXPORT_TIMEOUT,
@@ -22,9 +21,13 @@ from executorch_goldens.settings.exports import (
     default_interpreter,
     worker_environment,
 )
+from executorch_goldens_plugins.fast.plugin import PLUGIN
+from executorch_goldens_plugins.fast.shortcut import Shortcut
 from tests import REPOSITORY
 from tests.support.runner import Runner
 from tests.support.shortened import Pair, pairs
+
+SHORTCUTS = {name: guard.resolve(hook) for name, hook in PLUGIN.shortcuts.items()}
 
 #: A cell of each family of targets, small ones; the last fails in each release, and grows as no other does.
 CELLS = (
@@ -47,10 +50,8 @@ def compared(release: str) -> list[Pair]:
 @pytest.mark.slow
 def test_exports_with_and_without_shortcuts_have_the_same_bytes(compared: list[Pair]) -> None:
     assert {str(pair.cell): pair.differing for pair in compared} == dict.fromkeys(CELLS, ())
-    made = [pair.shortened.result for pair in compared]
-    assert all(isinstance(artifact, Artifact) and artifact.shortcuts == tuple(SHORTCUTS) for artifact in made)
     assert all(
-        isinstance(pair.without.result, Artifact) and not pair.without.result.shortcuts for pair in compared
+        isinstance(each.result, Artifact) for pair in compared for each in (pair.without, pair.shortened)
     )
 
 
@@ -97,13 +98,13 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
         from tests.support.shortened import facts
         from executorch_goldens.exporting import compat
         from executorch_goldens.exporting.entry import export
-        from executorch_goldens.patches import shortcuts
+        from executorch_goldens import patches, plugins
         from executorch_goldens.sweep import worker
         from executorch_goldens.zoo.registry import load
 
         worker.set_kernels(1, False)
         zoo = load(("models",))
-        shortcuts.install(tuple(shortcuts.SHORTCUTS), compat.installed_release())
+        patches.shorten(plugins.shortcuts().values(), compat.installed_release())
         # The first export imports passes that the watch does not see before.
         worker.warm_up(["tosa-int", "xnnpack-fp32", "xnnpack-int8"])
         first = export(zoo["conv-bn-relu"], "xnnpack-int8")
@@ -128,11 +129,12 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
 
 def test_every_shortcut_fits_the_release_that_is_installed(release: str) -> None:
     for shortcut in SHORTCUTS.values():
-        guard.verify(guard.SHORTCUT, shortcut.name, shortcut.fits, release)
+        guard.verify(shortcut, release)
 
 
 def test_every_shortcut_knows_every_release() -> None:
-    for shortcut in SHORTCUTS.values():
+    for name, shortcut in SHORTCUTS.items():
+        assert shortcut.name == name
         assert set(shortcut.fits) == set(releases.load().releases)
 
 
@@ -158,47 +160,25 @@ def test_the_command_prints_every_digest_of_shortcuts_as_recorded_for_the_instal
     }
 
 
-def test_a_shortcut_fits_the_releases_that_every_function_has_a_digest_for() -> None:
-    fits = by_release("a:f 1 1.5.1 9.9.9  2 1.4.1\na:g 3 1.4.1 9.9.9")
-    assert fits == {"1.4.1": {"a:f": "2", "a:g": "3"}, "9.9.9": {"a:f": "1", "a:g": "3"}}
+#: Of two shortcuts: the one fits, and the other is refused.
+INSTALLED: list[str] = []
+FUNCTION = "shutil:copy"
+ONE = Shortcut("one", None, "", {"1.4.1": {FUNCTION: guard.digest(FUNCTION)}}, INSTALLED.append)
+OTHER = Shortcut("other", None, "", {"1.4.1": {FUNCTION: "0" * 64}}, INSTALLED.append)
 
 
-def test_what_names_no_function_and_says_why_fits_every_release() -> None:
-    guard.verify(guard.SHORTCUT, "any", {}, "9.9.9", unguarded="it replaces nothing")
-
-
-def unfit(known: dict[str, dict[str, str]], installed: list[str]) -> shortcuts.Shortcut:
-    return shortcuts.Shortcut("unfit", known, lambda: installed.append("unfit"))
-
-
-@pytest.mark.parametrize(
-    ("known", "facts"),
-    [
-        ({}, ["not written for ExecuTorch 1.4.1"]),
-        # No reason says why it names no function.
-        ({"1.4.1": {}}, ["not written for ExecuTorch 1.4.1"]),
-        ({"1.4.1": {"json:dumps": "0" * 64}}, ["json:dumps", "0" * 64]),
-        ({"1.4.1": {"json:dumps": ""}}, ["json:dumps"]),
-        ({"1.4.1": {"json:no_such": "0" * 64}}, ["json:no_such", "does not have"]),
-    ],
-    ids=["release", "no function", "digest", "no digest", "missing"],
-)
 def test_a_shortcut_that_does_not_fit_is_refused_and_none_is_installed(
-    known: dict[str, dict[str, str]], facts: list[str], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    installed: list[str] = []
-    fits = shortcuts.Shortcut(
-        "fits",
-        {"1.4.1": {"shutil:copy": guard.digest("shutil:copy")}},
-        lambda: installed.append("fits"),
-    )
-    monkeypatch.setattr(shortcuts, "SHORTCUTS", {"fits": fits, "unfit": unfit(known, installed)})
+    monkeypatch.setattr(patches, "SHORTCUTS", [])
     with pytest.raises(GuardError) as raised:
-        shortcuts.install(("fits", "unfit"), "1.4.1")
-    assert installed == []
-    assert (raised.value.kind, raised.value.name) == (guard.SHORTCUT, "unfit")
-    for fact in ("'unfit'", "1.4.1", "--no-shortcuts", *facts):
+        patches.shorten((f"{__name__}:ONE", f"{__name__}:OTHER"), "1.4.1")
+    assert INSTALLED == patches.SHORTCUTS == []
+    assert raised.value.patch is OTHER
+    for fact in ("shortcut 'other'", "1.4.1", FUNCTION, "0" * 64, "--no-shortcuts"):
         assert fact in str(raised.value)
+    patches.shorten((f"{__name__}:ONE",), "1.4.1")
+    assert (INSTALLED, patches.SHORTCUTS) == (["1.4.1"], [ONE])
 
 
 @pytest.mark.slow
@@ -207,8 +187,8 @@ def test_a_run_whose_release_has_another_source_is_one_clear_error(runner: Runne
     runner.zoo("zoo_edited", "alpha")
     # Every Python that is started imports it; templates import no zoo.
     (runner.folder / "sitecustomize.py").write_text(
-        "from executorch_goldens.patches.shortcuts import SHORTCUTS\n"
-        f"for known in SHORTCUTS[{guarded.name!r}].fits.values():\n"
+        f"from {guarded.install.__module__} import SHORTCUT\n"
+        "for known in SHORTCUT.fits.values():\n"
         "    known.update(dict.fromkeys(known, 'another'))\n"
     )
     options = ("--models", "zoo_edited", "--cell", "xnnpack-fp32/*", "--variations", "1")
