@@ -12,11 +12,8 @@ ends. It ends as well when its standard input does.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import queue
 import sys
-import threading
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +22,7 @@ from typing import Any
 from executorch_goldens.sweep.store import Store, StoreError
 from executorch_goldens_plugins.cluster import RESOURCE, WITH_DASK
 from executorch_goldens_plugins.cluster.dealing import Dealing
+from executorch_goldens_plugins.cluster.lines import Lines
 from executorch_goldens_plugins.cluster.task import export_batch
 
 #: Seconds within which a scheduler answers.
@@ -39,7 +37,7 @@ LOSSES = 3
 LOST = "the Dask scheduler at {} does not answer any more"
 
 
-async def serve(address: str, store: Store, answers: Answers) -> None:
+async def serve(address: str, store: Store, answers: Lines) -> None:
     """Serve until the batches end."""
     from distributed import Client
 
@@ -83,7 +81,7 @@ class Relay:
     """
 
     def __init__(
-        self, client: Any, store: Store, settings: Mapping[str, Any], address: str, answers: Answers
+        self, client: Any, store: Store, settings: Mapping[str, Any], address: str, answers: Lines
     ) -> None:
         self.client = client
         self.store = store
@@ -214,39 +212,10 @@ class Relay:
         self.answers.add({"batch": number, **answer})
 
 
-def say(message: Mapping[str, Any]) -> None:
-    """Answer, and wait till the run has read everything before: never called in the event loop, which must not wait."""
-    print(json.dumps(message), flush=True)
-
-
-class Answers:
-    """Answers the exporter on a thread of its own: the event loop serves Dask however slowly the run reads."""
-
-    def __init__(self) -> None:
-        self._waiting: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
-        self._writer = threading.Thread(target=self._write, name="answers", daemon=True)
-        self._writer.start()
-
-    def add(self, message: Mapping[str, Any]) -> None:
-        """Answer as soon as the run has read everything before."""
-        self._waiting.put(message)
-
-    def finish(self) -> None:
-        """Wait until every answer is with the run, or the run is no more."""
-        self._waiting.put(None)
-        self._writer.join()
-
-    def _write(self) -> None:
-        # Where the run is no more, nobody waits for an answer.
-        with contextlib.suppress(BrokenPipeError):
-            while (message := self._waiting.get()) is not None:
-                say(message)
-
-
 def main() -> None:
     """Entry point: the scheduler's address and the store's directory are its arguments."""
     address, root = sys.argv[1:]
-    answers = Answers()
+    answers = Lines(sys.stdout.buffer)
     try:
         asyncio.run(serve(address, Store(Path(root)), answers))
     except ImportError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
 import json
 import math
@@ -31,6 +32,7 @@ from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.zoo.variations import Variation
 from executorch_goldens_plugins.cluster import PYTHON, WITH_DASK
+from executorch_goldens_plugins.cluster.lines import Lines
 
 #: Code of the client.
 MAIN = "from executorch_goldens_plugins.cluster.client import main; main()"
@@ -151,27 +153,28 @@ class ClusterSweep(Sweep):
                 )
             except OSError as error:
                 raise self._error(f"{PYTHON}={python} cannot be run ({error.strerror})") from error
+        assert client.stdin is not None
+        requests = Lines(client.stdin)
         try:
-            self._serve(client, log, jobs)
+            self._serve(client, requests, log, jobs)
         finally:
             client.kill()
             client.wait()
+            requests.finish()
+            with contextlib.suppress(BrokenPipeError):
+                client.stdin.close()
 
-    def _serve(self, client: subprocess.Popen[bytes], log: Path, jobs: Sequence[Job]) -> None:
-        assert client.stdin is not None
+    def _serve(
+        self, client: subprocess.Popen[bytes], requests: Lines, log: Path, jobs: Sequence[Job]
+    ) -> None:
         assert client.stdout is not None
-        requests = Requests(client.stdin.fileno())
         requests.add(message_of(self.settings, self.release, self.targets))
         begun = False
         buffer = b""
         with selectors.DefaultSelector() as selector:
             selector.register(client.stdout, selectors.EVENT_READ)
             while not self.stopping and (self.waiting or not begun):
-                requests.register(selector)
-                ready = {key.fd for key, _ in selector.select(0.1)}
-                if requests.descriptor in ready:
-                    requests.write()
-                if client.stdout.fileno() not in ready:
+                if not selector.select(0.1):
                     continue
                 chunk = os.read(client.stdout.fileno(), 1 << 20)
                 if not chunk:
@@ -191,7 +194,7 @@ class ClusterSweep(Sweep):
         kept = f"; {self.kept} exports are in the store and are not made again" if self.kept else ""
         return SweepError(f"--cluster {self.address}: {what}{kept}")
 
-    def _begin(self, requests: Requests, workers: int, slots: int, jobs: Sequence[Job]) -> None:
+    def _begin(self, requests: Lines, workers: int, slots: int, jobs: Sequence[Job]) -> None:
         """Hand out all exports, to workers that make `slots` of them at once."""
         if not workers:
             raise self._error(
@@ -203,7 +206,7 @@ class ClusterSweep(Sweep):
         for batch in found:
             requests.add(self._message(batch, more=batch is not found[-1]))
 
-    def _answered(self, requests: Requests, answer: Mapping[str, Any]) -> None:
+    def _answered(self, requests: Lines, answer: Mapping[str, Any]) -> None:
         batch = self.waiting.pop(answer["batch"])
         if "refused" in answer:
             self.refused[answer["worker"]] = tuple(answer["refused"])
@@ -259,50 +262,6 @@ class ClusterSweep(Sweep):
     def _all_refused(self) -> str:
         said = "; ".join(f"{worker} differs in {', '.join(names)}" for worker, names in self.refused.items())
         return f"no worker's exports would be this machine's: {said}"
-
-
-class Requests:
-    """Requests queued for a client that may not read them until its own answers are read.
-
-    Attributes
-    ----------
-    descriptor
-        Descriptor of the pipe.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        os.set_blocking(descriptor, False)
-        self._left: collections.deque[bytes] = collections.deque()
-        self._registered = False
-
-    def add(self, message: Mapping[str, Any]) -> None:
-        """Let a message be written after those that wait."""
-        self._left.append(json.dumps(message).encode() + b"\n")
-
-    def register(self, selector: selectors.BaseSelector) -> None:
-        """Let `selector` say when something can be written, while there is something."""
-        if bool(self._left) == self._registered:
-            return
-        self._registered = not self._registered
-        if self._registered:
-            selector.register(self.descriptor, selectors.EVENT_WRITE)
-        else:
-            selector.unregister(self.descriptor)
-
-    def write(self) -> None:
-        """Write as much as the client accepts now."""
-        try:
-            while self._left:
-                written = os.write(self.descriptor, self._left[0])
-                rest = self._left.popleft()[written:]
-                if rest:
-                    self._left.appendleft(rest)
-        except BlockingIOError:
-            pass
-        except BrokenPipeError:
-            # Its answer or its log has the reason.
-            self._left.clear()
 
 
 def batches(jobs: Sequence[Job], workers: int, slots: int) -> list[Batch]:

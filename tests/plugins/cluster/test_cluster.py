@@ -29,7 +29,8 @@ from executorch_goldens.sweep.schedule import Job
 from executorch_goldens.sweep.store import Store
 from executorch_goldens.zoo.variations import variations
 from executorch_goldens_plugins.cluster import PYTHON
-from executorch_goldens_plugins.cluster.client import LOSSES, Answers, Relay
+from executorch_goldens_plugins.cluster.client import LOSSES, Relay
+from executorch_goldens_plugins.cluster.lines import Lines
 from executorch_goldens_plugins.cluster.sweep import LARGEST, TURNS, ClusterSweep, batches
 from tests import REPOSITORY
 from tests.support.clusters import PATIENCE, compared, scheduler, until, worker
@@ -180,7 +181,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-class Collected(Answers):
+class Collected(Lines):
     """Answers that a test reads."""
 
     def __init__(self) -> None:
@@ -447,8 +448,8 @@ def test_many_cells_and_a_client_that_answers_at_once_do_not_wait_for_each_other
 def test_a_client_goes_on_though_the_run_does_not_read_its_answers() -> None:
     code = (
         "import sys, time\n"
-        "from executorch_goldens_plugins.cluster.client import Answers\n"
-        "answers = Answers()\n"
+        "from executorch_goldens_plugins.cluster.lines import Lines\n"
+        "answers = Lines(sys.stdout.buffer)\n"
         "for number in range(1000): answers.add({'batch': number, 'rows': 'x' * 1000})\n"
         "print('all are given', file=sys.stderr, flush=True)\n"
         "answers.finish()\n"
