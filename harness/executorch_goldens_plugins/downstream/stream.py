@@ -1,4 +1,4 @@
-"""Decodes the Ethos-U backend's form of a delegate: the stream that ``VelaBinStream.cpp`` reads."""
+"""The facts of the Ethos-U backend's form of a delegate: the stream that ``VelaBinStream.cpp`` reads."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ import hashlib
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from executorch_goldens.errors import HarnessError
-
-FIRST, LAST = "vela_bin_stream", "vela_end_stream"
-#: Name, padded with zeros, bytes of the data, and what is reserved.
-HEADER = struct.Struct("<16sI12s")
-ALIGNMENT = 16
-#: Shape in six dimensions, bytes of an element, offset and region.
-TENSOR = struct.Struct("<9i")
 
 #: Magic word of a command stream, and the driver's actions: the low byte of a word, and the words that follow.
 FOURCC = b"COP1"
@@ -65,141 +57,47 @@ class StreamError(HarnessError, ValueError):
     """The bytes are not such a stream; the message says where, and why."""
 
 
-@dataclass(frozen=True)
-class PlacedTensor:
-    """An input or output: its place in its region.
-
-    Attributes
-    ----------
-    shape
-        Six dimensions.
-    element
-        Bytes of an element.
-    offset
-        Bytes from the beginning of the region.
-    region
-        Number of the region; 1 is the scratch memory.
-    """
-
-    shape: tuple[int, ...]
-    element: int
-    offset: int
-    region: int
-
-
-@dataclass(frozen=True)
-class Stream:
-    """A compiled delegate.
-
-    Attributes
-    ----------
-    commands
-        The driver's input: its header, then the command stream.
-    weights
-        Weights and biases, encoded.
-    scratch
-        Bytes of scratch memory that it needs.
-    """
-
-    commands: bytes
-    weights: bytes
-    scratch: int
-    inputs: tuple[PlacedTensor, ...]
-    outputs: tuple[PlacedTensor, ...]
-
-    def operations(self) -> dict[str, int]:
-        """Return how often each operation occurs in the command stream, in the order of their opcodes.
-
-        Raises
-        ------
-        StreamError
-            If the commands are no command stream.
-        """
-        counts = Counter(opcode for opcode in _opcodes(self.commands) if opcode < SETS_REGISTERS)
-        return {OPERATIONS.get(opcode, f"opcode 0x{opcode:03x}"): counts[opcode] for opcode in sorted(counts)}
-
-
 def digest(data: bytes) -> str:
     """Return size and SHA-256 of bytes, as goldens write them."""
     return f"{len(data)} bytes sha256 {hashlib.sha256(data).hexdigest()}"
 
 
-def facts(made: bytes, figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def facts(made: bytes, said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the facts of a compiled delegate; raise `StreamError`.
 
     Parameters
     ----------
-    figures
-        Vela's estimates: see `executorch_goldens_plugins.downstream.vela_driver.summary`.
+    made
+        The stream.
+    said
+        What is where in it, and Vela's estimates: see `executorch_goldens_plugins.downstream.vela_driver`.
     """
-    stream = decode(made)
+    if len(made) != said["bytes"]:
+        raise StreamError(f"the stream has {len(made)} bytes where {said['bytes']} were packed")
+    commands, weights = (made[slice(*said[part])] for part in ("commands", "weights"))
     yield "stream", digest(made)
-    yield "commands", digest(stream.commands)
-    yield from ((name, str(count)) for name, count in stream.operations().items())
-    yield "weights", digest(stream.weights)
-    yield "scratch", f"{stream.scratch} bytes"
-    for what, tensors in (("input", stream.inputs), ("output", stream.outputs)):
-        for index, tensor in enumerate(tensors):
-            where = f"offset {tensor.offset} of region {tensor.region}"
-            yield f"{what} {index}", f"{list(tensor.shape)} of {tensor.element} bytes each, {where}"
+    yield "commands", digest(commands)
+    yield from ((name, str(count)) for name, count in operations(commands).items())
+    yield "weights", digest(weights)
+    yield "scratch", f"{said['scratch']} bytes"
+    for what in ("input", "output"):
+        for index, (*shape, element, offset, region) in enumerate(said[f"{what}s"]):
+            where = f"offset {offset} of region {region}"
+            yield f"{what} {index}", f"{shape} of {element} bytes each, {where}"
     for key, (name, unit) in ESTIMATES.items():
-        yield name, f"{figures[key]}{unit}"
+        yield name, f"{said[key]}{unit}"
 
 
-def decode(data: bytes) -> Stream:
-    """Decode a stream; raise `StreamError`."""
-    blocks = dict(_blocks(data))
-    missing = {"cmd_data", "weight_data", "scratch_size", "inputs", "outputs"} - blocks.keys()
-    if missing:
-        raise StreamError(f"the stream has no block {', '.join(sorted(missing))}")
-    if len(blocks["scratch_size"]) != struct.calcsize("<I"):
-        raise StreamError(f"the block scratch_size has {len(blocks['scratch_size'])} bytes, not 4")
-    (scratch,) = struct.unpack("<I", blocks["scratch_size"])
-    return Stream(
-        blocks["cmd_data"],
-        blocks["weight_data"],
-        scratch,
-        _tensors("inputs", blocks["inputs"]),
-        _tensors("outputs", blocks["outputs"]),
-    )
+def operations(commands: bytes) -> dict[str, int]:
+    """Return how often each operation occurs in a command stream, in the order of their opcodes; raise `StreamError`.
 
-
-def _blocks(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield name and data of each block between the first and the last, which are empty."""
-    position, names = 0, set()
-    while position < len(data):
-        if len(data) - position < HEADER.size:
-            raise StreamError(f"offset {position}: a block's header ends after the {len(data)} bytes")
-        raw, length, reserved = HEADER.unpack_from(data, position)
-        name = raw.rstrip(b"\0").decode("ascii", errors="backslashreplace")
-        start = position + HEADER.size
-        if length > len(data) - start:
-            raise StreamError(f"offset {position}: block {name!r} of {length} bytes ends after the stream")
-        if any(reserved):
-            raise StreamError(f"offset {position}: block {name!r} has reserved bytes that are not 0")
-        if name in names:
-            raise StreamError(f"offset {position}: there are two blocks {name!r}")
-        if (position == 0) != (name == FIRST):
-            raise StreamError(
-                f"offset {position}: the first block is {FIRST}, and only that; this is {name!r}"
-            )
-        names.add(name)
-        yield name, data[start : start + length]
-        position = start + length + -length % ALIGNMENT
-        if name == LAST and position < len(data):
-            raise StreamError(f"offset {position}: {len(data) - position} bytes follow {LAST}")
-    if LAST not in names:
-        raise StreamError(f"the stream does not end with {LAST}")
-
-
-def _tensors(name: str, data: bytes) -> tuple[PlacedTensor, ...]:
-    if len(data) < struct.calcsize("<i"):
-        raise StreamError(f"the block {name} has {len(data)} bytes, and no number of tensors")
-    (count,) = struct.unpack_from("<i", data)
-    if len(data) - struct.calcsize("<i") != count * TENSOR.size:
-        raise StreamError(f"the block {name} has {len(data)} bytes, which are not those of {count} tensors")
-    rows = TENSOR.iter_unpack(data[struct.calcsize("<i") :])
-    return tuple(PlacedTensor(row[:6], *row[6:]) for row in rows)
+    Parameters
+    ----------
+    commands
+        The driver's input: its header, then the command stream.
+    """
+    counts = Counter(opcode for opcode in _opcodes(commands) if opcode < SETS_REGISTERS)
+    return {OPERATIONS.get(opcode, f"opcode 0x{opcode:03x}"): counts[opcode] for opcode in sorted(counts)}
 
 
 def _opcodes(commands: bytes) -> Iterator[int]:

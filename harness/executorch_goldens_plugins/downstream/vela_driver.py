@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,14 @@ def load() -> Compile:
         source.write_bytes(payload.read_bytes())
         output = directory / "output"
         vela.main([*arguments, f"--output-dir={output}", str(source)])
-        return packed(output / "out_vela.npz"), summary(output)
+        made, parts = packed(output / "out_vela.npz")
+        return made, {**parts, **summary(output)}
 
     return compile_payload
 
 
-def packed(archive: Path) -> bytes:
-    """Return the stream that the runtime's Ethos-U backend reads, from Vela's files.
+def packed(archive: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return the stream that the runtime's Ethos-U backend reads, from Vela's files; and what is where in it.
 
     Source: ``vela_compile`` of ``backends/arm/arm_vela.py`` (1.1.0 to 1.4.1; 1.5.1 with nothing placed outside), and
     ``backends/arm/runtime/VelaBinStream.cpp``, which reads it.
@@ -53,34 +54,39 @@ def packed(archive: Path) -> bytes:
 
     # Written by this process's own Vela a moment ago.
     with np.load(archive, allow_pickle=False) as data:
+        scratch = int(data["scratch_shape"][0])
+        inputs, outputs = (list(placed_tensors(prefix, data)) for prefix in ("input", "output"))
         blocks = {
             "vela_bin_stream": b"",
             "cmd_data": data["cmd_data"].tobytes(),
             "weight_data": data["weight_data"].tobytes(),
-            "scratch_size": struct.pack("<I", int(data["scratch_shape"][0])),
-            "inputs": packed_tensors("input", data),
-            "outputs": packed_tensors("output", data),
+            "scratch_size": struct.pack("<I", scratch),
+            "inputs": packed_tensors(inputs),
+            "outputs": packed_tensors(outputs),
             "vela_end_stream": b"",
         }
-    return b"".join(
-        name.encode()[: NAME_LENGTH - 1].ljust(NAME_LENGTH, b"\0")
-        + struct.pack("<iiii", len(block), 0, 0, 0)
-        + block
-        + b"\0" * (ALIGNMENT - 1 - (len(block) - 1) % ALIGNMENT)
-        for name, block in blocks.items()
-    )
+    stream, places = b"", {}
+    for name, block in blocks.items():
+        stream += name.encode()[: NAME_LENGTH - 1].ljust(NAME_LENGTH, b"\0")
+        stream += struct.pack("<iiii", len(block), 0, 0, 0)
+        places[name] = (len(stream), len(stream) + len(block))
+        stream += block + b"\0" * (-len(block) % ALIGNMENT)
+    parts = {"bytes": len(stream), "commands": places["cmd_data"], "weights": places["weight_data"]}
+    return stream, {**parts, "scratch": scratch, "inputs": inputs, "outputs": outputs}
 
 
-def packed_tensors(prefix: str, data: Mapping[str, Any]) -> bytes:
-    """Return the inputs or outputs of a stream: shape, bytes of an element, offset and region of each."""
-    shapes = data[f"{prefix}_shape"]
-    packed = struct.pack("<i", len(shapes))
-    for index, shape in enumerate(shapes):
+def placed_tensors(prefix: str, data: Mapping[str, Any]) -> Iterator[tuple[int, ...]]:
+    """Yield the shape, bytes of an element, offset and region of each input or output."""
+    for index, shape in enumerate(data[f"{prefix}_shape"]):
         if len(shape) != DIMENSIONS:
             raise ValueError(f"{prefix} {index} of Vela's has {len(shape)} dimensions, not {DIMENSIONS}")
         fields = (int(data[f"{prefix}_{name}"][index]) for name in ("elem_size", "offset", "region"))
-        packed += struct.pack("<9i", *shape.tolist(), *fields)
-    return packed
+        yield (*shape.tolist(), *fields)
+
+
+def packed_tensors(tensors: Sequence[tuple[int, ...]]) -> bytes:
+    """Return the inputs or outputs as a stream has them."""
+    return struct.pack("<i", len(tensors)) + b"".join(struct.pack("<9i", *tensor) for tensor in tensors)
 
 
 def summary(output: Path) -> dict[str, int]:
