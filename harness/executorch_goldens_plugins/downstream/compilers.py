@@ -20,11 +20,13 @@ from executorch_goldens.settings.exports import DROPPED_ENVIRONMENT
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.words import casualties
 from executorch_goldens.zoo.variations import Variation
-from executorch_goldens_plugins.downstream.driver import CompileRequest
+from executorch_goldens_plugins.downstream.driver import PAYLOAD, CompileRequest
 from executorch_goldens_plugins.downstream.targets import CONVERTER, LIBRARY, VELA
 
 #: Bytes that a compiled payload may have: Vela takes none beyond 2 GiB, and no delegate of a zoo comes near this.
 LARGEST = 1 << 30
+#: Code that runs in a compiler's environment.
+MAIN = "from executorch_goldens_plugins.downstream import driver, {0}; driver.serve({0}.load)"
 #: Exit statuses of a child that its limit of processor time, or `signal.alarm`, has ended.
 TIMED_OUT = (str(-signal.SIGXCPU), str(-signal.SIGALRM))
 #: Lines of a log that are shown.
@@ -167,22 +169,18 @@ class Compiler:
             folders = [root / str(index) for index in range(len(jobs))]
             for folder, job in zip(folders, jobs, strict=True):
                 folder.mkdir()
-                (folder / "payload").write_bytes(job.payload)
+                (folder / PAYLOAD).write_bytes(job.payload)
             request = CompileRequest(
-                payloads=[str(folder / "payload") for folder in folders],
                 folders=[str(folder) for folder in folders],
                 arguments=[list(job.arguments) for job in jobs],
-                directories=[str(folder / f"in-{variation.name}") for folder in folders],
+                directory=f"in-{variation.name}",
                 heap_seed=variation.heap_seed,
                 listings_seed=variation.listings,
                 history_seed=variation.history,
                 limit=limit,
             )
-            driver = (
-                f"from executorch_goldens_plugins.downstream.{KINDS[self.name].driver} import main; main()"
-            )
             done = subprocess.run(
-                with_harness(self.python, driver),
+                with_harness(self.python, MAIN.format(KINDS[self.name].driver)),
                 input=json.dumps(asdict(request)),
                 capture_output=True,
                 text=True,

@@ -28,6 +28,8 @@ from executorch_goldens.zoo.variations import perturb_heap, shuffle_listings
 #: Requests of a compiler's own code, which is C++, go to the C library's allocator: blocks of these sizes are held.
 NATIVE_SIZES = (16, 1024)
 NATIVE_BLOCKS = 20_000
+#: The file with a payload.
+PAYLOAD = "payload"
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,12 @@ class CompileRequest:
 
     Attributes
     ----------
-    payloads
-        Files.
     folders
-        Folders, which exist, where each one's child leaves what it made.
+        Folders, which exist, with each `PAYLOAD`: its child leaves there what it made.
     arguments
         Arguments of the compiler for each.
-    directories
-        Working and output directory of each.
+    directory
+        Name of the working and output directory in each.
     heap_seed, listings_seed, history_seed
         See `variations.Variation`. A history of n lets a child compile the n payloads that come after its own
         first.
@@ -51,10 +51,9 @@ class CompileRequest:
         Seconds of processor time that one child may take.
     """
 
-    payloads: list[str]
     folders: list[str]
     arguments: list[list[str]]
-    directories: list[str]
+    directory: str
     heap_seed: int
     listings_seed: int
     history_seed: int
@@ -113,7 +112,8 @@ def perturb_native_heap(seed: int) -> list[int]:
 
 def compile_one(compile_payload: Compile, request: CompileRequest, index: int) -> None:
     """Compile one payload of a request, after those that its history names, and write the result."""
-    directory = Path(request.directories[index])
+    folder = Path(request.folders[index])
+    directory = folder / request.directory
     # Not its parents: what is made again where somebody deleted it is open to everybody.
     directory.mkdir(exist_ok=True)
     os.chdir(directory)
@@ -122,12 +122,11 @@ def compile_one(compile_payload: Compile, request: CompileRequest, index: int) -
     def one(number: int, name: str) -> tuple[bytes, dict[str, Any]]:
         place = directory / name
         place.mkdir()
-        return compile_payload(request.arguments[number], Path(request.payloads[number]), place)
+        return compile_payload(request.arguments[number], Path(request.folders[number], PAYLOAD), place)
 
     for earlier in range(request.history_seed):
         with contextlib.suppress(Exception, SystemExit):
-            one((index + 1 + earlier) % len(request.payloads), f"earlier-{earlier}")
-    folder = Path(request.folders[index])
+            one((index + 1 + earlier) % len(request.folders), f"earlier-{earlier}")
     try:
         made, said = one(index, "work")
     except (Exception, SystemExit) as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens_plugins.downstream.driver import Compile, serve
+from executorch_goldens_plugins.downstream.driver import Compile
 
 #: Bytes of a block's name, of its header, and to which its data are padded, in what ``arm_vela.py`` packs.
 NAME_LENGTH = 16
@@ -20,11 +20,6 @@ DIMENSIONS = 6
 MEMORIES = ("sram", "dram", "on_chip_flash", "off_chip_flash")
 KIB = 1024
 COUNTS = ("nn_macs", "cycles_npu", *(f"cycles_{memory}_access" for memory in MEMORIES), "cycles_total")
-
-
-def main() -> None:
-    """Carry out the request on the standard input."""
-    serve(load)
 
 
 def load() -> Compile:

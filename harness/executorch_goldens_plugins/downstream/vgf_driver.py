@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from executorch_goldens_plugins.downstream.driver import Compile, serve
+from executorch_goldens_plugins.downstream.driver import Compile
 
 #: The converter's command: since 0.9.0, and before.
 CONVERTERS = ("model-converter", "model_converter")
@@ -19,11 +19,6 @@ READER = "vgf_dump"
 
 class ConverterError(Exception):
     """The converter has refused a payload; the message is the converter's."""
-
-
-def main() -> None:
-    """Carry out the request on the standard input."""
-    serve(load)
 
 
 def load() -> Compile:

@@ -14,11 +14,11 @@ from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.running.selection import select
 from executorch_goldens.settings.arguments import Forms, positive_float, positive_int, share
-from executorch_goldens_plugins.field.comparing import Result, compare, kept
+from executorch_goldens_plugins.field.comparing import RIGHT, compare, kept
 from executorch_goldens_plugins.field.format import DEVICE, ProgramEntry
 from executorch_goldens_plugins.field.reading import Corpus, cell_of
 from executorch_goldens_plugins.field.replay import is_listed
-from executorch_goldens_plugins.field.returned import JudgedSample, judge
+from executorch_goldens_plugins.field.returned import judge
 from executorch_goldens_plugins.field.running import ProgramLimits, Runtime
 
 #: The forms of the command, and the options of each.
@@ -81,20 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
     if not engines:
         raise CommandError("of the programs chosen none can be run but on the device that it is for")
     limits = ProgramLimits(arguments.program_timeout, arguments.program_memory)
-    found: list[tuple[Cell, ProgramEntry, Result]] = []
     with Runtime(arguments.runtime, engines, limits) as runtime:
+        made_with, run_with = corpus.manifest.made_with, dict(runtime.versions)
         if not arguments.json:
-            print(f"frozen with {listed(corpus.manifest.made_with)}; run with {listed(runtime.versions)}")
-        for cell, entry, result in results(corpus, chosen, runtime):
-            found.append((cell, entry, result))
-            if not arguments.json:
-                reason = f": {result.reason}" if result.reason else ""
-                print(f"{result.word}: {cell} {entry.name}{reason}", flush=True)
-        if arguments.json:
-            print(json.dumps(as_json(corpus, runtime.versions, found), indent=1))
-    if not arguments.json:
-        print(counted(result.word for _, _, result in found))
-    return SAME if all(result.is_right for _, _, result in found) else DIFFERENT
+            print(f"frozen with {listed(made_with)}; run with {listed(run_with)}")
+        rows = results(corpus, chosen, runtime)
+        return show(rows, arguments.json, {"made_with": made_with, "run_with": run_with}, "programs")
 
 
 def programs(corpus: Corpus, patterns: Sequence[str] | None) -> list[Chosen]:
@@ -106,14 +98,19 @@ def programs(corpus: Corpus, patterns: Sequence[str] | None) -> list[Chosen]:
     ]
 
 
-def results(
-    corpus: Corpus, chosen: Sequence[Chosen], runtime: Runtime
-) -> Iterator[tuple[Cell, ProgramEntry, Result]]:
+def results(corpus: Corpus, chosen: Sequence[Chosen], runtime: Runtime) -> Iterator[dict[str, Any]]:
     """Run programs one after the other, and yield the result of each."""
     for cell, entry in chosen:
         program = corpus.program(entry)
         result = kept(program) if program.engine == DEVICE else compare(program, runtime.run(program))
-        yield cell, entry, result
+        yield {
+            "cell": str(cell),
+            "program": entry.name,
+            "result": result.word,
+            "reason": result.reason,
+            "samples": dict(result.samples),
+            "seconds": round(result.seconds, 3),
+        }
 
 
 def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) -> int:
@@ -124,57 +121,39 @@ def take(corpus: Corpus, chosen: Sequence[Chosen], folder: Path, as_data: bool) 
         )
     if not any(is_listed(entry) for _, entry in chosen):
         raise CommandError("of the programs chosen none is for a device")
-    found: list[JudgedSample] = []
-    for judged in judgements(corpus, chosen, folder):
-        found.append(judged)
-        if not as_data:
-            print(line(judged), flush=True)
-    if as_data:
-        rows = [{**vars(judged), "cell": str(judged.cell)} for judged in found]
-        print(json.dumps({"made_with": corpus.manifest.made_with, "samples": rows}, indent=1))
-    else:
-        print(counted(judged.result for judged in found))
-    return SAME if all(judged.is_right for judged in found) else DIFFERENT
+    rows = judgements(corpus, chosen, folder)
+    return show(rows, as_data, {"made_with": corpus.manifest.made_with}, "samples")
 
 
-def judgements(corpus: Corpus, chosen: Sequence[Chosen], folder: Path) -> Iterator[JudgedSample]:
+def judgements(corpus: Corpus, chosen: Sequence[Chosen], folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the result of each sample on a device."""
     for cell, entry in chosen:
         if is_listed(entry):
             for sample in corpus.program(entry).samples:
-                yield judge(cell, entry.name, sample, folder)
+                yield {**vars(judge(cell, entry.name, sample, folder)), "cell": str(cell)}
 
 
-def counted(words: Iterable[str]) -> str:
-    return ", ".join(f"{count} {word}" for word, count in Counter(words).items())
+def show(rows: Iterable[Mapping[str, Any]], as_data: bool, head: Mapping[str, Any], name: str) -> int:
+    """Print results as they come, then how many of each there are, or all as JSON; return the exit code."""
+    found = []
+    for row in rows:
+        found.append(row)
+        if not as_data:
+            print(line(row), flush=True)
+    counts = Counter(row["result"] for row in found)
+    if as_data:
+        print(json.dumps({**head, name: found}, indent=1))
+    else:
+        print(", ".join(f"{count} {word}" for word, count in counts.items()))
+    return SAME if counts.keys() <= RIGHT else DIFFERENT
 
 
-def line(judged: JudgedSample) -> str:
-    """Return the line for a sample."""
-    reason = f": {judged.reason}" if judged.reason else ""
-    return f"{judged.result}: {judged.cell} {judged.program}, sample {judged.sample}{reason}"
+def line(row: Mapping[str, Any]) -> str:
+    """Return the line for a result of a program or a sample."""
+    sample = f", sample {row['sample']}" if "sample" in row else ""
+    reason = f": {row['reason']}" if row["reason"] else ""
+    return f"{row['result']}: {row['cell']} {row['program']}{sample}{reason}"
 
 
 def listed(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-def as_json(
-    corpus: Corpus, versions: Mapping[str, str], found: Sequence[tuple[Cell, ProgramEntry, Result]]
-) -> dict[str, Any]:
-    """Return the data for ``--json``."""
-    return {
-        "made_with": corpus.manifest.made_with,
-        "run_with": dict(versions),
-        "programs": [
-            {
-                "cell": str(cell),
-                "program": entry.name,
-                "result": result.word,
-                "reason": result.reason,
-                "samples": dict(result.samples),
-                "seconds": round(result.seconds, 3),
-            }
-            for cell, entry, result in found
-        ],
-    }

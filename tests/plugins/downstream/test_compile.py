@@ -26,6 +26,7 @@ from executorch_goldens.zoo.variations import variations
 from executorch_goldens_plugins.downstream import golden, stream
 from executorch_goldens_plugins.downstream.compilers import (
     KINDS,
+    MAIN,
     Compiled,
     CompileJob,
     Compiler,
@@ -286,15 +287,13 @@ def test_bytes_that_are_no_tosa_are_refused_and_harm_no_other_payload(
 def test_a_payload_that_hangs_is_ended_at_its_limit(vela: Compiler, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "payload")
     request = {
-        "payloads": [str(tmp_path / "payload")],
         "folders": [str(tmp_path)],
         "arguments": [list(U55.arguments(RELEASE))],
-        "directories": [str(tmp_path / "in")],
+        "directory": "in",
         **{"heap_seed": 0, "listings_seed": 0, "history_seed": 0, "limit": 1},
     }
-    code = "from executorch_goldens_plugins.downstream.vela_driver import main; main()"
     subprocess.run(
-        with_harness(vela.python, code),
+        with_harness(vela.python, MAIN.format("vela_driver")),
         input=json.dumps(request),
         text=True,
         check=True,
