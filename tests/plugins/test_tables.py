@@ -8,6 +8,7 @@ import pytest
 
 from executorch_goldens import plugins
 from executorch_goldens.cli import ERROR, MODULES, main
+from executorch_goldens.extensions import ExtensionError
 from tests import DATA
 
 TOSA = str(DATA / "decode" / "1.5.1" / "tosa-int-0.tosa")
@@ -23,6 +24,13 @@ def test_the_core_has_all_of_them_and_what_they_name_is_there() -> None:
             assert callable(plugins.hook(plugin, name))
         for command in plugins.WITH_FORMS:
             plugins.forms(command)
+
+
+def test_a_shortcut_of_two_plugins_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = {name: plugins.Plugin(name=name, shortcuts={"one": ""}) for name in ("fast", "field")}
+    monkeypatch.setattr(plugins, "load", lambda: two)
+    with pytest.raises(ExtensionError, match=r"'field' .* adds the shortcut 'one', which there is"):
+        plugins.shortcuts()
 
 
 @pytest.mark.parametrize(
