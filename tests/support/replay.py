@@ -98,6 +98,9 @@ class Replay:
         self.settings = settings or self.settings
         return self.outcomes(cell, variations)
 
+    def add(self, cell: Cell, variations: Sequence[Variation]) -> None:
+        """Do nothing: the exports have been made."""
+
     def widen(self, cells: Iterable[Cell]) -> None:
         for cell in cells:
             del self.wanted[cell]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Outcome
@@ -66,14 +65,10 @@ class Experiment:
             except (_LostError, SweepError) as error:
                 return Attribution(Follows.LOST, why=str(error).splitlines()[0])
 
-    def factors(self) -> list[str]:
-        """Return the names of the factors in which the two variations differ."""
-        return [
+    def _attribution(self) -> Attribution:
+        known = [
             name for name, field in FACTORS.items() if getattr(self.one, field) != getattr(self.other, field)
         ]
-
-    def _attribution(self) -> Attribution:
-        known = self.factors()
         name = replace(self.one, directory=None).name
         reference, *repeats = self._repeated()
         if not all(map(_twins_agree, (reference, *repeats))):
@@ -127,15 +122,11 @@ class Experiment:
         with self._sweep(variations) as sweep:
             return self._whole(sweep.outcomes(self.cell, tick=self.tick))
 
-    @contextlib.contextmanager
-    def _sweep(
-        self, variations: Sequence[Variation], lasting: bool = False, twins: int = 0
-    ) -> Iterator[Sweep]:
+    def _sweep(self, variations: Sequence[Variation], lasting: bool = False, twins: int = 0) -> Sweep:
         # All twins are made within the limit of one export.
         limit = self.settings.limit * max(1, twins)
         settings = replace(self.settings, twins=twins, limit=limit)
-        with Sweep([self.cell], variations, settings, lasting=lasting, targets=self.targets) as sweep:
-            yield sweep
+        return Sweep([self.cell], variations, settings, lasting=lasting, targets=self.targets)
 
     def _whole(self, outcomes: Sequence[Outcome]) -> list[Outcome]:
         for outcome in outcomes:

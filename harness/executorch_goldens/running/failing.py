@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import pytest
+from _pytest._code.code import ReprFileLocation
 from _pytest._io import TerminalWriter
 from _pytest.junitxml import xml_key
 from _pytest.outcomes import Failed
@@ -14,14 +14,6 @@ from _pytest.outcomes import Failed
 from executorch_goldens.files import untrusted
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.words.verdicts import reason
-
-
-class Crash(NamedTuple):
-    """Where it failed, and why: what pytest asks of a failure, and plugins that report it elsewhere."""
-
-    path: str
-    lineno: int
-    message: str
 
 
 @dataclass(frozen=True)
@@ -32,9 +24,10 @@ class ShownFailure:
     text: str
 
     @property
-    def reprcrash(self) -> Crash:
+    def reprcrash(self) -> ReprFileLocation:
+        """Where it failed, and why: what pytest asks of a failure, and plugins that report it elsewhere."""
         at, why = self.judged.at, untrusted.escape_ci(reason(self.judged))
-        return Crash(at.file, at.line, why) if at is not None else Crash("", 0, why)
+        return ReprFileLocation(*((at.file, at.line) if at is not None else ("", 0)), why)
 
     def toterminal(self, writer: TerminalWriter) -> None:
         writer.line(self.text)

@@ -23,10 +23,15 @@ def golden_export(request: pytest.FixtureRequest) -> Callable[..., None]:
 
     ``targets`` are those of ``[tool.goldens]`` unless named; ``name``, of the golden, is the test's unless given.
     """
+    from executorch_goldens.errors import HarnessError
     from executorch_goldens.running import suite
 
     stash = request.config.stash
     if SUITE not in stash:
-        stash[SUITE] = suite.Suite.from_options(request.config.option)
+        try:
+            stash[SUITE] = suite.Suite.from_options(request.config.option)
+        except HarnessError as error:
+            # One line, without the error that it comes from.
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
         request.config.add_cleanup(stash[SUITE].stop)
     return suite.SuiteExports(stash[SUITE], request.node.nodeid, request.getfixturevalue("snapshot"))

@@ -70,15 +70,14 @@ class Pulse:
         if self.clock() - self._shown < (LIVE_INTERVAL if self.live else INTERVAL):
             return
         self._shown = self.clock()
-        if self.live:
-            self.say(line())
-        else:
-            self.screen.write_line(line())
+        self.say(line())
 
     def say(self, line: str) -> None:
-        """Write over the live line."""
+        """Write over the live line, or one more."""
         if self.live:
             self.screen.rewrite(line[: shutil.get_terminal_size().columns - 1], erase=True)
+        else:
+            self.screen.write_line(line)
 
     def erase(self) -> None:
         """Erase the live line before other output."""
@@ -176,11 +175,7 @@ class Progress(Pulse):
         self._shown, self._step = self.clock(), what
         full = BAR * done // steps
         limit = f" of {budget:g} s" if math.isfinite(budget) else " s"
-        line = f"[{'#' * full}{'.' * (BAR - full)}] {done} of {steps}, {took:.0f}{limit}: {what}"
-        if self.live:
-            self.say(line)
-        else:
-            self.screen.write_line(line)
+        self.say(f"[{'#' * full}{'.' * (BAR - full)}] {done} of {steps}, {took:.0f}{limit}: {what}")
 
     def seconds_left(self) -> float:
         """Return the time for the remaining cells: remembered seconds, at this run's pace once known."""

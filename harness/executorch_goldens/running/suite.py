@@ -47,6 +47,7 @@ from executorch_goldens.words.refusals import refusal
 from executorch_goldens.words.verdicts import detail, reason
 from executorch_goldens.zoo import targets, variations
 from executorch_goldens.zoo.registry import NAME_PATTERN
+from executorch_goldens.zoo.variations import Variation
 
 #: Directory under the root of the goldens that those of tests are in: apart from cells, which a run prunes.
 FOLDER = "tests"
@@ -72,7 +73,7 @@ class Suite:
     repository: config.Config
     release: Release
     settings: Settings
-    seeds: tuple[int, ...]
+    variations: tuple[Variation, ...]
     updating: Updating
     folder: Folder
     sweep: Sweep | None = None
@@ -80,17 +81,7 @@ class Suite:
 
     @classmethod
     def from_options(cls, option: argparse.Namespace) -> Suite:
-        """Return the suite of a session; fail the test where it cannot export as asked."""
-        refused = ""
-        try:
-            return cls._from_options(option)
-        except HarnessError as error:
-            refused = str(error)
-        # Outside of the handler: one line, without the error that it comes from.
-        pytest.fail(refused, pytrace=False)
-
-    @classmethod
-    def _from_options(cls, option: argparse.Namespace) -> Suite:
+        """Return the suite of a session; raise HarnessError where it cannot export as asked."""
         new_only = bool(option.update_new_snapshots_only)
         updating = Updating(bool(option.update_snapshots) or new_only, bool(option.update_snapshots))
         require_a_person(updating.any)
@@ -100,9 +91,9 @@ class Suite:
         require_targets(repository.targets, "[tool.goldens] targets")
         require_targets(repository.tolerances, "[tool.goldens] tolerances")
         require_flatc(toolchain.python)
-        seeds = variations.named(repository.variations or "quick")
+        varied = variations.variations(variations.named(repository.variations or "quick"))
         require_repeats(
-            updating.any, len(seeds), 'Say variations = "quick" in [tool.goldens], or leave it out.'
+            updating.any, len(varied), 'Say variations = "quick" in [tool.goldens], or leave it out.'
         )
         folder = Folder.make()
         settings = toolchain.settings(
@@ -115,7 +106,7 @@ class Suite:
             tolerances=repository.tolerances,
             pickled=folder.path,
         )
-        return cls(repository, toolchain.release, settings, seeds, updating, folder)
+        return cls(repository, toolchain.release, settings, varied, updating, folder)
 
     @property
     def root(self) -> Path:
@@ -149,18 +140,17 @@ class Suite:
 
     def outcomes(self, cells: Sequence[Cell]) -> dict[Cell, tuple[Outcome, ...]]:
         """Export `cells` in templates that are warm from the second time on; raise `SweepError`."""
-        chosen = variations.variations(self.seeds)
+        if self.sweep is None:
+            warmed = {cell.target for cell in cells}
+            self.sweep = Sweep((), self.variations, self.settings, lasting=True, targets=sorted(warmed))
+            self.sweep.start()
         try:
-            if self.sweep is None:
-                targets = {cell.target for cell in cells}
-                self.sweep = Sweep(cells, chosen, self.settings, lasting=True, targets=targets)
-                self.sweep.start()
-                return {cell: self.sweep.outcomes(cell) for cell in cells}
-            return {cell: self.sweep.again(cell, chosen) for cell in cells}
+            for cell in cells:
+                self.sweep.add(cell, self.variations)
+            return {cell: self.sweep.outcomes(cell, self.variations) for cell in cells}
         except SweepError:
             # The next test gets templates of its own.
-            if self.sweep is not None:
-                self.sweep.stop()
+            self.sweep.stop()
             self.sweep = None
             raise
 
@@ -246,22 +236,20 @@ class SuiteExports:
 
     def _message(self, judged: Verdict) -> str:
         again = shlex.join(["pytest", self.test])
+        # pytest's own command line has no option for them.
+        asked, applied = self.suite.repository.patches, self.suite.settings.patches
+        missing = unpatched(judged, self.suite.release, asked, applied)
         lines = [
             f"{judged.name}: {judged.cell} on ExecuTorch {self.suite.release.version}: {reason(judged)}",
             *(f"  {line}" for line in detail(judged)),
             *(f"  {line}" for line in ways_out(judged, self.suite.release.version, zoo=False)),
-            *(f"  {line}" for line in self._unpatched(judged)),
+            *(f"  {line}" for line in missing),
         ]
         if judged.refusal is not None and judged.name != UNEXPECTED:
             lines.append(f"  not recorded: {refusal(judged.refusal)}")
         elif judged.recordable:
             lines.append(f"  accept: {again} {UPDATE}")
         return untrusted.escape_ci("\n".join([*lines, f"  again:  {again}"]))
-
-    def _unpatched(self, judged: Verdict) -> Iterator[str]:
-        """Yield the hint of `hints.unpatched`; pytest's own command line has no option for it."""
-        asked, applied = self.suite.repository.patches, self.suite.settings.patches
-        return unpatched(judged, self.suite.release, asked, applied)
 
 
 def named_after(test: str) -> str:

@@ -11,7 +11,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -192,9 +192,9 @@ def wrongs(case: Case) -> Iterator[str]:
     yield from _unknown("kernels", [case.kernels], KERNELS)
     yield from _unknown("run_on", case.run_on, SAMPLES)
     yield from _unknown("backends", case.backends, _backends)
-    yield from _unknown("also", case.also, _targets)
-    yield from _unknown("imprecise", case.imprecise, _targets)
-    yield from _unknown("sqnr", case.sqnr, _targets)
+    yield from _unknown("also", case.also, targets.available)
+    yield from _unknown("imprecise", case.imprecise, targets.available)
+    yield from _unknown("sqnr", case.sqnr, targets.available)
     yield from _unusable(case)
 
 
@@ -240,7 +240,7 @@ def _unusable(case: Case) -> Iterator[str]:
 
 
 def _unknown(
-    field_of_names: str, names: Iterable[object], known: Sequence[str] | Callable[[], Sequence[str]]
+    field_of_names: str, names: Iterable[object], known: Collection[str] | Callable[[], Collection[str]]
 ) -> Iterator[str]:
     """Yield the names that are not `known`, which is asked for where there are any, with the nearest that is."""
     for name in names:
@@ -248,10 +248,6 @@ def _unknown(
         if name in there:
             continue
         yield f"{field_of_names}: {name!r} is unknown; {nearest(str(name), there)}"
-
-
-def _targets() -> Sequence[str]:
-    return tuple(targets.available())
 
 
 def _backends() -> Sequence[str]:
