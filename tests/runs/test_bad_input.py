@@ -58,7 +58,6 @@ def options(**asked: Any) -> Options:
     """Return the plugin's options of a run by default, updated by `asked`."""
     unsaid = Options(
         variations="full",
-        export_timeout=60.0,
         models=("models",),
         goldens=Path("goldens"),
         sweeps=Path("sweeps"),

@@ -187,7 +187,7 @@ def test_when_the_seconds_for_it_are_over_nothing_more_is_exported_and_the_cell_
         raise AssertionError(suspect)
 
     plan: Any = SimpleNamespace(options=SimpleNamespace(budget=60.0))
-    explainer = Explainer(plan, Settings(default_interpreter(), (), (), 1, 1.0), (), Seconds({}))
+    explainer = Explainer(plan, (), Seconds({}))
     explainer._factor = never  # type: ignore[method-assign]
     suspect = Suspect(verdict("unstable", "why", cell=Cell("tosa-fp", "alpha")), False, (ONE, OTHER))
     took: list[float] = []

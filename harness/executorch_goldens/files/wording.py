@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 def count(number: int, noun: str) -> str:
     """Return a number with its noun.
@@ -31,3 +33,8 @@ def type_of(value: object) -> str:
         return "None"
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def from_here(path: str | Path) -> str:
+    """Return a path as a person in the working directory types it: without that directory."""
+    return str(path).removeprefix(f"{Path.cwd()}/")

@@ -29,7 +29,6 @@ from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.running.factors import Experiment
 from executorch_goldens.running.hints import commands
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.settings.exports import Settings
 from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.words import causes
@@ -92,15 +91,12 @@ class Diagnosis:
         The factor that a disagreement follows.
     after
         The graph that the pass left at which variations diverge, by variation.
-    is_left
-        Whether there was no time for it.
     """
 
     cell: Cell
     proof: str = ""
     factor: Attribution | None = None
     after: Mapping[str, str] = field(default_factory=dict)
-    is_left: bool = False
 
 
 @dataclass
@@ -109,8 +105,6 @@ class Explainer:
 
     Attributes
     ----------
-    settings
-        Settings of the run's exports.
     targets
         Exports that the templates of the run made before they served.
     seconds
@@ -124,7 +118,6 @@ class Explainer:
     """
 
     plan: Plan
-    settings: Settings
     targets: tuple[str, ...]
     seconds: Seconds
     suspects: dict[Cell, Suspect] = field(default_factory=dict)
@@ -142,12 +135,7 @@ class Explainer:
         OSError
             When the evidence cannot be written.
         """
-        looking = Diagnoses()
-        factor = looking.attempt(
-            "the factor it follows", lambda: self._factor_at_once(judged, outcomes), None
-        )
-        judged = dataclasses.replace(judged, attribution=factor)
-        judged = dataclasses.replace(judged, undiagnosed=(*judged.undiagnosed, *looking.failed))
+        judged = dataclasses.replace(judged, attribution=self._factor_at_once(judged, outcomes))
         return noting(
             "the evidence for its page", judged, lambda: self._evidence(judged, outcomes).write(folder)
         )
@@ -251,7 +239,7 @@ class Explainer:
             self.left.append(step.what)
             if step.find != self._factor:
                 return Diagnosis(cell)
-            return Diagnosis(cell, factor=Attribution(Follows.UNSOUGHT, why=f"{budget:g}"), is_left=True)
+            return Diagnosis(cell, factor=Attribution(Follows.UNSOUGHT, why=f"{budget:g}"))
 
     def _proof(self, suspect: Suspect, tick: Callable[[], None]) -> Diagnosis:
         left_out = suspect.omission
@@ -280,7 +268,7 @@ class Explainer:
         # Its templates are others, and each keeps a gigabyte.
         self._stop()
         one, other = suspect.pair
-        found = Experiment(suspect.cell, one, other, self.settings, self.targets, tick).run()
+        found = Experiment(suspect.cell, one, other, self.plan.settings, self.targets, tick).run()
         # What is random looks like an order by address: both repeat where exports begin with the same memory.
         is_told = not (suspect.judged.blames_case and found.factor == "heap")
         return Diagnosis(suspect.cell, factor=found if is_told else None)
@@ -289,13 +277,12 @@ class Explainer:
         self, cell: Cell, variations: Sequence[Variation], tick: Callable[[], None], **changed: Any
     ) -> Sequence[Outcome]:
         """Export a cell with changed settings, in templates that are warm from the second time on."""
+        settings = dataclasses.replace(self.plan.settings, **changed)
         try:
             if self._sweep is None:
-                self._sweep = Sweep(
-                    [], self.plan.variations, self.settings, lasting=True, targets=self.targets
-                )
+                self._sweep = Sweep([], self.plan.variations, settings, lasting=True, targets=self.targets)
                 self._sweep.start()
-            return self._sweep.again(cell, variations, dataclasses.replace(self.settings, **changed), tick)
+            return self._sweep.again(cell, variations, settings, tick)
         except BaseException:
             # What is under way is not waited for, and a sweep that failed makes nothing more.
             self._stop()

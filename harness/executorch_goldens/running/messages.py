@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from executorch_goldens.causes.groups import BARRED, OUTDATED, UNDECIDED, Group
 from executorch_goldens.files import untrusted
-from executorch_goldens.files.wording import count
+from executorch_goldens.files.wording import count, from_here
 from executorch_goldens.goldens import golden
+from executorch_goldens.judging.attribution import Follows
 from executorch_goldens.judging.updating import FEWER, UPDATE
 from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED, Verdict
 from executorch_goldens.results import proposals
@@ -28,7 +28,6 @@ from executorch_goldens.running.counting import (
 from executorch_goldens.running.explaining import Diagnosis
 from executorch_goldens.running.hints import commands, unpatched, ways_out
 from executorch_goldens.running.run import Run
-from executorch_goldens.settings import config
 from executorch_goldens.words import causes as causes_in_words
 from executorch_goldens.words import refusals
 from executorch_goldens.words.findings import NOT_JUDGED, artifact
@@ -113,14 +112,8 @@ def _seeing(run: Run, group: Group) -> str:
         else [reviewed, *made[:1]]
     )
     if len(sides) == 2 and all(each.is_file() for each in sides):
-        return shlex.join(["goldens", "diff", *map(_near, sides)])
+        return shlex.join(["goldens", "diff", *map(from_here, sides)])
     return commands(run.plan, run.verdicts[cell])["again"]
-
-
-def _near(path: Path) -> str:
-    """Return a path as a person in this folder types it."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _deciding(run: Run, group: Group) -> str:
@@ -139,17 +132,24 @@ def _deciding(run: Run, group: Group) -> str:
 
 def _places(run: Run) -> str:
     """Return the options that name this run's results and goldens, where they are not the repository's."""
-    repository, asked = config.load(), run.plan.options
-    words = [] if asked.sweeps == repository.sweeps else [f"--sweeps={asked.sweeps}"]
-    if run.plan.goldens != repository.goldens.resolve():
-        words.append(f"--goldens={run.plan.goldens}")
-    return "".join(f" {shlex.quote(word)}" for word in words)
+    return "".join(f" {shlex.quote(word)}" for word in _unlike_repository(run, "--sweeps="))
+
+
+def _unlike_repository(run: Run, sweeps: str = "") -> Iterator[str]:
+    """Yield the results, after `sweeps`, and the goldens of a run that are not where the repository has them."""
+    asked = run.plan.options
+    if asked.sweeps != asked.repository.sweeps:
+        yield f"{sweeps}{asked.sweeps}"
+    if run.plan.goldens != asked.repository.goldens.resolve():
+        yield f"--goldens={run.plan.goldens}"
 
 
 def found(number: int, shown: Diagnosis) -> str:
     """Return what further exports show of a cause; empty for graphs, which the report has."""
-    said = shown.proof or (causes_in_words.attribution(shown.factor) if shown.factor is not None else "")
-    return f"cause {number}: {said} ({shown.cell})" if said and not shown.is_left else ""
+    said, factor = shown.proof, shown.factor
+    if not said and factor is not None and factor.follows != Follows.UNSOUGHT:
+        said = causes_in_words.attribution(factor)
+    return f"cause {number}: {said} ({shown.cell})" if said else ""
 
 
 def brief(run: Run, judged: Verdict) -> list[str]:
@@ -198,9 +198,7 @@ def summary(run: Run, whole: bool) -> Iterator[str]:
     yield from (f"recorded: {cause}" for cause in run.recorded)
     yield from accepted(run.verdicts.values())
     if run.confirmed:
-        yield (
-            f"confirmed, with these variations and newer fields added: {count(len(run.confirmed), 'golden')}"
-        )
+        yield f"confirmed, with these variations and newer fields added: {count(run.confirmed, 'golden')}"
     if any(each.name == UNEXPECTED for each in run.verdicts.values()):
         command = shlex.join(["goldens", "review", "--expect", f"--goldens={run.plan.goldens}"])
         yield f"{UNEXPECTED}: {command} writes the expectations for existing goldens"
@@ -239,10 +237,8 @@ def _varied(run: Run) -> str:
 
 
 def _report(run: Run) -> str:
-    sweeps = run.plan.options.sweeps
-    results = [] if sweeps == config.load().sweeps else [str(sweeps)]
-    goldens = [] if run.plan.goldens == config.load().goldens.resolve() else [f"--goldens={run.plan.goldens}"]
-    return shlex.join(["goldens", "report", *results, *goldens, "--html", _near(sweeps / "report.html")])
+    file = from_here(run.plan.options.sweeps / "report.html")
+    return shlex.join(["goldens", "report", *_unlike_repository(run), "--html", file])
 
 
 def _rest(run: Run) -> Iterator[str]:
@@ -264,7 +260,7 @@ def _rest(run: Run) -> Iterator[str]:
     yield from held_to_nothing(run.unchecked, len(run.unchecked))
     if run.lacking:
         yield (
-            f"newer fields are missing in {count(len(run.lacking), 'golden')}; {UPDATE} adds them and changes "
+            f"newer fields are missing in {count(run.lacking, 'golden')}; {UPDATE} adds them and changes "
             "nothing else"
         )
 

@@ -102,10 +102,10 @@ class Options:
 
     Attributes
     ----------
+    repository
+        ``[tool.goldens]``: what no option says.
     update
         Goldens that may be written.
-    cache_dir, export_timeout, export_memory, targets, releases, tolerances, allow
-        See `executorch_goldens.settings.config.Config`.
     called
         The words of the command that a person typed.
     additions
@@ -194,14 +194,8 @@ class Options:
 
     #: Whether the command line states the cache's use: if not, a run does without an unusable one.
     cache_named: bool = False
-    cache_dir: Path = dataclasses.field(default_factory=default_root)
-    export_timeout: float = EXPORT_TIMEOUT
-    export_memory: int | None = None
+    repository: config.Config = dataclasses.field(default_factory=config.load)
     update: Updating = dataclasses.field(default_factory=Updating)
-    targets: tuple[str, ...] = ()
-    releases: tuple[str, ...] = ()
-    tolerances: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    allow: tuple[str, ...] = ()
     called: tuple[str, ...] = ("goldens", "run")
     additions: tuple[Addition, ...] = ()
 
@@ -214,6 +208,18 @@ class Options:
     def caches(self) -> bool:
         """True if exports are taken from the cache, and put into it."""
         return self.cache != OFF
+
+    @property
+    def export_timeout(self) -> float:
+        """Seconds that one export may take."""
+        return self.repository.export_timeout or EXPORT_TIMEOUT
+
+    @property
+    def cache_dir(self) -> Path:
+        """The folder of the cache."""
+        if self.cache not in (ON, OFF):
+            return Path(self.cache)
+        return self.repository.cache_dir or default_root()
 
     @property
     def elsewhere(self) -> Addition | None:
@@ -268,30 +274,18 @@ def read(arguments: argparse.Namespace, words: Sequence[str]) -> Options:
             new=_of(arguments, "update_snapshots") or _of(arguments, "update_new_snapshots_only"),
             changed=_of(arguments, "update_snapshots"),
         ),
-        **_of_repository(repository),
-        targets=repository.targets,
-        releases=repository.releases,
-        tolerances=repository.tolerances,
-        allow=repository.allow,
+        repository=repository,
         cache_named=bool(_of(arguments, "cache")),
         called=tuple(shlex.split(os.environ.get(CALLED_AS, ""))) or ("python", "-m", "pytest", *words),
         additions=tuple(addition(name, value) for addition, name, value in plugins.asked("run", arguments)),
     )
     if options.elsewhere is not None and not _of(arguments, "cache"):
         options = dataclasses.replace(options, cache=ON, cache_named=True)
-    if options.cache not in (ON, OFF):
-        options = dataclasses.replace(options, cache_dir=Path(options.cache))
     if options.elsewhere is not None and not options.caches:
         raise UsageError(
             f"{options.elsewhere.option} brings artifacts back through the cache: leave --cache off out"
         )
     return options
-
-
-def _of_repository(repository: config.Config) -> dict[str, Any]:
-    """Return the fields that have no option, as far as the repository states them."""
-    named = ("cache_dir", "export_timeout", "export_memory")
-    return {name: found for name in named if (found := getattr(repository, name)) is not None}
 
 
 def _of(arguments: argparse.Namespace, name: str) -> Any:

@@ -135,7 +135,8 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
     wished = select(zoo, options.cells)
     tier = core.tier(options, root)
     asked = _of_tier(tier, wished, decided, root, zoo)
-    varied = _variations(options, tier)
+    varied = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
+    require_repeats(options.updating, len(varied), "Pass --variations quick, or leave it out.")
     require_flatc(interpreter)
     require_extensions(installed, interpreter, asked, settings.patches)
     selected = asked
@@ -162,10 +163,10 @@ def plan(options: Options, again: bool = False, toolchain: Toolchain | None = No
 
 def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tuple[Cell, ...], Settings]:
     """Return every cell that the zoo and the release make, and how cells are exported; raise UsageError."""
-    release = toolchain.release
-    require_supported(release, options.releases)
-    require_targets(options.tolerances, "[tool.goldens] tolerances")
-    cells = cells_of(listed.cases.values(), release, options.targets)
+    release, repository = toolchain.release, options.repository
+    require_supported(release, repository.releases)
+    require_targets(repository.tolerances, "[tool.goldens] tolerances")
+    cells = cells_of(listed.cases.values(), release, repository.targets)
     # A module that registers cases may register patches as well.
     chosen = patches.select(options.patches, release.patches, listed.patches)
     # Goldens are recorded with the toolchain as it is.
@@ -178,9 +179,9 @@ def _settings(options: Options, toolchain: Toolchain, listed: Zoo) -> tuple[tupl
         options.jobs or cores(),
         options.export_timeout,
         patches=chosen,
-        memory=options.export_memory,
+        memory=repository.export_memory,
         shortcuts={name: wanted[name] for name in fit.those("shortcut", fit.shortcuts)},
-        tolerances=options.tolerances,
+        tolerances=repository.tolerances,
         modules=listed.modules,
     )
 
@@ -195,13 +196,6 @@ def _of_tier(
     if not within:
         raise UsageError(f"none of the cells chosen is in the core, {root / core.FILE}: pass --tier full")
     return within
-
-
-def _variations(options: Options, tier: str) -> tuple[Variation, ...]:
-    """Return the variations of the cells; raise UsageError for too few to record from."""
-    found = variations.variations(variations.named(options.variations or VARIATIONS[tier]))
-    require_repeats(options.updating, len(found), "Pass --variations quick, or leave it out.")
-    return found
 
 
 def _beside(

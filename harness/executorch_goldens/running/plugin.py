@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import types
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 
 import pytest
 
@@ -31,15 +31,8 @@ OFF = -2
 #: Cells whose message a red run prints, unless it is verbose: one of each of the worst causes.
 MOST_MESSAGES = 4
 
-RUN = pytest.StashKey[Run]()
+#: Why the cells could not be collected.
 REFUSED = pytest.StashKey[pytest.UsageError]()
-#: The place of each test in the zoo's order, which is not the one that they run in.
-PLACES = pytest.StashKey[Mapping[str, int]]()
-#: The cell of each test that is about one.
-TESTS = pytest.StashKey[Mapping[str, Cell]]()
-PROGRESS = pytest.StashKey[Progress]()
-#: Key of the causes of the run's verdicts.
-CAUSES = pytest.StashKey[Sequence[Group]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,32 +42,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-def _run(config: pytest.Config) -> Run:
-    if RUN not in config.stash:
-        if hasattr(config, "workerinput"):
-            # xdist hides its options from its workers, and its controller does not collect.
-            raise pytest.Collector.CollectError(
-                "golden cells run in processes of their own: use --jobs N instead of -n N"
-            )
-        try:
-            with saying("reading the zoo and its goldens", lambda line: _print(config, [line])):
-                config.stash[RUN] = Run(plan(options.read(config.option, config.invocation_params.args)))
-        except HarnessError as error:
-            raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
-    return config.stash[RUN]
+def cell_tests(config: pytest.Config) -> CellTests:
+    """Return the plugin of the tests of cells, whose plan is settled when they are first asked for."""
+    manager = config.pluginmanager
+    if there := next((each for each in manager.get_plugins() if isinstance(each, CellTests)), None):
+        return there
+    if hasattr(config, "workerinput"):
+        # xdist hides its options from its workers, and its controller does not collect.
+        raise pytest.Collector.CollectError(
+            "golden cells run in processes of their own: use --jobs N instead of -n N"
+        )
+    try:
+        with saying("reading the zoo and its goldens", lambda line: _print(config, [line])):
+            made = CellTests(Run(plan(options.read(config.option, config.invocation_params.args))))
+    except HarnessError as error:
+        raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
+    manager.register(made)
+    return made
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Settle the plan here, where pytest captures nothing of what a wait says."""
     if options.CALLED_AS in os.environ and not hasattr(session.config, "workerinput"):
-        _run(session.config)
+        cell_tests(session.config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"golden_cell", "golden_run"} <= set(metafunc.fixturenames):
         try:
-            cells = _run(metafunc.config).plan.cells
+            cells = cell_tests(metafunc.config).run.plan.cells
         except pytest.UsageError as error:
             # Raised from here it would be a traceback of the collection; once that is over, it is one line.
             metafunc.config.stash[REFUSED] = error
@@ -82,23 +79,219 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("golden_cell", cells, ids=str)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(
-    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
-) -> Generator[None, object, object]:
-    """Let cells be judged in the order in which they are exported."""
-    run = config.stash.get(RUN, None)
-    if run is None:
-        return (yield)
-    run.deselected = _deselected(session, items)
-    yield
-    config.stash[PLACES] = {item.nodeid: number for number, item in enumerate(items)}
-    cells = {item: cell for item in items if (cell := _cell(item)) is not None}
-    config.stash[TESTS] = {item.nodeid: cell for item, cell in cells.items()}
-    place = {cell: number for number, cell in enumerate(run.in_order(cells.values()))}
-    ordered = iter(sorted(cells, key=lambda item: place[cells[item]]))
-    items[:] = [next(ordered) if item in cells else item for item in items]
-    return None
+@pytest.fixture(scope="session")
+def golden_run(pytestconfig: pytest.Config) -> Run:
+    """The run over the cells of one release."""
+    return cell_tests(pytestconfig).run
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if REFUSED in session.config.stash:
+        raise session.config.stash[REFUSED]
+
+
+class CellTests:
+    """The hooks of a run's tests, one a cell.
+
+    Attributes
+    ----------
+    places
+        The place of each test in the zoo's order, which is not the one that they run in.
+    cells
+        The cell of each test that is about one.
+    progress
+        None where no progress is shown.
+    causes
+        The causes of the run's verdicts.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.places: dict[str, int] = {}
+        self.cells: dict[str, Cell] = {}
+        self.progress: Progress | None = None
+        self.causes: Sequence[Group] = ()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, object, object]:
+        """Let cells be judged in the order in which they are exported."""
+        self.run.deselected = _deselected(session, items)
+        yield
+        self.places = {item.nodeid: number for number, item in enumerate(items)}
+        cells = {item: cell for item in items if (cell := _cell(item)) is not None}
+        self.cells = {item.nodeid: cell for item, cell in cells.items()}
+        place = {cell: number for number, cell in enumerate(self.run.seconds.in_order(cells.values()))}
+        ordered = iter(sorted(cells, key=lambda item: place[cells[item]]))
+        items[:] = [next(ordered) if item in cells else item for item in items]
+        return None
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.config.option.collectonly:
+            return
+        cells = [cell for item in session.items if (cell := _cell(item)) is not None]
+        # A shard may be empty, and is merged with the others all the same.
+        if cells or self.run.plan.options.shard is not None:
+            try:
+                with os_errors.as_user_error():
+                    self.run.start(cells)
+            except HarnessError as error:
+                raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
+            self._show_progress(session.config, cells)
+
+    def _show_progress(self, config: pytest.Config, cells: Sequence[Cell]) -> None:
+        """Show how far the run is in the place of pytest's letters; beside its lines with -v, and not with -q -q."""
+        reporter, verbosity = _reporter(config), config.get_verbosity()
+        if reporter is None or verbosity <= OFF:
+            return
+        if verbosity <= 0:
+            reporter.showfspath = False
+        planned, live = self.run.plan, verbosity <= 0 and reporter.isatty()
+        exports, jobs = len(planned.variations), planned.settings.jobs
+        self.progress = Progress(cells, self.run.seconds, exports, jobs, reporter, live, alone=planned.beside)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Wait for the exports of a test's cell here, where pytest captures nothing."""
+        cell, run = _cell(item), self.run
+        if self.progress is None or cell is None or run.sweep is None:
+            return (yield)
+        self.progress.wait(run.sweep, cell)
+        try:
+            return (yield)
+        finally:
+            self.progress.judged(run.sweep, cell, run.verdicts.get(cell), run.edits.get(cell))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Let the report of a failing cell have its fields."""
+        report = yield
+        if call.excinfo is not None and isinstance(call.excinfo.value, CellFailure):
+            report.longrepr = call.excinfo.value.shown  # type: ignore[assignment]
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        """Complete what pytest has noted of a failing cell, before it is written."""
+        cell = _cell(item)
+        if cell in self.run.verdicts and not self.run.verdicts[cell].accepted:
+            name_type(item, self.run.verdicts[cell])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
+    ) -> tuple[str, str, str] | None:
+        """Let a test of a cell be counted, and shown by the progress alone."""
+        shown = self.progress is not None and config.get_verbosity() <= 0
+        if shown and report.when == "call" and report.nodeid in self.cells and not report.skipped:
+            return report.outcome, "", ""
+        return None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        try:
+            with os_errors.as_user_error():
+                self._finish(session)
+        except HarnessError as error:
+            _print(session.config, [f"ERROR: {error}"])
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _finish(self, session: pytest.Session) -> None:
+        """End all processes, order the results, and show the causes; raise HarnessError, OSError."""
+        run, reporter = self.run, _reporter(session.config)
+        run.finish()
+        if reporter is not None:
+            reporter.stats.get("failed", []).sort(key=lambda report: self.places.get(report.nodeid, 0))
+        # Only a full, passing run knows that a golden has no matching cell.
+        whole = run.is_whole() and session.exitstatus == pytest.ExitCode.OK
+        if run.sweep is not None:
+            with saying("grouping by cause", lambda line: _print(session.config, [line])):
+                self.causes = run.conclude()
+            if not all(judged.accepted for judged in run.verdicts.values()):
+                # Cells whose cause is wrong elsewhere were not recorded, after their test had passed.
+                session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
+        if run.missed():
+            session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
+        self._erase_progress()
+        if run.sweep is not None and reporter is not None:
+            self._show_causes(session.config, self._of_cells(reporter.stats.get("failed", [])))
+        if whole and run.leftovers().stale:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        run.close()
+
+    def _erase_progress(self) -> None:
+        if self.progress is not None:
+            self.progress.erase()
+
+    def _of_cells(self, failed: Iterable[pytest.TestReport]) -> list[pytest.TestReport]:
+        """Return the reports that are about cells."""
+        return [report for report in failed if report.nodeid in self.cells]
+
+    def _show_causes(self, config: pytest.Config, failed: Sequence[pytest.TestReport]) -> None:
+        """Print the causes at once, with a few lines of some cells; then look into them, and print what that shows."""
+        run, verbose = self.run, config.get_verbosity() > 0
+        _print(config, messages.causes(run, self.causes, verbose))
+        if not verbose and config.option.tbstyle != "no":
+            if len(failed) == 1:
+                self._print_messages(config, failed)
+            else:
+                self._print_briefly(config, failed)
+        watch = self.progress.step if self.progress is not None else lambda *_: None
+        for number, shown in run.diagnose(self.causes, watch):
+            self._erase_progress()
+            _print(config, filter(None, [messages.found(number + 1, shown)]))
+        self._erase_progress()
+        if left := run.explainer.left:
+            over = f"as {left[0]}: {run.plan.options.budget:g} s are over, --explain all sets no limit"
+            _print(config, [f"not looked into: {count(len(left), 'further export')}, {over}"])
+
+    def _print_messages(self, config: pytest.Config, failed: Iterable[pytest.TestReport]) -> None:
+        """Print the whole message of each cell."""
+        for report in failed:
+            judged = self.run.verdicts.get(self.cells[report.nodeid])
+            text = report.longreprtext
+            if judged is not None and not judged.accepted:
+                # Further exports may have shown more since.
+                text = messages.failure(self.run, judged)
+            _print_verdict(config, text.splitlines())
+
+    def _print_briefly(self, config: pytest.Config, failed: Sequence[pytest.TestReport]) -> None:
+        """Print three lines at most of one cell of each of the worst causes, and all of cells that have none."""
+        for group in self.causes[:MOST_MESSAGES]:
+            _print_verdict(config, messages.brief(self.run, self.run.verdicts[group.specimen.proposal.cell]))
+        caused = {member.proposal.cell for group in self.causes for member in group.members}
+        alone = [report for report in failed if self.cells[report.nodeid] not in caused]
+        for report in alone[:MOST_MESSAGES]:
+            _print_verdict(config, report.longreprtext.splitlines())
+        if self.progress is not None and (more := self.progress.unshown()):
+            _print(config, [f"{count(more, 'more cell')} that no line names: -v prints all messages"])
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> Generator[None, None, None]:
+        """Print the end of the run after pytest's own output, which has nothing of cells."""
+        if self.run.sweep is None:
+            yield
+            return _print(config, messages.missed(self.run))
+        failed = terminalreporter.stats.get("failed", [])
+        of_cells = self._of_cells(failed)
+        terminalreporter.stats["failed"] = [report for report in failed if report not in of_cells]
+        # All that syrupy says of these snapshots is said of cells.
+        config._syrupy.report = types.SimpleNamespace(lines=())  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            terminalreporter.stats["failed"] = failed
+        if not failed:
+            del terminalreporter.stats["failed"]
+        verbose = config.get_verbosity() > 0
+        if verbose and config.option.tbstyle != "no":
+            self._print_messages(config, of_cells)
+        _print(config, messages.summary(self.run, verbose))
 
 
 def _deselected(session: pytest.Session, items: list[pytest.Item]) -> frozenset[Cell]:
@@ -131,181 +324,13 @@ def _cell(item: pytest.Item) -> Cell | None:
     return cell if isinstance(cell, Cell) else None
 
 
-@pytest.fixture(scope="session")
-def golden_run(pytestconfig: pytest.Config) -> Run:
-    """The run over the cells of one release."""
-    return _run(pytestconfig)
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if REFUSED in session.config.stash:
-        raise session.config.stash[REFUSED]
-    if RUN not in session.config.stash or session.config.option.collectonly:
-        return
-    run = session.config.stash[RUN]
-    cells = [cell for item in session.items if (cell := _cell(item)) is not None]
-    # A shard may be empty, and is merged with the others all the same.
-    if cells or run.plan.options.shard is not None:
-        try:
-            with os_errors.as_user_error():
-                run.start(cells)
-        except HarnessError as error:
-            raise pytest.UsageError(untrusted.escape_ci(str(error))) from error
-        _show_progress(session.config, run, cells)
-
-
-def _show_progress(config: pytest.Config, run: Run, cells: Sequence[Cell]) -> None:
-    """Show how far the run is in the place of pytest's letters; beside its lines with -v, and not with -q -q."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    verbosity = config.get_verbosity()
-    if reporter is None or verbosity <= OFF:
-        return
-    if verbosity <= 0:
-        reporter.showfspath = False
-    config.stash[PROGRESS] = run.progress(cells, reporter, live=verbosity <= 0 and reporter.isatty())
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Wait for the exports of a test's cell here, where pytest captures nothing."""
-    progress, cell = item.config.stash.get(PROGRESS, None), _cell(item)
-    run = item.config.stash.get(RUN, None)
-    if progress is None or cell is None or run is None or run.sweep is None:
-        return (yield)
-    progress.wait(run.sweep, cell)
-    try:
-        return (yield)
-    finally:
-        progress.judged(run.sweep, cell, run.verdicts.get(cell), run.edits.get(cell))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    call: pytest.CallInfo[None],
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let the report of a failing cell have its fields."""
-    report = yield
-    if call.excinfo is not None and isinstance(call.excinfo.value, CellFailure):
-        report.longrepr = call.excinfo.value.shown  # type: ignore[assignment]
-    return report
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Complete what pytest has noted of a failing cell, before it is written."""
-    run, cell = item.config.stash.get(RUN, None), _cell(item)
-    if run is not None and cell in run.verdicts and not run.verdicts[cell].accepted:
-        name_type(item, run.verdicts[cell])
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_report_teststatus(
-    report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
-) -> tuple[str, str, str] | None:
-    """Let a test of a cell be counted, and shown by the progress alone."""
-    shown = PROGRESS in config.stash and config.get_verbosity() <= 0
-    if shown and report.when == "call" and report.nodeid in config.stash[TESTS] and not report.skipped:
-        return report.outcome, "", ""
-    return None
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    run = session.config.stash.get(RUN, None)
-    if run is None:
-        return
-    try:
-        with os_errors.as_user_error():
-            _finish(session, run)
-    except HarnessError as error:
-        _print(session.config, [f"ERROR: {error}"])
-        session.exitstatus = pytest.ExitCode.USAGE_ERROR
-
-
-def _finish(session: pytest.Session, run: Run) -> None:
-    """End all processes, order the results, and show the causes; raise HarnessError, OSError."""
-    run.finish()
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        places = session.config.stash.get(PLACES, {})
-        reporter.stats.get("failed", []).sort(key=lambda report: places.get(report.nodeid, 0))
-    # Only a full, passing run knows that a golden has no matching cell.
-    whole = run.is_whole() and session.exitstatus == pytest.ExitCode.OK
-    if run.sweep is not None:
-        with saying("grouping by cause", lambda line: _print(session.config, [line])):
-            session.config.stash[CAUSES] = run.conclude()
-        if not all(judged.accepted for judged in run.verdicts.values()):
-            # Cells whose cause is wrong elsewhere were not recorded, after their test had passed.
-            session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
-    if run.missed():
-        session.exitstatus = max(session.exitstatus, pytest.ExitCode.TESTS_FAILED)
-    if (progress := session.config.stash.get(PROGRESS, None)) is not None:
-        progress.erase()
-    if run.sweep is not None and reporter is not None:
-        _show_causes(session.config, run, _of_cells(session.config, reporter.stats.get("failed", [])))
-    if whole and run.leftovers().stale:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-    run.close()
-
-
-def _of_cells(config: pytest.Config, failed: Iterable[pytest.TestReport]) -> list[pytest.TestReport]:
-    """Return the reports that are about cells."""
-    return [report for report in failed if report.nodeid in config.stash.get(TESTS, {})]
-
-
-def _show_causes(config: pytest.Config, run: Run, failed: Sequence[pytest.TestReport]) -> None:
-    """Print the causes at once, with a few lines of some cells; then look into them, and print what that shows."""
-    groups, verbose = config.stash.get(CAUSES, ()), config.get_verbosity() > 0
-    _print(config, messages.causes(run, groups, verbose))
-    if not verbose and config.option.tbstyle != "no":
-        if len(failed) == 1:
-            _print_messages(config, run, failed)
-        else:
-            _print_briefly(config, run, groups, failed)
-    progress = config.stash.get(PROGRESS, None)
-    for number, shown in run.diagnose(
-        groups, lambda *step: progress.step(*step) if progress is not None else None
-    ):
-        if progress is not None:
-            progress.erase()
-        _print(config, filter(None, [messages.found(number + 1, shown)]))
-    if progress is not None:
-        progress.erase()
-    if left := run.explainer.left:
-        over = f"as {left[0]}: {run.plan.options.budget:g} s are over, --explain all sets no limit"
-        _print(config, [f"not looked into: {count(len(left), 'further export')}, {over}"])
-
-
-def _print_messages(config: pytest.Config, run: Run, failed: Iterable[pytest.TestReport]) -> None:
-    """Print the whole message of each cell."""
-    for report in failed:
-        judged = run.verdicts.get(config.stash[TESTS][report.nodeid])
-        text = report.longreprtext
-        if judged is not None and not judged.accepted:
-            # Further exports may have shown more since.
-            text = messages.failure(run, judged)
-        _print_verdict(config, text.splitlines())
-
-
-def _print_briefly(
-    config: pytest.Config, run: Run, groups: Sequence[Group], failed: Sequence[pytest.TestReport]
-) -> None:
-    """Print three lines at most of one cell of each of the worst causes, and all of cells that have none."""
-    tests = config.stash.get(TESTS, {})
-    for group in groups[:MOST_MESSAGES]:
-        _print_verdict(config, messages.brief(run, run.verdicts[group.specimen.proposal.cell]))
-    caused = {member.proposal.cell for group in groups for member in group.members}
-    alone = [report for report in failed if tests[report.nodeid] not in caused]
-    for report in alone[:MOST_MESSAGES]:
-        _print_verdict(config, report.longreprtext.splitlines())
-    progress = config.stash.get(PROGRESS, None)
-    if progress is not None and (more := progress.unshown()):
-        _print(config, [f"{count(more, 'more cell')} that no line names: -v prints all messages"])
+def _reporter(config: pytest.Config) -> pytest.TerminalReporter | None:
+    return config.pluginmanager.get_plugin("terminalreporter")
 
 
 def _print_verdict(config: pytest.Config, lines: Sequence[str]) -> None:
     """Print a message that begins with a verdict, in its colour."""
-    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    reporter = _reporter(config)
     assert reporter is not None
     first, *rest = lines or [""]
     verdict, _, what = first.partition(": ")
@@ -314,34 +339,8 @@ def _print_verdict(config: pytest.Config, lines: Sequence[str]) -> None:
     _print(config, rest)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> Generator[None, None, None]:
-    """Print the end of the run after pytest's own output, which has nothing of cells."""
-    run = config.stash.get(RUN, None)
-    if run is None or run.sweep is None:
-        yield
-        return _print(config, messages.missed(run) if run is not None else ())
-    failed = terminalreporter.stats.get("failed", [])
-    of_cells = _of_cells(config, failed)
-    terminalreporter.stats["failed"] = [report for report in failed if report not in of_cells]
-    # All that syrupy says of these snapshots is said of cells.
-    config._syrupy.report = types.SimpleNamespace(lines=())  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        terminalreporter.stats["failed"] = failed
-    if not failed:
-        del terminalreporter.stats["failed"]
-    verbose = config.get_verbosity() > 0
-    if verbose and config.option.tbstyle != "no":
-        _print_messages(config, run, of_cells)
-    _print(config, messages.summary(run, verbose))
-
-
 def _print(config: pytest.Config, lines: Iterable[str]) -> None:
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    reporter = _reporter(config)
     if reporter is None:
         return
     for line in lines:

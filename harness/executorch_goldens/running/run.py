@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,9 +46,7 @@ from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import OF_PLUGINS, Results
 from executorch_goldens.running.explaining import Diagnosis, Explainer, Watch, noting, with_shown
 from executorch_goldens.running.plan import Plan
-from executorch_goldens.running.progress import Progress, Screen
 from executorch_goldens.running.selection import FEWEST_TO_RECORD
-from executorch_goldens.settings import config
 from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.sweep import Sweep, worth_warming
 from executorch_goldens.sweep.template import Standby
@@ -79,9 +77,9 @@ class Run:
     reuse
         Use of the cache of exports; None for a run without one.
     confirmed
-        Cells whose golden's manifest now says more of how it is made.
+        Number of cells whose golden's manifest now says more of how it is made.
     lacking
-        Cells whose golden has not recorded yet what goldens have now.
+        Number of cells whose golden has not recorded yet what goldens have now.
     edits
         Difference from its golden of each cell that needs a look.
     recorded
@@ -101,14 +99,13 @@ class Run:
         self.standby = standby
         self.release = plan.release
         self.reuse = plan.reuse()
-        self.settings = plan.settings
         self.judge = Judge(
             plan.root,
             plan.decided,
-            OwnFiles.in_repository(config.load().root, plan.listed.files),
+            OwnFiles.in_repository(plan.options.repository.root, plan.listed.files),
             plan.options.update,
             holding=True,
-            allow=plan.options.allow,
+            allow=plan.options.repository.allow,
         )
         self.results = Results(plan.options.sweeps, plan.release)
         self.seconds = self.results.seconds.over(seconds.committed(plan.root))
@@ -116,12 +113,10 @@ class Run:
         self.accuracies: dict[Cell, Accuracy] = {}
         self.unchecked: dict[Cell, str] = {}
         self.not_judged: dict[Cell, str] = {}
-        self.confirmed: list[Cell] = []
-        self.lacking: list[Cell] = []
+        self.confirmed = self.lacking = 0
         self.edits: dict[Cell, EditedCell] = {}
         self.recorded: list[str] = []
         self.names: dict[str, str] = {}
-        self._held: set[Cell] = set()
         self._members: dict[Cell, Member] = {}
         self.deselected: frozenset[Cell] = frozenset()
         self._started: set[Cell] = set()
@@ -130,17 +125,6 @@ class Run:
         self._lock = roots.lock(plan.goldens, plan.release.version)
 
     # Life of a run
-
-    def in_order(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Return `cells` in the order in which they are exported and judged."""
-        return self.seconds.in_order(cells)
-
-    def progress(self, cells: Sequence[Cell], screen: Screen, live: bool) -> Progress:
-        """Return the progress of the run over `cells`, shown on `screen`."""
-        exports = len(self.plan.variations)
-        return Progress(
-            cells, self.seconds, exports, self.settings.jobs, screen, live, alone=self.plan.beside
-        )
 
     def _shared_facts(self) -> dict[str, str]:
         """Return what the goldens that it may record share, but for cells with further patches."""
@@ -163,13 +147,13 @@ class Run:
             roots.claim(plan.goldens, asked.models)
             roots.share(plan.root, self._shared_facts())
         warmed = tuple(sorted(worth_warming(cells)))
-        self.explainer = Explainer(plan, self.settings, warmed, self.seconds)
+        self.explainer = Explainer(plan, warmed, self.seconds)
         if asked.elsewhere is None:
             targets = self.standby.targets if self.standby is not None else None
             self.sweep = Sweep(
                 cells,
                 plan.variations,
-                self.settings,
+                plan.settings,
                 targets=targets,
                 standby=self.standby,
                 beside=plan.beside,
@@ -178,20 +162,20 @@ class Run:
         else:
             assert self.reuse is not None
             self.sweep = asked.elsewhere.sweep(
-                plan.release.version, cells, plan.variations, self.settings, self.reuse
+                plan.release.version, cells, plan.variations, plan.settings, self.reuse
             )
         self.sweep.spares_raising = True
         self.sweep.start()
 
     def _provenance(self) -> Provenance:
-        plan, repository = self.plan, config.load().root
+        plan, repository = self.plan, self.plan.options.repository.root
         return Provenance(
             release=plan.release.version,
             stack=plan.release.stack(),
             models=plan.options.models,
             commit=provenance.commit(repository),
             changes=provenance.changes(repository, plan.goldens),
-            settings=provenance.facts(self.settings),
+            settings=provenance.facts(plan.settings),
             variations=tuple(variation.name for variation in plan.variations),
             shard=str(plan.options.shard) if plan.options.shard else None,
             selected=tuple(str(cell) for cell in plan.zoo if cell in plan.asked),
@@ -249,7 +233,7 @@ class Run:
         is_held = judged.acceptance is Acceptance.HELD
         # Held-back cells are recorded after every cell is judged.
         noted = dataclasses.replace(judged, acceptance=Acceptance.POSSIBLE) if is_held else judged
-        self._note(noted, outcomes)
+        self.results.note(noted, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
         if is_held or not (judged.accepted or judged.name == UNEXPECTED):
             self._propose(judged, found, outcomes.accuracy, made)
         return judged
@@ -287,11 +271,6 @@ class Run:
             judged = noting(f"what {addition.option} leaves", judged, leave)
         return judged, made
 
-    def _note(self, judged: Verdict, outcomes: Sequence[Outcome]) -> None:
-        """Write the result of a cell."""
-        cell = judged.cell
-        self.results.note(judged, outcomes, self.accuracies.get(cell), self.not_judged.get(cell, ""))
-
     def _propose(
         self, judged: Verdict, found: JudgedCell, accuracy: Accuracy | None, made: Sequence[Record]
     ) -> None:
@@ -302,18 +281,14 @@ class Run:
         self._members[judged.cell] = member(
             proposal, found.reviewed, proposed, made, difference=found.difference
         )
-        if judged.acceptance is Acceptance.HELD:
-            self._held.add(judged.cell)
-        else:
+        if judged.acceptance is not Acceptance.HELD:
             self.edits[judged.cell] = EditedCell.from_member(self._members[judged.cell])
 
     def _count(self, found: JudgedCell, outcomes: Exports) -> None:
         """Count goldens for the summary, and the distance of a right program from eager."""
         cell = found.verdict.cell
-        if found.confirmed:
-            self.confirmed.append(cell)
-        if found.lacking:
-            self.lacking.append(cell)
+        self.confirmed += found.confirmed
+        self.lacking += found.lacking
         program = outcomes[0].program
         if found.record is None or program is None:
             return
@@ -331,11 +306,36 @@ class Run:
 
         A run that did not judge every cell does not know what its causes make wrong: it records nothing of them.
         """
-        missed = self.missed()
-        causes = self._causes(Doubt() if missed else None)
-        if missed:
+        unfinished = Doubt() if self.missed() else None
+        if unfinished is not None:
             self.explainer.suspects.clear()
-        return worst_first(causes)
+        left, written = [], []
+        # A cell that an earlier run found wrong, and nobody has run since, is wrong.
+        folders = self._folders()
+        for group in self._grouped() if folders else ():
+            members = [each for each in group.members if each.proposal.folder in folders]
+            held = [
+                each for each in members if self.verdicts[each.proposal.cell].acceptance is Acceptance.HELD
+            ]
+            if why := unfinished or group.doubt:
+                for cell in (each.proposal.cell for each in held):
+                    self.verdicts[cell] = dataclasses.replace(
+                        self.verdicts[cell], acceptance=Acceptance.POSSIBLE, refusal=why
+                    )
+                held = []
+            for each in held:
+                assert each.proposed is not None
+                golden.write(golden.file_of(self.plan.root, each.proposal.cell), each.proposed)
+                written.append(each.proposal.cell)
+            if held:
+                self.recorded.append(f"{group.title}: {count(len(held), 'cell')}")
+            if rest := tuple(each for each in members if each not in held):
+                left.append(dataclasses.replace(group, members=rest))
+                whole = tuple(each for each in group.members if each not in held)
+                self.names[group.cause] = dataclasses.replace(group, members=whole).name
+        if written:
+            self.results.recorded(written)
+        return worst_first(left)
 
     def diagnose(self, causes: Sequence[Group], watch: Watch) -> Iterator[tuple[int, Diagnosis]]:
         """Look into causes by further exports; yield what these show, with the place of the cause, as it comes."""
@@ -363,49 +363,13 @@ class Run:
         if shown.factor is not None:
             self.results.amend([cell], attribution=shown.factor)
 
-    def _causes(self, unfinished: Doubt | None) -> list[Group]:
-        """Record held-back cells, except for causes that make other cells wrong; return the rest.
-
-        Parameters
-        ----------
-        unfinished
-            Why none is recorded; None where some may be.
-        """
-        left, written = [], []
-        # A cell that an earlier run found wrong, and nobody has run since, is wrong.
-        folders = self._folders()
-        for group in self._grouped() if folders else ():
-            members = [each for each in group.members if each.proposal.folder in folders]
-            held = [each for each in members if each.proposal.cell in self._held]
-            if why := unfinished or group.doubt:
-                self._refuse([each.proposal.cell for each in held], why)
-                held = []
-            for each in held:
-                assert each.proposed is not None
-                golden.write(golden.file_of(self.plan.root, each.proposal.cell), each.proposed)
-                written.append(each.proposal.cell)
-            if held:
-                self.recorded.append(f"{group.title}: {count(len(held), 'cell')}")
-            if rest := tuple(each for each in members if each not in held):
-                left.append(dataclasses.replace(group, members=rest))
-                whole = tuple(each for each in group.members if each not in held)
-                self.names[group.cause] = dataclasses.replace(group, members=whole).name
-        if written:
-            self.results.recorded(written)
-        return left
-
-    def _refuse(self, cells: Sequence[Cell], why: Doubt) -> None:
-        for cell in cells:
-            judged = dataclasses.replace(self.verdicts[cell], acceptance=Acceptance.POSSIBLE, refusal=why)
-            self.verdicts[cell] = judged
-
     def _folders(self) -> set[Path]:
         """Folders of the cells that this run proposes something for."""
         return {each.proposal.folder for each in self._members.values()}
 
     def _grouped(self) -> list[Group]:
         """Return the causes of this run's proposals and of those that a review would see beside them."""
-        standing = Standing(config.load(), self.plan.goldens, fewer=True)
+        standing = Standing(self.plan.options.repository, self.plan.goldens, fewer=True)
         own = [current(each, standing) for each in self._members.values()]
         # Another run may write there, or have left a proposal damaged.
         with contextlib.suppress(ProposalError):

@@ -21,10 +21,10 @@ import pytest
 from executorch_goldens.artifact import Cell
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
-from executorch_goldens.files.wording import count
-from executorch_goldens.running import plugin
+from executorch_goldens.files.wording import count, from_here
 from executorch_goldens.running.options import Options
 from executorch_goldens.running.plan import Plan, plan
+from executorch_goldens.running.plugin import CellTests
 from executorch_goldens.running.run import Run
 from executorch_goldens.sweep.facts import UnknownDependencyError
 from executorch_goldens.sweep.keys import Wanted, digest, request
@@ -125,16 +125,6 @@ class Saved:
         self._stop.set()
 
 
-@dataclasses.dataclass(frozen=True)
-class Round:
-    """The plugin that hands a run to pytest."""
-
-    run: Run
-
-    def pytest_configure(self, config: pytest.Config) -> None:
-        config.stash[plugin.RUN] = self.run
-
-
 @dataclasses.dataclass
 class Watching:
     """A watch over the cells of a plan.
@@ -204,7 +194,7 @@ class Watching:
             concerned = self._concerned()
             if not concerned and not named:
                 return False
-            names, cells = ", ".join(map(shown, named or files)), count(len(concerned), "cell")
+            names, cells = ", ".join(map(from_here, named or files)), count(len(concerned), "cell")
             say(f"saved: {names}: {cells} of {len(self.plan.cells)}")
             if concerned:
                 self._check(concerned)
@@ -223,7 +213,7 @@ class Watching:
         if run.reuse is not None:
             run.reuse.watched = self.saved.folders
         try:
-            code = pytest.main([*self.words], plugins=[Round(run)])
+            code = pytest.main([*self.words], plugins=[CellTests(run)])
         finally:
             self.saved.run = None
         if code == pytest.ExitCode.INTERRUPTED:
@@ -305,7 +295,7 @@ def require_syntax(file: str) -> None:
         return
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
-        where = f"{shown(file)}, line {line}" if line is not None else shown(file)
+        where = f"{from_here(file)}, line {line}" if line is not None else from_here(file)
         raise UsageError(f"{where}: {type(error).__name__}: {getattr(error, 'msg', error)}") from error
 
 
@@ -315,12 +305,6 @@ def modified(file: str) -> float:
         return Path(file).stat().st_mtime
     except OSError:
         return time.time()
-
-
-def shown(file: str) -> str:
-    """Return a path as short as it can be."""
-    here = f"{Path.cwd()}/"
-    return file.removeprefix(here)
 
 
 def say(line: str) -> None:

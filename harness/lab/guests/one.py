@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from executorch_goldens.running.options import CORE, FULL, TIERS, Options
 from executorch_goldens.running.plan import plan
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import share, with_short
-from executorch_goldens.settings.exports import EXPORT_TIMEOUT
 from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.words.verdicts import detail, reason
 from lab.compact.runs import ACCEPTED, Compact, Found, Run
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 def asked(zoo: Compact, options: argparse.Namespace) -> Options:
     """Return the options of a run over every cell of a zoo; its core is chosen from these."""
     repository = config.load()
-    limits = (options.export_timeout, repository.export_timeout, zoo.export_timeout, EXPORT_TIMEOUT)
+    limits = (options.export_timeout, repository.export_timeout, zoo.export_timeout)
     return Options(
         models=(zoo.module,),
         cells=tuple(options.cell or ()),
@@ -90,7 +90,7 @@ def asked(zoo: Compact, options: argparse.Namespace) -> Options:
         patches=repository.patches,
         toolchain=options.toolchain or layered(zoo),
         jobs=options.jobs or repository.jobs,
-        export_timeout=next(filter(None, limits)),
+        repository=replace(repository, export_timeout=next(filter(None, limits), None)),
         no_shortcuts=options.update,
         tier=FULL,
     )
