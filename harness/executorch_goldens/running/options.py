@@ -58,20 +58,17 @@ class RunOption:
         One of `GROUPS`.
     how
         Arguments of ``add_argument`` beside the name; pytest's ``addoption`` takes the same.
-    key
-        Field of `settings.config.Config` that has it where the command line does not; empty for none.
     """
 
     name: str
     group: str
     how: Mapping[str, Any]
-    key: str = ""
 
 
-def _option(name: str, group: str, help: str = "", key: str = "", **how: Any) -> RunOption:
+def _option(name: str, group: str, help: str = "", **how: Any) -> RunOption:
     """Return an option; `how` and `help` override the shared definition."""
     stated = {**SHARED.get(name, {}), **how}
-    return RunOption(name, group, {**stated, "help": help or stated["help"]}, key)
+    return RunOption(name, group, {**stated, "help": help or stated["help"]})
 
 
 def _read_by(read: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -112,7 +109,7 @@ class Options:
         The options of plugins that it has.
     """
 
-    models: Annotated[tuple[str, ...], _option("--models", SELECT, key="models")] = ()
+    models: Annotated[tuple[str, ...], _option("--models", SELECT)] = ()
     cells: Annotated[tuple[str, ...], _option("--cell", SELECT)] = ()
     tier: Annotated[
         str | None,
@@ -135,14 +132,13 @@ class Options:
         ),
     ] = None
 
-    goldens: Annotated[Path, _option("--goldens", COMPARE, key="goldens")]
+    goldens: Annotated[Path, _option("--goldens", COMPARE)]
     variations: Annotated[
         str | None,
         _option(
             "--variations",
             COMPARE,
             f"{SHARED['--variations']['help']} (default: full; of the core quick, or one if that is the golden)",
-            key="variations",
         ),
     ] = None
     patches: Annotated[
@@ -151,13 +147,12 @@ class Options:
             "--patches",
             COMPARE,
             "patches to apply: those that the release declares, none, or some (default: of [tool.goldens], else none)",
-            key="patches",
             metavar="auto|none|NAME,...",
         ),
     ] = "none"
 
     toolchain: Annotated[str | None, _option("--toolchain", EXPORT)] = None
-    jobs: Annotated[int | None, _option("--jobs", EXPORT, key="jobs")] = None
+    jobs: Annotated[int | None, _option("--jobs", EXPORT)] = None
     no_shortcuts: Annotated[
         bool,
         _option(
@@ -188,9 +183,7 @@ class Options:
             choices=tuple(EXPLAINED),
         ),
     ] = "some"
-    sweeps: Annotated[
-        Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)", key="sweeps")
-    ]
+    sweeps: Annotated[Path, _option("--sweeps", DIAGNOSE, "where results go (default: build/sweeps)")]
 
     #: Whether the command line states the cache's use: if not, a run does without an unusable one.
     cache_named: bool = False
@@ -294,12 +287,9 @@ def _of(arguments: argparse.Namespace, name: str) -> Any:
 
 
 def _stated(arguments: argparse.Namespace, repository: config.Config) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of `Options` that the command line says, or else the repository."""
-    for field, option in DECLARED.items():
+    """Yield the fields of `Options` that the command line says, or else the repository, in a field of the same name."""
+    for field in DECLARED:
         value = _of(arguments, field)
-        if field == "models":
-            value = repository.zoos(value)
-        elif not value and option.key:
-            value = getattr(repository, option.key)
+        value = repository.zoos(value) if field == "models" else value or getattr(repository, field, None)
         if value:
             yield field, tuple(value) if isinstance(value, list) else value
