@@ -1,1 +1,0 @@
-"""The products of an example firm: its models, and how it makes programs from them."""
