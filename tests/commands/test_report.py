@@ -689,7 +689,6 @@ def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_lar
 
     name = "delegate_0.tosa"
     record = golden.read(REPOSITORY / "goldens" / "1.4.1" / "tosa-int" / "conv1d.txt")
-    assert record is not None
     text = record.sections[name]
     bias = r"  value b__frozen_param1: INT32\[4\]\n    sha256 ([0-9a-f]{12}).*\n    values -8357 "
     assert re.search(bias, text)

@@ -142,7 +142,6 @@ def test_a_recorded_run_is_held_to_the_bound_of_its_own_method() -> None:
         program = zoo_builds.language_model(build)
         for name, bound in (("prefill", 0.5), ("decode", 2.0**-10)):
             example = build.methods[name].example
-            assert example is not None
             inputs = build.data.all_like(example.tensors, "drawn")
             with torch.no_grad():
                 given = copy.deepcopy(example.module)(*inputs)
@@ -212,7 +211,6 @@ def test_a_changed_weight_is_named_and_no_pass_is_blamed(release: str) -> None:
     made = export(Case("plain", "any", "any", build, is_build=True), "built")
     found = compare(Cell("built", "plain"), outcomes(made, made), reviewed, load_releases().release(release))
     assert found.verdict.name == "changed"
-    assert found.verdict.divergence is not None
     assert found.verdict.divergence.weights == ("0.weight",)
     assert found.verdict.divergence.name == "model"
     assert (
@@ -393,7 +391,6 @@ def test_methods_without_a_reference_are_recorded_only_if_a_person_says_so(held:
     left = [name for name in methods if name not in held]
     made = unchecked_build(references, **methods)
     found = unchecked.objection(made)
-    assert found is not None
     assert (found.methods, found.outputs) == (tuple(left), ())
     assert unchecked.objection(made, left) is None
     listed = "; ".join(f"method {name}" for name in left)
@@ -415,7 +412,6 @@ def test_outputs_that_show_no_error_are_recorded_only_if_a_person_says_so(
     lowered = unchecked_build({"forward": function}, forward=function)
     assert list(wrongs(lowered)) == []
     judged = objection(lowered)
-    assert judged is not None
     assert of_verdict(judged) == snapshot
     assert unchecked.objection(lowered, ["output 0"]) is None
     assert f"\nunchecked: output 0 is {is_what}\n" in golden_of(lowered).texts()[MANIFEST]

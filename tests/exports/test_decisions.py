@@ -81,7 +81,6 @@ def test_an_error_that_executorch_raises_for_an_own_mistake_is_a_decision(
     assert (found.name, found.recorded) == ("new", False)
     assert of_verdict(found) == snapshot
     cause = decisions.cause_of(golden_of(made.result))
-    assert found.refusal is not None
     assert found.refusal.decision.cause == cause
     expected = Decision(FAILURE, cause=cause, releases=(release,), cells=(str(CELL),))
     found = judged(tmp_path, release, made, snapshot, expected).verdict

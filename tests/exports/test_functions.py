@@ -99,7 +99,6 @@ def test_a_model_that_gives_something_else_when_called_again_is_the_cause_and_na
     assert isinstance(artifact.result, Failure)
     assert artifact.result.stage == "model"
     found = judged(artifact)
-    assert found is not None
     assert found.name == "failed"
     assert not found.recordable
     assert measured(of_verdict(found)) == snapshot
@@ -107,7 +106,6 @@ def test_a_model_that_gives_something_else_when_called_again_is_the_cause_and_na
 
 def test_a_model_that_cannot_be_called_again_is_the_cause(snapshot: SnapshotAssertion) -> None:
     found = judged(exported(Once))
-    assert found is not None
     assert of_verdict(found) == snapshot
 
 

@@ -245,8 +245,6 @@ def test_what_a_delegate_takes_may_be_a_parameter(linear: tuple[Ended, Lowered])
     """A parameter that two delegates share is an input of both."""
     attempt, made = linear
     program = attempt.reached.program
-    assert program is not None
-    assert program.edge is not None
     module = program.edge.methods["forward"].module
     (delegate,) = (each for each in module.children() if isinstance(each, LoweredBackendModule))
     (x,), *_ = attempt.reached.references[0].samples["example"]
@@ -326,7 +324,6 @@ def sums(last: Sequence[float], given: Sequence[float]) -> tuple[Ended, Lowered]
 def test_a_sum_that_is_not_cut_off_at_the_end_of_its_codes_is_told_as_that(own_flatc: None) -> None:
     attempt, made = sums((0.5, -0.5, 1.0, -1.0), (0.9, 0.37, -0.9))
     begins = attempt.with_beginning(imprecise(made)).begins
-    assert begins is not None
     assert isinstance(begins.where, Departure)
     assert begins.where.node.startswith("aten.add.Tensor ")
     assert begins.where.uncut
@@ -616,7 +613,6 @@ def test_the_operator_that_begins_a_departure_is_named(injected: Injected, own_f
     target, case = injected.cell.split("/")
     made = export(ZOO[case], target).result
     assert isinstance(made, Lowered)
-    assert made.begins is not None
     where = made.begins.where
     assert isinstance(where, Departure), where
     assert where.operator.startswith(injected.operator)
@@ -636,7 +632,6 @@ def test_the_operator_is_named_where_rounding_hides_what_it_does(injected: Injec
     made = imprecise(attempt.made)
     assert departure.first_departing(made) is None
     judged = attempt.with_beginning(made)
-    assert judged.begins is not None
     where = judged.begins.where
     assert isinstance(where, Departure), where
     assert (where.node, where.module, where.alone) == (injected.node, injected.module, True)

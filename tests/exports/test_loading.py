@@ -56,7 +56,6 @@ def test_a_program_that_gives_something_else_from_a_file_is_corrupt(monkeypatch:
     ):
         monkeypatch.setattr(loading, "WAYS", {way: run})
         judged = objection(export(ZOO["linear"], "xnnpack-fp32"))
-        assert judged is not None
         assert judged.name == "corrupt"
         assert f": loaded {way}, {said}" in of_verdict(judged)
 

@@ -102,7 +102,6 @@ def test_a_mask_that_takes_all_codes_is_named_with_its_scale(
     target: str, hide: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], operator: str
 ) -> None:
     found = judged(attending(hide), target)
-    assert found is not None
     assert found.name == "imprecise"
     assert ": useless quantization: output 0 is " in of_verdict(found)
     assert f"the floor of {target} is 20 dB" in of_verdict(found)
@@ -118,7 +117,6 @@ def test_a_quantization_whose_values_are_compared_is_not_named_for_what_it_costs
     """2.997 is not 3, and both are equal once the value compared with 3 is quantized as well."""
     case, cell = replace(load(("models",))["scaled-attention"], sqnr={}), Cell("tosa-int", "scaled-attention")
     found = objection(cell, [outcome(export(case, "tosa-int"), cell)])
-    assert found is not None
     assert ": useless quantization: output 1 is " in of_verdict(found)
     named = of_verdict(found)
     assert "quantizing aten.add.Tensor add" in named, named
@@ -187,7 +185,6 @@ def test_a_build_whose_training_changes_its_batch_norms_is_told_the_operator_and
 
     case, cell = Case("normed", "tests", "something", build, is_build=True), Cell("built", "normed")
     found = objection(cell, [outcome(export(case, "built"), cell)])
-    assert found is not None
     first = "not quantization: without it the model already differs, first in aten.conv2d.default conv2d"
     assert f": {first}" in of_verdict(found)
     assert "batch_norm.default batch_norm of norm (False, 0.0, 0.05, " in of_verdict(found)

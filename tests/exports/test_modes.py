@@ -73,7 +73,6 @@ def test_a_module_in_training_mode_stays_so_and_its_program_is_held_to_eval_mode
 ) -> None:
     artifact = built(module)
     found = objection(Cell("built", "any"), [outcome(artifact)])
-    assert found is not None
     assert measured(of_verdict(found)) == snapshot
 
 

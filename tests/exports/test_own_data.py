@@ -116,7 +116,6 @@ def test_what_is_wrong_on_what_was_recorded_alone_is_seen(photos: Path, snapshot
     *right, last = made.samples
     wrong = replace(last, outputs=right[0].outputs)
     verdicts = said(Artifact(replace(made, samples=(*right, wrong)), ()), "xnnpack-fp32")
-    assert verdicts is not None
     assert measured(of_verdict(verdicts)) == snapshot
 
 
@@ -322,7 +321,6 @@ def test_a_case_trains_and_always_the_same(target: str) -> None:
     assert first.result.delegates
     # A model that was trained is far from the one before, and within rounding of its own quantized graph.
     judged = said(first, target)
-    assert judged is not None
     assert ": useless quantization" in of_verdict(judged)
     anything = export(replace(case(train=train), sqnr={target: -math.inf}), target)
     assert said(anything, target) is None
@@ -378,10 +376,8 @@ def test_a_metric_below_its_bound_is_wrong_beside_the_numbers(target: str, photo
     within = export(case(metric=right_answers, bound=0.0, recorded=photos), target)
     assert said(within, target) is None
     assert isinstance(within.result, Lowered)
-    assert within.result.metric is not None
     beyond = export(case(metric=right_answers, bound=1.5, recorded=photos), target)
     objection = said(beyond, target)
-    assert objection is not None
     value = within.result.metric.value
     why = f"right_answers is {value:.4g}, and at least 1.5 is asked for; the eager model has {value:.4g}"
     assert of_verdict(objection).splitlines()[0].endswith(f": {why}")

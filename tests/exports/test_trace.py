@@ -67,7 +67,6 @@ def test_what_a_partitioner_leaves_outside_is_noted_with_its_reason(
     target: str, operator: str, reason: str
 ) -> None:
     watched = export(ZOO["call-counter"], target).watched
-    assert watched is not None
     assert (operator, reason) in watched.refusals
 
 
@@ -175,7 +174,6 @@ def test_a_fingerprint_sees_what_changes_where_no_argument_is_replaced(change: s
 
 def runs(target: str) -> tuple[tuple[PassRun, ...], tuple[str, ...]]:
     artifact = export(ZOO["conv-bn-relu"], target)
-    assert artifact.watched is not None
     return artifact.watched.passes, artifact.watched.visitors
 
 
@@ -265,8 +263,6 @@ def test_programs_that_differ_in_their_memory_plan_diverge_there(own_flatc: None
     reusing = watched()
     with compat.without_reuse():
         found = divergence(reusing.passes, watched().passes)
-    assert found is not None
-    assert found.numbers is not None
     assert found.name == "MemoryPlanningPass"
     lines = watched(found.numbers[0]).kept.splitlines()
     assert lines[0] == "%0 input: 256 bytes at 1:0"

@@ -47,7 +47,6 @@ def test_a_state_whose_first_value_is_not_in_the_program_is_wrong(
     target: str, snapshot: SnapshotAssertion
 ) -> None:
     found = objection(exported(Cache(), GIVEN, target=target))
-    assert found is not None
     assert measured(of_verdict(found)) == snapshot
 
 
@@ -60,7 +59,6 @@ def test_a_state_is_kept_from_step_to_step() -> None:
 @pytest.mark.parametrize("target", ["tosa-fp", pytest.param("xnnpack-fp32", marks=pytest.mark.slow)])
 def test_an_operator_outside_of_delegates_is_run_by_its_own_kernel(target: str) -> None:
     found = objection(exported(Nonzero(), GIVEN, target=target))
-    assert found is not None
     assert found.name == "corrupt"
 
 
@@ -137,7 +135,6 @@ def test_where_the_product_has_the_kernels_of_the_wheel_alone_the_program_does_n
 
     case = Case("some-case", "tests", "something", build, kernels="selective")
     found = objection(export(case, "xnnpack-fp32"))
-    assert found is not None
     assert of_verdict(found) == snapshot
 
 

@@ -239,7 +239,6 @@ def asked(repository: Config, head: Path, *words: str) -> Asked:
 def test_two_names_choose_the_cells_that_reach_the_edit(mapped: Config, swapped: Path) -> None:
     found = asked(mapped, swapped, "--jobs", "2")
     assert list(map(str, found.cells)) == [CELLS[0]]
-    assert found.choice is not None
     assert not found.choice.unmapped
     assert found.files == ("executorch/" + PASS,)
     assert list(found.facts()) == ["cells: 1 that reach the edit, from 1 source"]

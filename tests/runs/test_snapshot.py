@@ -39,7 +39,6 @@ def test_only_what_agrees_and_is_right_is_recorded(zoo_run: ZooRun) -> None:
 @pytest.mark.slow
 def test_a_failure_to_lower_is_recorded_with_its_facts(zoo_run: ZooRun) -> None:
     texts = golden.read(golden.file_of(zoo_run.runner.root, Cell("xnnpack-fp32", "does-not-lower")))
-    assert texts is not None
     assert sorted(texts.texts()) == ["failure", "manifest", "trace"]
     assert "stage: emit" in texts.texts()["failure"]
     assert "zoo::opaque" in texts.texts()["failure"]
@@ -135,7 +134,6 @@ def test_an_update_takes_over_the_trace_by_which_an_equal_artifact_is_made_now(
     one = ("--cell", "tosa-fp/alpha")
     made = artifacts["steady"][0]
     assert isinstance(made, Artifact)
-    assert made.watched is not None
     *others, last = made.watched.passes
     moved = replace(made.watched, passes=(*others, replace(last, fingerprint="0123456789ab", changed=True)))
     recorded.answers({"alpha": replace(made, watched=moved)})
@@ -157,7 +155,6 @@ def test_an_update_of_what_is_new_leaves_every_golden_as_it_is(
     """Neither the variations nor the trace of a stable golden are noted, and a changed one is not replaced."""
     made = artifacts["steady"][0]
     assert isinstance(made, Artifact)
-    assert made.watched is not None
     moved = replace(made.watched, passes=made.watched.passes[:-1])
     other = replace(made, watched=moved)
     recorded.zoo("zoo_both", "alpha", "beta", "gamma")

@@ -110,7 +110,6 @@ def with_texts(record: Record, texts: Mapping[str, str]) -> Record:
 def with_another_program(record: Record) -> Record:
     """Return a golden whose program differs in what the golden has a digest of, and in nothing else."""
     digests = re.search(r"^text = .*$", record.sections["pte"], re.MULTILINE)
-    assert digests is not None
     turned = re.sub(r"[0-9a-f]{16}", lambda digest: digest[0][::-1], digests[0])
     return with_texts(record, {"pte": record.sections["pte"].replace(digests[0], turned)})
 
@@ -136,7 +135,6 @@ def objection(made: Artifact | Lowered | Failure) -> Verdict | None:
 def judged(*results: Lowered | Failure | Casualty) -> Verdict:
     """Return the objection to a cell whose exports made these, which has to exist."""
     found = verdict.objection(CELL, outcomes(*results))
-    assert found is not None
     assert not found.accepted
     return found
 

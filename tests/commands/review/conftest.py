@@ -122,7 +122,6 @@ def measured_before(runner: Runner, cell: str, used: float) -> None:
     """Let a golden say which part of its tolerance its error takes."""
     path = runner.root / f"{cell}.txt"
     texts = golden.read(path)
-    assert texts is not None
     said = {**texts.facts, "numerics": Numerics(-7).text(), accuracy.ERROR: accuracy.error(used)}
     manifest = "".join(f"{name}: {value}\n" for name, value in said.items() if name != CONTENTS)
     golden.write(path, with_texts(texts, {MANIFEST: manifest}))

@@ -68,7 +68,6 @@ def test_a_run_proposes_each_cell_that_is_not_as_it_should_be(proposed: Runner) 
     assert recordable == {cell for cell in there if not cell.endswith("gamma")}
     one = there["tosa-fp/alpha"]
     standing = golden.read(golden.file_of(proposed.root, one.cell))
-    assert standing is not None
     assert one.replaces == standing.digest
     assert one.content == one.proposed().digest != one.replaces
     assert one.commit == provenance.commit(REPOSITORY)
@@ -250,7 +249,6 @@ def test_a_group_says_how_much_more_there_is_and_which_cells_are_unlike_the_othe
     assert before is not None
     for number, folder in enumerate(folders):
         texts = golden.read(folder / proposals.GOLDEN)
-        assert texts is not None
         # Three programs are 16 bytes longer, the fourth is 1,600 bytes shorter.
         size = int(re.search(r"^pte: (\d+)", before.texts()[MANIFEST], re.MULTILINE)[1])  # type: ignore[index]
         manifest = re.sub(
@@ -311,7 +309,6 @@ def test_accepting_a_group_records_what_was_proposed_and_nothing_else(
     assert touched == {f"{proposed.release}/{cell}.txt" for cell in wanted}
     for cell, content in wanted.items():
         texts = golden.read(proposed.root / f"{cell}.txt")
-        assert texts is not None
         assert texts.digest == content
         assert not path_of(proposed, cell).exists()
     # What --snapshot-update writes is the same, and the cells are green.
@@ -472,7 +469,6 @@ def test_what_fewer_variations_agree_on_is_recorded_only_where_that_is_said(
     """The golden of one cell of a group was confirmed by a third variation."""
     path = proposed.root / "tosa-fp" / "alpha.txt"
     texts = golden.read(path)
-    assert texts is not None
     more = texts.texts()[MANIFEST].replace("seed4-heap1", "seed4-heap1 seed27-heap2")
     golden.write(path, with_texts(texts, {MANIFEST: more}))
     edit(proposed, "tosa-fp/alpha", replaces=golden.read(path).digest)

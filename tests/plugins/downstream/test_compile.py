@@ -420,7 +420,6 @@ def test_a_golden_that_was_edited_is_no_change(
 )
 def test_a_committed_golden_is_whole_and_of_the_compiler_that_its_release_names(path: Path) -> None:
     read = golden.read(path)
-    assert read is not None
     release, target = path.parent.parent.name, TARGETS[path.parent.name]
     assert read.text() == path.read_text()
     assert read.head["executorch"] == release
@@ -437,7 +436,6 @@ def test_a_payload_that_a_golden_of_its_target_names_is_the_one_that_was_compile
         manifest = GOLDENS / release / TARGETS[target].takes / f"{path.stem}.txt"
         if manifest.exists():
             read = golden.read(path)
-            assert read is not None
             for facts in read.delegates:
                 assert f" {facts['tosa'][:-48]}\n" in manifest.read_text(), path
                 compared += 1

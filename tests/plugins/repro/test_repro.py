@@ -492,7 +492,6 @@ def test_a_script_of_an_edited_release_carries_the_edit_and_refuses_another_exec
     toolchain = Toolchain("any", head / "bin" / "python", own, release)
     assert EditedPackage.from_toolchain(toolchain, "") is None
     edited = EditedPackage.from_toolchain(toolchain, "/sources at 0123456789ab")
-    assert edited is not None
     assert list(edited.files) == ["exir/scale.py"]
     settings = quantization("xnnpack-fp32", "symmetric")
     text = script(chain(), DEFECTS[5], release, "xnnpack-fp32", settings, "", edited)
@@ -613,7 +612,6 @@ def test_a_corrupt_cell_proposes_the_command_with_its_toolchain() -> None:
         "repro", command, f"if it is a defect: {command} writes a script for an issue"
     )
     found = hint(judged, "1.4.1", ("goldens", "run", "-t", "1.4.1 + ../executorch"))
-    assert found is not None
     assert found.command == f"{command} -t '1.4.1 + ../executorch'"
 
 

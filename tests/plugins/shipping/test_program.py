@@ -40,7 +40,6 @@ def record(root: Path, pte: bytes, release: str = "1.5.1", cell: Cell = CELL) ->
     decoded = decode(pte, schemas=SCHEMAS)
     texts = {GRAPH: "graph\n", "pte": program.section(decoded.text())}
     for index, delegate in enumerate(decoded.delegates):
-        assert delegate.decoded is not None
         texts[f"delegate_{index}.{delegate.decoded.kind}"] = delegate.decoded.text()
     of_layout = rendering.layout(pte, [delegate.payload for delegate in decoded.delegates], SCHEMAS)
     said = {

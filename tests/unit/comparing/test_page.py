@@ -92,7 +92,6 @@ def sections(found: ComparisonPage) -> list[str]:
 def right(sqnr: float, used: float = 0.1, zero_point: int = 49) -> Made:
     """Return the golden of a quantized linear layer with another SQNR, error and zero point."""
     texts = golden.read(GOLDENS / "1.4.1/tosa-int/linear.txt")
-    assert texts is not None
     manifest = texts.texts()[MANIFEST].replace("example 44.3 dB", f"example {sqnr} dB")
     manifest = manifest.replace("error: 0 of the tolerance", f"error: {used:.3g} of the tolerance")
     payload = "delegate_0.tosa"

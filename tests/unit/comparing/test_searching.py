@@ -93,7 +93,6 @@ def test_until_a_model_reaches_the_edit_those_that_run_something_of_its_files_ar
     assert other is not None
     walk.tell(near, ran("beside it"), failed=False)
     found = walk._further()
-    assert found is not None
     assert found.case is near.case
     walk.tell(other, ran("it", "edited"), failed=False)
     assert {each.case.name for each in (walk._further() for _ in range(9)) if each} == {other.case.name}

@@ -86,7 +86,6 @@ def test_named_data_given_become_constants() -> None:
     named = {name.removeprefix("named_data "): blob.data for name, blob in program.blobs.items()}
     (delegate,) = program.delegates
     alone = decode(delegate.payload, schemas=SCHEMAS, named_data=named)
-    assert delegate.decoded is not None
     assert alone.text() == delegate.decoded.text()
     assert alone.constants()["%3"].dtype == "qcint8"
     assert alone.constants()["%3"].array().dtype == np.int8

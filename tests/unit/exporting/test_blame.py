@@ -114,7 +114,6 @@ def test_what_others_raise_in_what_judges_is_the_harnesss_own_with_its_innermost
     with pytest.raises(KeyError) as raised:
         judge(*others)
     found = own_error("export", raised.value)
-    assert found is not None
     assert (found.casualty.stage, found.casualty.error) == ("export", "KeyError: 'key'")
 
 
@@ -135,7 +134,6 @@ def test_what_judges_is_found_where_others_have_caught_the_first_cause() -> None
     assert cause is not None
     assert own_error("export", cause) is None
     found = own_error("export", cause, raised.value)
-    assert found is not None
     assert found.casualty.error == "KeyError: 'key'"
 
 

@@ -22,7 +22,6 @@ TAGS = [PassRun(PARTITIONING, "TOSAPartitioner", order, True) for order in ("tag
 def test_the_first_pass_whose_result_differs_is_named(snapshot: SnapshotAssertion) -> None:
     other = replace(FUSE, fingerprint="c")
     found = divergence([FOLD, FUSE, FOLD], [FOLD, other, FUSE])
-    assert found is not None
     assert of_divergence(found) == snapshot
     assert (found.name, found.how, found.number) == ("Fuse", How.RESULTS, 2)
 
@@ -36,7 +35,6 @@ def test_a_partitioner_that_parts_is_shown_with_its_tags_in_both_orders(snapshot
 def test_other_passes_or_fewer_are_said_to_be(snapshot: SnapshotAssertion) -> None:
     other, fewer = divergence([FOLD], [FUSE]), divergence([FOLD, FUSE], [FOLD])
     assert other is not None
-    assert fewer is not None
     assert of_divergence(other, fewer) == snapshot
     assert fewer.how == How.PASSES
 
@@ -71,7 +69,6 @@ def test_a_departure_names_the_pass_and_what_it_does_now(
     runs: list[PassRun], name: str, snapshot: SnapshotAssertion
 ) -> None:
     found = divergence_from_golden([FOLD, FUSE, PTE], runs)
-    assert found is not None
     assert found.name == name
     assert of_divergence(found) == snapshot
 
@@ -87,7 +84,6 @@ def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named(
 ) -> None:
     one, other = replace(FUSE, beyond="names"), replace(FUSE, beyond="other names")
     found = divergence([FOLD, one, PTE], [FOLD, other, replace(PTE, fingerprint="q")])
-    assert found is not None
     assert of_divergence(found) == snapshot
     assert (found.name, found.how) == ("Fuse", How.NAMES)
 
@@ -95,7 +91,6 @@ def test_where_only_serialization_parts_the_pass_that_gave_other_names_is_named(
 def test_a_pass_that_makes_another_graph_is_named_before_one_that_gives_other_names() -> None:
     named = [replace(FOLD, beyond=names) for names in ("names", "other names")]
     found = divergence([named[0], FUSE, PTE], [named[1], replace(FUSE, fingerprint="c"), PTE])
-    assert found is not None
     assert found.name == "Fuse"
 
 
@@ -110,15 +105,12 @@ def test_an_export_that_fails_departs_where_it_fails_unless_a_pass_before_did(
 ) -> None:
     ended = divergence_from_golden([FOLD, FUSE, PTE], [FOLD], "FuseVisitor")
     before = divergence_from_golden([FOLD, FUSE, PTE], [replace(FOLD, fingerprint="c")], "FuseVisitor")
-    assert ended is not None
-    assert before is not None
     assert (ended.name, before.name) == ("FuseVisitor", "Fold")
     assert of_divergence(ended) == snapshot
 
 
 def test_a_pass_that_was_put_in_is_named_where_the_export_fails_behind_it() -> None:
     found = divergence_from_golden([FOLD, FUSE, PTE], [FOLD, replace(IDLE, changed=True)], "FuseVisitor")
-    assert found is not None
     assert found.name == "Decompose"
 
 
@@ -132,22 +124,18 @@ def started(*runs: PassRun) -> list[PassRun]:
 def test_the_run_of_a_pass_that_diverges_can_be_left_out() -> None:
     other = replace(FUSE, fingerprint="c")
     found = divergence(started(FOLD, FUSE), started(FOLD, other))
-    assert found is not None
     assert found.omission == Omission(2)
 
 
 def test_the_run_of_a_pass_that_departs_can_be_left_out_unless_it_is_missing() -> None:
     acts = divergence_from_golden([FOLD, FUSE], started(FOLD, replace(IDLE, changed=True), FUSE))
     missing = divergence_from_golden([FOLD, FUSE], started(FOLD))
-    assert acts is not None
-    assert missing is not None
     assert (acts.omission, missing.omission) == (Omission(2), None)
 
 
 def test_no_stage_can_be_left_out_nor_what_was_not_numbered() -> None:
     for runs in (started(replace(PTE, fingerprint="q")), [replace(FOLD, fingerprint="c")]):
         found = divergence_from_golden([FOLD if runs[0].name == "Fold" else PTE], runs)
-        assert found is not None
         assert found.omission is None
 
 

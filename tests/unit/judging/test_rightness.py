@@ -96,7 +96,6 @@ def test_the_bound_that_a_corrupt_cell_is_told_accepts_it_and_one_a_tenth_smalle
     expected = np.float32([8.0, -1.0])
     wrong = replace(with_output(expected, expected + np.float32([0.0, shift]), bound=1e-6), limit=1.0)
     found = judged(wrong).excess
-    assert found is not None
     assert (found.wrong, found.right) == (("example",), ())
     assert verdict.objection(CELL, outcomes(replace(wrong, bound=found.bound))) is None
     assert judged(replace(wrong, bound=found.bound * 0.9)).excess == found
@@ -117,7 +116,6 @@ def test_no_bound_is_told_for_what_no_tolerance_is_for(wrong: Lowered) -> None:
 
 def test_no_bound_is_told_where_no_rounding_touches_an_output() -> None:
     found = judged(sampled(1.0, 2.5)).excess
-    assert found is not None
     assert found.bound == np.inf
 
 
@@ -125,7 +123,6 @@ def test_a_corrupt_cell_is_told_on_which_samples_it_is_right() -> None:
     found = judged(replace(sampled(1.0, 2.5), bound=1e-6)).excess
     assert found == rightness.Excess(0.5, ("zeros",), ("example",))
     missing = judged(replace(sampled(1.0, np.nan), bound=1e-6)).excess
-    assert missing is not None
     assert missing.bound == np.inf
 
 
@@ -142,7 +139,6 @@ def test_a_corrupt_cell_is_told_whether_it_is_wrong_outside_of_delegates(
 ) -> None:
     begins = FirstDeparture("zeros", where) if where is not None else None
     found = judged(replace(sampled(1.0, 2.5), bound=1e-6, begins=begins)).excess
-    assert found is not None
     assert found.is_outside is is_outside
 
 

@@ -237,7 +237,6 @@ def test_failures_of_one_kind_at_different_nodes_are_one_failure_whichever_varia
         assert verdict.objection(CELL, outcomes(*made)) is None
         found = compare(CELL, outcomes(*made), None, release)
         assert of_verdict(found.verdict) == snapshot(name="new")
-        assert found.record is not None
         assert found.record.texts()[FAILURE] == snapshot(name="recorded")
         for each in (one, other):
             # A run of fewer variations, which fail at one node.
