@@ -19,7 +19,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +39,7 @@ from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.zoo.targets import TARGETS
 from lab.__main__ import INSTRUMENTS
 from tests import REPOSITORY
-from tests.support.runner import DROPPED
+from tests.support.commands import ended, inherited
 
 pytest_plugins = ("pytester",)
 
@@ -61,8 +60,6 @@ MODULES = cli.MODULES | plugins.commands(cli.MODULES)
 LONG_FORM = ("-p", "executorch_goldens.running.plugin", "--pyargs", "executorch_goldens.running.cells")
 #: The cell of the model that the tutorial makes.
 OF_THE_TUTORIAL = "tosa-fp/wake-word"
-#: Seconds that a command may take on a busy machine.
-LIMIT = 240.0
 
 
 @dataclass(frozen=True)
@@ -123,15 +120,8 @@ def _split(words: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def environment() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    paths = [str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
-    return inherited | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
-
-
-def ended(words: Sequence[str], folder: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False
-    )
+    paths = [str(REPOSITORY), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    return inherited() | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
 
 # Checks of what is not run
@@ -227,7 +217,7 @@ def sessions() -> dict[str, str]:
     nox = shutil.which("nox")
     assert nox, "nox is not on the PATH: pip install nox"
     # Without an expression it lists the default session alone.
-    listed = json.loads(ended([nox, "-l", "--json", "-k", "not nothing"]).stdout)
+    listed = json.loads(ended([nox, "-l", "--json", "-k", "not nothing"], env=environment()).stdout)
     return {name: entry["name"] for entry in listed for name in (entry["session"], entry["name"])}
 
 
@@ -357,7 +347,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("command", parameters([command for command in ALL if not unrun(command)]))
 def test_a_command_runs_and_prints_what_its_page_shows(command: Command, checkout: Path) -> None:
-    run = ended(words_of(command), checkout)
+    run = ended(words_of(command), checkout, env=environment())
     differing = command.words[: len(DIFFERING)] == DIFFERING
     assert run.returncode == 0 or (differing and run.returncode == 1), run.stderr
     if command.output:
@@ -516,7 +506,7 @@ def test_the_dashboard_on_the_page_about_results_runs_and_reads_no_words(snapsho
         r"^```python\n(.*?)^```$", (DOCS / "results.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     results = REPOSITORY / "tests" / "data" / "report_results" / "stock" / "1.2.0" / "results.jsonl"
-    assert ended([sys.executable, "-c", code, str(results)]).stdout == snapshot
+    assert ended([sys.executable, "-c", code, results]).stdout == snapshot
     assert '"reason"' not in code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import sysconfig
@@ -13,7 +12,7 @@ import pytest
 
 from executorch_goldens.cli import COMMANDS, ERROR, main
 from tests import REPOSITORY
-from tests.support.runner import DROPPED, RUN_LIMIT
+from tests.support.commands import ended
 
 #: Modules that the list of commands does not import: each takes longer than all of it.
 HEAVY = {"torch", "executorch", "numpy", "pytest", "msgspec", "_pytest"}
@@ -28,14 +27,14 @@ def test_the_list_of_commands_imports_nothing_heavy() -> None:
         "with contextlib.suppress(SystemExit): main(['--help'])\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = ended([sys.executable, "-c", code])
     assert all(f"\n    {name} " in done.stdout for name in COMMANDS)
     assert not HEAVY & set(done.stderr.split())
 
 
 def test_versions_name_no_kernels_where_there_is_no_runtime() -> None:
     code = "import sys; sys.modules['executorch'] = None; from executorch_goldens.cli import main; main(['--version'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = ended([sys.executable, "-c", code])
     assert "executorch-goldens " in done.stdout, done.stderr
     assert "kernels" not in done.stdout
 
@@ -81,16 +80,8 @@ def theirs(tmp_path: Path) -> Path:
 
 
 def run(python: Path, folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    return subprocess.run(
-        [python, "-m", "executorch_goldens", "run", *words],
-        cwd=folder,
-        env={**inherited, "PYTHONPATH": "", "PYTHONSAFEPATH": "1", **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=RUN_LIMIT,
-    )
+    command = [python, "-m", "executorch_goldens", "run", *words]
+    return ended(command, folder, PYTHONPATH="", PYTHONSAFEPATH="1", **variables)
 
 
 @pytest.mark.slow
@@ -130,9 +121,7 @@ def test_a_zoo_that_is_installed_from_a_folder_is_found_by_the_python_that_takes
 
 
 def test_digests_of_patches_without_an_executorch_are_one_clear_error(bare: Path) -> None:
-    done = subprocess.run(
-        [bare, "-m", "executorch_goldens.patches"], capture_output=True, text=True, check=False
-    )
+    done = ended([bare, "-m", "executorch_goldens.patches"])
     assert done.returncode == 1
     assert done.stdout == ""
     assert "has no ExecuTorch: run this with the Python of an environment" in done.stderr

@@ -28,7 +28,7 @@ from executorch_goldens.starting.model import Input, ModelName
 from executorch_goldens.toolchains.toolchain import chosen
 from executorch_goldens.zoo import registry
 from tests import REPOSITORY
-from tests.support.runner import DROPPED, RUN_LIMIT
+from tests.support.commands import GOLDENS, ended
 
 MODEL = """
 import torch
@@ -107,16 +107,7 @@ def init(repository: Path) -> Init:
     """Run ``init`` in the repository."""
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
-        return subprocess.run(
-            [sys.executable, "-m", "executorch_goldens", "init", *words],
-            cwd=repository,
-            env={**inherited, "PYTHONPATH": HERE},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=RUN_LIMIT,
-        )
+        return ended([*GOLDENS, "init", *words], repository, PYTHONPATH=HERE)
 
     return call
 
@@ -153,14 +144,7 @@ def test_a_repository_gets_its_first_golden_and_what_stands_in_its_settings_stay
     )
     assert (repository / "noxfile.py").read_text() == "import nox\n"
     assert (repository / WORKFLOW).exists()
-    again = subprocess.run(
-        [sys.executable, "-m", "executorch_goldens", "run", "--cell", "xnnpack-fp32/wake-word"],
-        env={**os.environ, "PYTHONPATH": HERE},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=RUN_LIMIT,
-    )
+    again = ended([*GOLDENS, "run", "--cell", "xnnpack-fp32/wake-word"], repository, PYTHONPATH=HERE)
     assert "1 stable" in again.stdout, again.stdout + again.stderr
 
 
@@ -255,7 +239,7 @@ def test_weights_that_are_the_same_each_time_stay_and_names_of_the_case_are_impo
 
 
 def test_the_session_and_the_workflow_are_ones_that_nox_and_a_reader_of_yaml_take(begun: Path) -> None:
-    listed = subprocess.run(["nox", "-l"], cwd=begun, capture_output=True, text=True, check=False, timeout=60)
+    listed = ended(["nox", "-l"], begun)
     assert "* goldens(1.4.1) -> Export and compare" in listed.stdout, listed.stdout + listed.stderr
     for path in ("goldens_zoo.py", "noxfile.py"):
         compile((begun / path).read_text(), path, "exec")
@@ -305,14 +289,10 @@ def test_the_session_installs_the_harness_alone_and_names_the_toolchain_of_the_s
         '#!/bin/sh\necho "$EXECUTORCH_GOLDENS_CALLED_AS"; printf "%s\\n" "$@"\n'
     )
     (repository / "goldens").chmod(0o755)
-    ran = subprocess.run(
+    ran = ended(
         ["nox", "--no-venv", "--no-install", "-s", f"goldens({toolchain})", "--", "--cell", "tosa-fp/*"],
-        cwd=repository,
-        env={**os.environ, "PATH": f"{repository}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+        repository,
+        PATH=f"{repository}{os.pathsep}{os.environ['PATH']}",
     )
     called, *words = ran.stdout.splitlines()
     assert words == ["run", "-t", toolchain, "--cell", "tosa-fp/*"], ran.stdout + ran.stderr
@@ -361,12 +341,7 @@ def test_what_runs_leave_is_ignored_by_git_and_what_was_ignored_before_stays(rep
 
 
 def test_zizmor_finds_nothing_in_the_workflow(begun: Path) -> None:
-    found = subprocess.run(
-        ["zizmor", "--offline", "--no-progress", begun / WORKFLOW, begun / COMMENT],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    found = ended(["zizmor", "--offline", "--no-progress", begun / WORKFLOW, begun / COMMENT])
     assert found.returncode == 0, found.stdout + found.stderr
 
 
@@ -375,7 +350,7 @@ def test_actionlint_finds_nothing_in_any_workflow(begun: Path) -> None:
     workflows = [begun / WORKFLOW, begun / COMMENT, *(REPOSITORY / WORKFLOW).parent.glob("*.yml")]
     # 1.7.12 does not know this way to name an action of the workflow's own repository, which GitHub has since.
     ignored = ("-ignore", r'specifying action "\$/')
-    found = subprocess.run(["actionlint", *ignored, *workflows], capture_output=True, text=True, check=False)
+    found = ended(["actionlint", *ignored, *workflows])
     assert found.returncode == 0, found.stdout + found.stderr
 
 

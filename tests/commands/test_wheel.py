@@ -17,7 +17,7 @@ from executorch_goldens.toolchains import locking
 from executorch_goldens.toolchains.interpreters import find_uv
 from tests import REPOSITORY
 from tests.commands.test_init import MODEL
-from tests.support.runner import DROPPED
+from tests.support.commands import ended, inherited
 
 pytestmark = pytest.mark.slow
 
@@ -81,16 +81,11 @@ Call = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def call(environment: Path, tmp_path: Path) -> Call:
     """Call a program of the environment in an empty folder, with nothing of the clone on the path."""
-    inherited = {
-        name: value for name, value in os.environ.items() if name not in (*DROPPED, "PYTHONPATH", "CI")
-    }
-    inherited["PATH"] = os.pathsep.join([str(environment / "bin"), os.defpath])
+    path = os.pathsep.join([str(environment / "bin"), os.defpath])
 
     def called(program: str, *words: str) -> subprocess.CompletedProcess[str]:
         command = [environment / "bin" / program, *words]
-        return subprocess.run(
-            command, cwd=tmp_path, env=inherited, capture_output=True, text=True, check=False
-        )
+        return ended(command, tmp_path, env=inherited("PYTHONPATH"), PATH=path)
 
     return called
 

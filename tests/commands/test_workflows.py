@@ -22,6 +22,7 @@ import pytest
 
 from executorch_goldens.settings import releases
 from tests import REPOSITORY
+from tests.support.commands import ended
 
 WORKFLOWS = REPOSITORY / ".github" / "workflows"
 COMPARE = REPOSITORY / ".github" / "actions" / "compare" / "action.yml"
@@ -72,9 +73,9 @@ def run(text: str, folder: Path, answers: Answers, **variables: str) -> Ran:
     calls, summary, outputs = (folder / name for name in ("calls", "summary", "outputs"))
     for file in (calls, summary, outputs):
         file.touch()
-    done = subprocess.run(
+    done = ended(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text],
-        cwd=folder,
+        folder,
         env={
             "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": str(REPOSITORY / "harness"),
@@ -86,10 +87,6 @@ def run(text: str, folder: Path, answers: Answers, **variables: str) -> Ran:
             "GITHUB_ACTION_PATH": str(COMPARE.parent),
             **variables,
         },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
     )
     assert not done.stderr, done.stderr
     return Ran(
@@ -281,14 +278,7 @@ def comment(folder: Path, text: str, requests: object, comments: object) -> subp
         .replace("REQUESTS", json.dumps(requests))
         .replace("RUN", json.dumps(TRIGGER))
     )
-    return subprocess.run(
-        ["node", "-e", program.replace("COMMENTS", json.dumps(comments))],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return ended(["node", "-e", program.replace("COMMENTS", json.dumps(comments))], folder)
 
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; runners have it")

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from tests import DATA, REPOSITORY
-from tests.support.runner import DROPPED
+from tests.support.commands import ended, inherited
 
 pytestmark = pytest.mark.slow
 
@@ -40,14 +40,11 @@ class Project:
 
     def __call__(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the project, as a person who has activated the environment; errors come with output."""
-        inherited = {
-            name: value for name, value in os.environ.items() if name not in (*DROPPED, "PYTHONPATH")
-        }
-        path = os.pathsep.join([str(self.environment / "bin"), inherited.get("PATH", os.defpath)])
+        path = os.pathsep.join([str(self.environment / "bin"), os.environ.get("PATH", os.defpath)])
         return subprocess.run(
             command,
             cwd=self.folder,
-            env={**inherited, "PATH": path, **variables},
+            env={**inherited("PYTHONPATH"), "PATH": path, **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -66,12 +63,7 @@ def install(environment: Path, source: Path) -> None:
     uv = shutil.which("uv")
     python = str(environment / "bin" / "python")
     command = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
-    made = subprocess.run(
-        [*command, "--no-deps", "--no-build-isolation", str(source)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    made = ended([*command, "--no-deps", "--no-build-isolation", str(source)])
     assert made.returncode == 0, made.stderr
 
 

@@ -7,7 +7,6 @@ import ast
 import base64
 import gzip
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -49,7 +48,8 @@ from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo import variations
 from lab.reach import building
 from tests import REPOSITORY
-from tests.support.runner import DROPPED, RUN_LIMIT
+from tests.support.commands import GOLDENS, ended
+from tests.support.runner import RUN_LIMIT
 from tests.support.screens import screen
 
 #: The settings of one shortcut.
@@ -95,18 +95,9 @@ def compare(tmp_path_factory: pytest.TempPathFactory) -> Compare:
     folder = tmp_path_factory.mktemp("compare")
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
         cells = [word for cell in CELLS for word in ("--cell", cell)]
-        command = [sys.executable, "-m", "executorch_goldens", "compare", *words, *cells]
-        return subprocess.run(
-            [*command, "--sweeps", str(folder / "made"), "--jobs", "2"],
-            cwd=REPOSITORY,
-            env={**inherited, "XDG_CACHE_HOME": str(folder / "cache")},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=RUN_LIMIT,
-        )
+        command = [*GOLDENS, "compare", *words, *cells, "--sweeps", folder / "made", "--jobs", "2"]
+        return ended(command, XDG_CACHE_HOME=str(folder / "cache"))
 
     return run
 

@@ -11,13 +11,14 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests.conftest import Artifacts
 from tests.runs.conftest import UPDATE, WHOLE
+from tests.support.commands import ended
 from tests.support.making import with_graph, wrong
 from tests.support.runner import Runner
 
 
 def git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     identity = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.com")
-    return subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True)
+    return ended(["git", *identity, *arguments], folder)
 
 
 def merged(recorded: Runner, artifacts: Artifacts) -> None:

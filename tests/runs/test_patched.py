@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +14,9 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.goldens import golden
 from executorch_goldens.settings import releases
 from tests import REPOSITORY
+from tests.support.commands import GOLDENS, ended
 from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
-from tests.support.runner import DROPPED, RUN_LIMIT, Runner
+from tests.support.runner import Runner
 
 UPDATE = "--snapshot-update"
 #: Way out in a message where the release declares a patch that the run has not applied.
@@ -130,7 +130,10 @@ def test_the_manifest_of_a_repository_that_sets_nothing_says_that_nothing_was_pa
 @pytest.mark.slow
 def test_a_comparison_has_the_patches_that_the_repository_sets(runner: Runner, repository: Settings) -> None:
     (runner.folder / "own_zoo.py").write_text(MODEL)
-    environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    own = {
+        "XDG_CACHE_HOME": str(runner.folder / "cache"),
+        "PYTHONPATH": f"{REPOSITORY / 'harness'}{os.pathsep}{runner.folder}",
+    }
 
     def patches(*words: str) -> list[str]:
         asked = (
@@ -143,19 +146,8 @@ def test_a_comparison_has_the_patches_that_the_repository_sets(runner: Runner, r
             "--json",
             *words,
         )
-        done = subprocess.run(
-            [sys.executable, "-m", "executorch_goldens", "compare", sys.executable, sys.executable, *asked],
-            cwd=runner.folder,
-            env={
-                **environment,
-                "XDG_CACHE_HOME": str(runner.folder / "cache"),
-                "PYTHONPATH": f"{REPOSITORY / 'harness'}{os.pathsep}{runner.folder}",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=RUN_LIMIT,
-        )
+        command = [*GOLDENS, "compare", sys.executable, sys.executable, *asked]
+        done = ended(command, runner.folder, **own)
         assert done.returncode == 0, done.stdout + done.stderr
         found: list[str] = json.loads(done.stdout)["patches"]
         return found

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 from executorch_goldens import plugins
 from executorch_goldens.artifact import Artifact
 from executorch_goldens.cli import COMMANDS
-from tests import REPOSITORY
 from tests.conftest import Artifacts
+from tests.support.clusters import import_path
+from tests.support.commands import ended
 from tests.support.making import other, wrong
-from tests.support.runner import DROPPED, RUN_LIMIT, Runner
+from tests.support.runner import Runner
 
 NAMES = "|".join((*COMMANDS, *plugins.commands({})))
 #: Beginning of a command in a line of a message, after words or none.
@@ -60,23 +60,13 @@ def test_every_command_that_a_red_run_prints_runs(
     commands = printed(finished.output, "some")
     for way in ("review --accept ", "review --reject ", "diff ", "report "):
         assert any(command.startswith(f"goldens {way}") for command in commands.values()), finished.output
-    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    paths = [str(runner.folder), str(REPOSITORY), *inherited.get("PYTHONPATH", "").split(os.pathsep)]
     environment = {
-        **inherited,
         **runner.environment,
-        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), inherited["PATH"]]),
+        "PYTHONPATH": import_path(runner.folder),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
     }
     for command in commands.values():
-        ran = subprocess.run(
-            ["bash", "-c", command],
-            cwd=REPOSITORY,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=RUN_LIMIT,
-        )
+        ran = ended(["bash", "-c", command], **environment)
         said = ran.stdout + ran.stderr
         # A run is red again; what has no model to export says so.
         assert ran.returncode in (0, 1, 2), f"{command}\n{said}"

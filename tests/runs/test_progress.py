@@ -22,8 +22,9 @@ from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import variations
 from tests import REPOSITORY
 from tests.conftest import Artifacts
+from tests.support.commands import inherited
 from tests.support.making import lowered_by
-from tests.support.runner import DROPPED, RUN_LIMIT, Runner
+from tests.support.runner import RUN_LIMIT, Runner
 from tests.support.verdicts import verdict
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
@@ -240,7 +241,7 @@ def test_a_live_line_leaves_nothing_in_a_terminal(crashing: Runner) -> None:
     crashing.know({"tosa-fp/beta": "crashed: it always does"})
     crashing.answers({"*": CRASH})
     main, side = pty.openpty()
-    environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    environment = inherited()
     environment |= crashing.environment | {"PY_COLORS": "0", "TERM": "xterm", "COLUMNS": "100"}
     environment["PYTHONPATH"] = os.pathsep.join([str(crashing.folder), environment.get("PYTHONPATH", "")])
     with subprocess.Popen(

@@ -15,9 +15,9 @@ from executorch_goldens.artifact import Artifact
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import FAILURE, Decision
 from tests import REPOSITORY
+from tests.support.commands import ended
 from tests.support.making import GRAPH, RENUMBERED, artifact, lowered, renamed
-from tests.support.replay import VARIABLE
-from tests.support.runner import DROPPED, OPAQUE, Runner
+from tests.support.runner import OPAQUE, Runner
 
 UPDATE = "--snapshot-update"
 
@@ -39,31 +39,12 @@ def suite(runner: Runner, artifacts: Mapping[str, tuple[Artifact, ...]]) -> Suit
     # No environment must have the harness's plugin installed for it.
     (folder / "conftest.py").write_text("from executorch_goldens.running.fixtures import golden_export\n")
     (folder / "test_spotter.py").write_text(TEST)
-    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
+    own = {"PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'harness'}"}
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-p",
-                "tests.support.replay",
-                "-p",
-                "no:cacheprovider",
-                *arguments,
-            ],
-            cwd=folder,
-            env=inherited
-            | {
-                "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'harness'}",
-                VARIABLE: runner.environment[VARIABLE],
-            }
-            | environment,
-            capture_output=True,
-            text=True,
-            timeout=100,
-        )
+        plugins = ("-p", "tests.support.replay", "-p", "no:cacheprovider")
+        variables = {**own, **runner.environment, **environment}
+        return ended([sys.executable, "-m", "pytest", *plugins, *arguments], folder, **variables)
 
     return run
 

@@ -27,7 +27,8 @@ from executorch_goldens.toolchains.environments import Layer
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.toolchains.sources import package_in
 from tests import REPOSITORY
-from tests.support.runner import DROPPED, RUN_LIMIT, options_of
+from tests.support.commands import GOLDENS, inherited
+from tests.support.runner import RUN_LIMIT, options_of
 
 ZOO = """
 import torch
@@ -63,17 +64,15 @@ class Watch:
     """
 
     def __init__(self, folder: Path, words: tuple[str, ...], variables: dict[str, str]) -> None:
-        inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
         temporary = folder / "temporary"
         temporary.mkdir()
-        command = [sys.executable, "-m", "executorch_goldens", "run", "--watch", *words]
         self.folder = folder
         self.temporary = temporary
         self.shown = ""
         self.process = subprocess.Popen(
-            command,
+            [*GOLDENS, "run", "--watch", *words],
             cwd=folder,
-            env={**inherited, "TMPDIR": str(temporary), **variables},
+            env={**inherited(), "TMPDIR": str(temporary), **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

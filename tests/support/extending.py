@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import DATA
+from tests.support.commands import ended
 
 EXAMPLE = DATA / "example_extension"
 
@@ -27,7 +28,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     installer = [uv, "pip", "install", "-q", "--python"] if uv else []
     installer += [sys.executable] if uv else [sys.executable, "-m", "pip", "install"]
     options = ["--no-deps", "--no-build-isolation", "--target", str(place)]
-    made = subprocess.run([*installer, *options, str(source)], capture_output=True, text=True, check=False)
+    made = ended([*installer, *options, str(source)])
     assert made.returncode == 0, made.stderr
     return place
 
@@ -38,10 +39,7 @@ def path_with(*places: Path) -> str:
 
 def python(code: str, *places: Path) -> subprocess.CompletedProcess[str]:
     """Run `code` in a process that finds distributions in `places`, too."""
-    environment = os.environ | {"PYTHONPATH": path_with(*places)}
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
-    )
+    return ended([sys.executable, "-c", code], PYTHONPATH=path_with(*places))
 
 
 def distribution(folder: Path, group: str, name: str, value: str, module: str) -> Path:

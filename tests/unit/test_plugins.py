@@ -17,6 +17,7 @@ from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains import handing
 from tests import DATA, GOLDENS
+from tests.support.commands import ended
 from tests.support.extending import distribution, path_with, python
 from tests.support.runner import Runner
 from tests.support.screens import screen
@@ -91,7 +92,7 @@ def test_a_python_without_the_plugin_finds_it_where_a_command_goes_on(installed:
     environment = {**os.environ, **variables, "PYTHONPATH": ""}
     folder = str(DATA / "no-such-folder")
     command = [*with_harness(Path(sys.executable), handing.MAIN, ROOT), "count", folder]
-    counted = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    counted = ended(command, env=environment)
     assert (counted.returncode, counted.stdout, counted.stderr) == (SAME, "0\n", "")
 
 

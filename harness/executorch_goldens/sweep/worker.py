@@ -418,7 +418,9 @@ def serve_group(
         RECORDER.pause(False)
         RECORDER.watched = watched(telling)
     try:
-        install_shortcuts(tuple(options.settings.shortcuts.values()), target_or_none(targets[0]) if targets else None)
+        install_shortcuts(
+            tuple(options.settings.shortcuts.values()), target_or_none(targets[0]) if targets else None
+        )
     except GuardError as error:
         print(error, file=sys.stderr, flush=True)
         os._exit(1)

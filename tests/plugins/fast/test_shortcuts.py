@@ -23,7 +23,7 @@ from executorch_goldens.settings.exports import (
 )
 from executorch_goldens_plugins.fast.plugin import PLUGIN
 from executorch_goldens_plugins.fast.shortcut import Shortcut
-from tests import REPOSITORY
+from tests.support.commands import ended
 from tests.support.runner import Runner
 from tests.support.shortened import Pair, pairs
 
@@ -112,14 +112,8 @@ def test_an_export_is_the_same_whatever_was_exported_before_it_in_the_process(re
         assert isinstance(first.result, Lowered), first.result
         assert facts(first) == facts(export(zoo["conv-bn-relu"], "xnnpack-int8"))
     """
-    run = subprocess.run(
-        [default_interpreter(), "-c", textwrap.dedent(program)],
-        cwd=REPOSITORY,
-        env=worker_environment(default_interpreter(), 0),
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
+    python = default_interpreter()
+    run = ended([python, "-c", textwrap.dedent(program)], env=worker_environment(python, 0))
     assert run.returncode == 0, run.stderr[-3000:]
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections import OrderedDict
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from executorch_goldens_plugins.field.reading import Corpus
 from executorch_goldens_plugins.field.writing import Writer
 from tests import REPOSITORY
 from tests.plugins.field.corpora import CHANNELS_LAST, FROZEN, REPLAYED, STATE, TOSA, XNNPACK, changed, halved
-from tests.support.runner import DROPPED
+from tests.support.commands import GOLDENS, ended
 
 #: The harness of this checkout, and its tests.
 HERE = (REPOSITORY / "harness", REPOSITORY)
@@ -34,15 +33,8 @@ RUNNERS = REPOSITORY / "docs" / "plugins" / "replay"
 
 
 def harness(*words: str, folder: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    return subprocess.run(
-        [sys.executable, "-m", "executorch_goldens", *words],
-        cwd=folder,
-        env=inherited | {"PYTHONPATH": os.pathsep.join(map(str, HERE))} | environment,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
+    paths = os.pathsep.join(map(str, HERE))
+    return ended([*GOLDENS, *words], folder, **{"PYTHONPATH": paths, **environment})
 
 
 @pytest.mark.slow
@@ -94,14 +86,7 @@ def test_what_a_runner_of_the_listing_gives_is_judged_sample_by_sample(tmp_path:
     shutil.copytree(REPLAYED, board / "corpus")
     shutil.copy(RUNNERS / "replay.py", board)
     outputs = board / "outputs"
-    ran = subprocess.run(
-        [default_interpreter(), "-I", "replay.py", "corpus", "outputs", "xnnpack-"],
-        cwd=board,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=400,
-    )
+    ran = ended([default_interpreter(), "-I", "replay.py", "corpus", "outputs", "xnnpack-"], board)
     assert ran.returncode == 0, ran.stderr
     words = ("--cell", "xnnpack-fp32/*")
     code, said = thawed(outputs, *words)
@@ -174,7 +159,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def ran_by(runner: Path, *words: Path | str) -> tuple[int, str]:
     """Run the runner; return how it ended, and its last line."""
-    ran = subprocess.run([runner, *words], capture_output=True, text=True, check=False, timeout=400)
+    ran = ended([runner, *words])
     return ran.returncode, ran.stdout.splitlines()[-1]
 
 

@@ -9,7 +9,6 @@ import functools
 import itertools
 import os
 import re
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -53,6 +52,7 @@ from executorch_goldens_plugins.repro.script import quantization, script
 from executorch_goldens_plugins.repro.shrink import shrink
 from tests import DATA
 from tests.exports.test_nested_inputs import Rows, rows
+from tests.support.commands import ended
 from tests.support.making import failure, lowered, outcome, tosa
 from tests.support.verdicts import verdict
 
@@ -499,9 +499,9 @@ def test_a_script_of_an_edited_release_carries_the_edit_and_refuses_another_exec
     assert "\n#| --- a/exir/scale.py\n" in text
     assert "\n#| -scale = 1\n#| +scale = 2\n" in text
     (tmp_path / "script.py").write_text(text)
-    ended = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == (
+    done = ended([sys.executable, tmp_path / "script.py"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
         "not tried: exir/scale.py of this ExecuTorch is not that of /sources at 0123456789ab\n"
     )
 
@@ -529,13 +529,7 @@ def test_a_script_that_shows_nothing_by_itself_is_not_written(
 
 def finished(script: Path) -> tuple[int, str]:
     """Run a script as its reader would, with nothing of this project in reach."""
-    run = subprocess.run(
-        [sys.executable, "-I", script],
-        cwd=script.parent,
-        capture_output=True,
-        text=True,
-        env={"PATH": "/usr/bin"},
-    )
+    run = ended([sys.executable, "-I", script], script.parent, env={"PATH": "/usr/bin"})
     return run.returncode, run.stdout.strip()
 
 

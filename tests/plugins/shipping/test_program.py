@@ -24,6 +24,7 @@ from executorch_goldens.settings.exports import Machine, Settings, cores, defaul
 from executorch_goldens_plugins.shipping import kernels
 from executorch_goldens_plugins.shipping.builds import builds, capabilities, made
 from tests import DATA, REPOSITORY
+from tests.support.commands import ended
 from tests.support.decoding.other_order import other_order
 from tests.support.decoding.payloads import FIXTURES, SCHEMAS
 
@@ -289,17 +290,8 @@ class Firm:
 
     def run(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)])
-        harness = str(REPOSITORY / "harness")
-        environment = {**os.environ, "PATH": path, "PYTHONPATH": harness, **variables}
-        return subprocess.run(
-            [sys.executable, *words],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LIMIT,
-        )
+        own = {"PATH": path, "PYTHONPATH": str(REPOSITORY / "harness"), **variables}
+        return ended([sys.executable, *words], self.folder, **own)
 
     def build(self, file: str, *words: str, **variables: str) -> None:
         ended = self.run("build.py", file, *words, **variables)

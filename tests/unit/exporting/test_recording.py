@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from executorch_goldens.settings.exports import ROOT
 from executorch_goldens.sweep import worker
 from executorch_goldens.sweep.facts import Digests, Fact, UnknownDependencyError, View, changed_since
+from tests.support.commands import ended
 
 #: Runs a module with everything recorded, in a process that another one watches, as an exporting child does, or in a
 #: child of one, and prints what it leaves in `result`.
@@ -85,9 +86,7 @@ class House:
         self.folder.mkdir(exist_ok=True)
         self.record.parent.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-P", "-c", PROGRAM, str(ROOT), str(self.folder), str(self.record), how]
-        done = subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
-        )
+        done = ended(command, self.folder, env=self.environment)
         made = done.stdout + done.stderr.rpartition("\n  File")[2].rpartition("\n")[2]
         made = done.stdout if done.returncode == 0 else f"failed: {done.stderr.strip().splitlines()[-1]}"
         if record and done.returncode == 0:

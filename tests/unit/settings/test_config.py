@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +19,7 @@ from executorch_goldens.settings.exports import default_interpreter, worker_envi
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.toolchains import toolchain
 from tests import REPOSITORY
+from tests.support.commands import GOLDENS, ended
 from tests.support.runner import options_of
 
 WHOLE = """
@@ -229,15 +228,9 @@ def theirs(write: Write) -> Path:
 
 
 def collect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "executorch_goldens", "run", "--collect-only", "-q", *arguments],
-        cwd=folder,
-        # This checkout is on the path, and its models with it.
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    # This checkout is on the path, and its models with it.
+    command = [*GOLDENS, "run", "--collect-only", "-q", *arguments]
+    return ended(command, folder, PYTHONPATH=str(REPOSITORY))
 
 
 def test_a_repositorys_own_models_are_found_and_not_this_projects(theirs: Path) -> None:
@@ -269,14 +262,8 @@ def test_nothing_but_the_harness_can_be_imported_from_where_the_harness_is(tmp_p
     (tmp_path / "executorch_goldens").symlink_to(REPOSITORY / "harness" / "executorch_goldens")
     (tmp_path / "beside_it.py").write_text("")
     code = "import importlib.util; print(executorch_goldens.__file__, importlib.util.find_spec('beside_it'))"
-    found = subprocess.run(
-        with_harness(default_interpreter(), code, tmp_path),
-        cwd=tmp_path,
-        env=worker_environment(default_interpreter(), 0),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = with_harness(default_interpreter(), code, tmp_path)
+    found = ended(command, tmp_path, env=worker_environment(default_interpreter(), 0))
     assert found.stdout.split() == [str(tmp_path / "executorch_goldens" / "__init__.py"), "None"]
 
 

@@ -8,7 +8,6 @@ import os
 import py_compile
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from executorch_goldens.toolchains.records import EditedError
 from executorch_goldens.toolchains.sources import laid_over
 from tests import REPOSITORY
 from tests.runs.test_watch import environment_in
+from tests.support.commands import GOLDENS, ended
 
 SITE = Path("lib", "python3.11", "site-packages")
 LIST = SITE / "executorch-1.5.1.dist-info" / "RECORD"
@@ -237,13 +237,9 @@ def test_with_an_edited_environment_nothing_is_exported(
     cache = build / f"edited-{os.getpid()}"
     try:
         place = environment_in(cache, tmp_path, release)
-        command = [sys.executable, "-m", "executorch_goldens", "env", "make", release]
 
         def make() -> subprocess.CompletedProcess[str]:
-            variables = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-            return subprocess.run(
-                command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
-            )
+            return ended([*GOLDENS, "env", "make", release], tmp_path, XDG_CACHE_HOME=str(cache))
 
         done = make()
         assert (done.returncode, done.stdout.strip()) == (0, str(place / "bin" / "python")), done.stderr
