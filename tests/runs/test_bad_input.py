@@ -127,6 +127,27 @@ def test_a_run_that_cannot_start_says_so_in_one_error(
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        (("--shard", "6/5"), ("'6/5'", "the numbers are 1 to 5")),
+        (("--shard", "0/5"), ("'0/5'", "the numbers are 1 to 5")),
+        (("--shard", "half"), ("'half'", "such as 2/5")),
+        (("--shard", "1/0"), ("'1/0'", "1 to 0")),
+        (("--explain", "3"), ("'3'", "some")),
+    ],
+    ids=" ".join,
+)
+def test_what_an_option_does_not_take_is_named_with_what_it_takes(
+    words: tuple[str, ...], facts: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        options_of(*words)
+    last = capsys.readouterr().err.splitlines()[-1]
+    for fact in (words[0], *facts):
+        assert fact in last
+
+
 def test_an_environment_without_executorch_is_named(untouched: Runner, tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     python = str(tmp_path / "bare" / "bin" / "python")

@@ -119,10 +119,6 @@ def test_no_cell_is_exported_without_a_pass_where_that_is_not_wanted(golden: Run
     assert said(golden, CHANGED, SOUND, "--explain", "off") == []
 
 
-def test_what_is_to_be_explained_is_one_of_three(runner: Runner) -> None:
-    runner("--models", "tests.support.zoo", "--explain=3").refused("--explain", "'3'", "some")
-
-
 @pytest.mark.slow
 def test_a_real_pass_that_swaps_operands_is_the_cause(runner: Runner) -> None:
     asked = ("--models", "tests.support.zoo_omission", "--cell", "xnnpack-fp32/plus", "--variations", "0,4")

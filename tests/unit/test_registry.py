@@ -34,7 +34,7 @@ def make(name: str = "some-case", module: str = "zoo.layers", guards: str = "som
     return Case(name=name, family=module.rpartition(".")[2], guards=guards, build=build_there)
 
 
-@pytest.mark.parametrize("name", ["", "Upper", "a_b", "../a", "a-", "a\n"])
+@pytest.mark.parametrize("name", ["", "Upper", "a_b", "../a", "a/b", "a.b", "a-", "a\n"])
 def test_a_name_that_is_no_safe_directory_name_is_refused(name: str) -> None:
     with pytest.raises(ZooError, match="not of the form") as raised:
         Registry().add(make(name=name))

@@ -87,14 +87,6 @@ for _ in range(15):
 print(json.dumps([[things.index(thing) for thing in set(things)] for things in (overloads, nodes)]))
 """
 
-#: For each of 200 pairs of names that nodes may have, which comes first.
-NAME_ORDERS = """
-import json
-kinds = [("add", "mul"), ("sub", "cat")]
-pairs = [(f"aten_{a}_tensor_{i}", f"aten_{b}_default_{j}") for i in range(10) for j in range(10) for a, b in kinds]
-print(json.dumps([[pair.index(name) for name in set(pair)] for pair in pairs]))
-"""
-
 
 def printed(code: str, *arguments: str, hash_seed: int = 0) -> Any:
     environment = os.environ | {"PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(REPOSITORY)}
@@ -167,12 +159,6 @@ def test_sets_of_nodes_and_of_operator_overloads_come_in_other_orders() -> None:
         pair for pair in pairs if len({order.index(pair[0]) < order.index(pair[1]) for order in nodes}) == 2
     ]
     assert len(distinguished) / len(pairs) > 0.7
-
-
-def test_the_default_seeds_miss_about_one_pair_of_names_in_eight() -> None:
-    orders = [printed(NAME_ORDERS, hash_seed=seed) for seed in HASH_SEEDS]
-    missed = sum(all(order == of_pair[0] for order in of_pair) for of_pair in zip(*orders, strict=True))
-    assert 0.05 < missed / len(orders[0]) < 0.25
 
 
 @pytest.mark.parametrize(("text", "count"), [("quick", 2), ("full", 4), ("1", 1), ("4", 4), ("9", 9)])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.running.progress import INTERVAL, Progress, Pulse
+from executorch_goldens.running.progress import Progress
 from executorch_goldens.sweep.seconds import Seconds
 
 
@@ -34,13 +34,3 @@ def test_what_comes_late_is_not_waited_for() -> None:
     assert progress.wait(sweep, first, lambda: True)
     assert not progress.wait(sweep, second, lambda: next(answers))
     assert sweep.asked == [first, second, second, second]
-
-
-def test_without_a_terminal_a_line_comes_a_minute() -> None:
-    lines: list[str] = []
-    screen: Any = SimpleNamespace(write_line=lines.append)
-    moments = iter((0.0, 0.0, INTERVAL / 2, INTERVAL, INTERVAL))
-    pulse = Pulse(screen, live=False, clock=lambda: next(moments))
-    for number in range(3):
-        pulse.beat(lambda number=number: f"line {number}")
-    assert lines == ["line 0", "line 2"]

@@ -155,6 +155,7 @@ def test_the_command_line_goes_over_the_file(write: Write) -> None:
         ("patches = []", "patches"),
         ("patches = [19045]", "patches"),
         ("patches = false", "patches"),
+        ("allow = ['names']", "allow[0]: invalid enum value 'names'"),
         ("jobs = true", "jobs"),
         ("jobs = 1.5", "jobs"),
         ("export-timeout = 0", "export-timeout"),
@@ -233,22 +234,17 @@ def collect(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return ended(command, folder, PYTHONPATH=str(REPOSITORY))
 
 
-def test_a_repositorys_own_models_are_found_and_not_this_projects(theirs: Path) -> None:
-    found = collect(theirs)
+@pytest.mark.parametrize("folder", ["", "docs"])
+def test_a_repositorys_own_models_are_found_from_any_of_its_folders_and_its_tests_are_not_imported(
+    theirs: Path, folder: str
+) -> None:
+    for name in ("docs", "tests"):
+        (theirs / name).mkdir()
+    (theirs / "tests" / "conftest.py").write_text("import a_package_that_only_tests_have\n")
+    found = collect(theirs / folder)
     assert "[xnnpack-fp32/linear]" in found.stdout, found.stdout
     assert "[xnnpack-fp32/two-delegates]" in found.stdout
     assert "2 tests collected" in found.stdout
-
-
-def test_a_run_from_a_folder_of_the_repository_works_on_the_whole_of_it(theirs: Path) -> None:
-    (theirs / "docs").mkdir()
-    assert "2 tests collected" in collect(theirs / "docs").stdout
-
-
-def test_a_run_needs_nothing_of_what_the_repositorys_own_tests_need(theirs: Path) -> None:
-    (theirs / "tests").mkdir()
-    (theirs / "tests" / "conftest.py").write_text("import a_package_that_only_tests_have\n")
-    assert "2 tests collected" in collect(theirs).stdout
 
 
 def test_without_a_table_and_without_models_a_run_is_refused_in_one_line(tmp_path: Path) -> None:
