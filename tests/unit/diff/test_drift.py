@@ -142,7 +142,6 @@ def test_constants_are_paired_by_their_place_in_the_graph(
     before: tuple[int, ...], after: tuple[int, ...], shown: str, rename: bool
 ) -> None:
     record = golden.read(GOLDENS / "1.5.1" / "tosa-int" / "matrix-products.txt")
-    assert record is not None
     name, places = "delegate_0.tosa", ("_1", "_4", "_9")
 
     def zero_points(values: tuple[int, ...]) -> str:
@@ -169,7 +168,6 @@ def test_constants_are_paired_by_their_place_in_the_graph(
 
 def test_attributes_are_paired_by_the_place_of_their_operator() -> None:
     record = golden.read(GOLDENS / "1.5.1" / "tosa-int" / "inverted-residual.txt")
-    assert record is not None
     name, perms = "delegate_0.tosa", ("[0, 2, 3, 1]", "[0, 3, 1, 2]")
 
     def permuted(*others: str) -> Inventory:

@@ -55,7 +55,6 @@ def test_a_wrong_output_is_corrupt_with_its_figures(snapshot: SnapshotAssertion)
     actual[1, 2] += 3.0
     actual[2, 3] -= 9.0
     found = judged(with_output(expected, actual))
-    assert found.name == "corrupt"
     assert of_verdict(found) == snapshot
 
 
@@ -77,7 +76,6 @@ def test_what_is_written_to_the_model_under_some_variations_only_is_unstable(
     snapshot: SnapshotAssertion,
 ) -> None:
     found = judged(altered(), lowered())
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
 
 
@@ -207,14 +205,12 @@ def test_equal_values_of_another_dtype_or_shape_are_corrupt(
     actual: np.ndarray, snapshot: SnapshotAssertion
 ) -> None:
     found = judged(with_output(np.float32([1.0, 2.0]), actual, bound=1.0))
-    assert found.name == "corrupt"
     assert of_verdict(found) == snapshot
 
 
 def test_an_output_too_few_is_corrupt(snapshot: SnapshotAssertion) -> None:
     sample = Sample("example", (Tensor.from_array(np.float32([1])),), ())
     found = judged(replace(lowered(), samples=(sample,)))
-    assert found.name == "corrupt"
     assert of_verdict(found) == snapshot
 
 
@@ -224,7 +220,6 @@ def test_a_program_wrong_on_other_inputs_than_the_example_is_corrupt_and_says_on
     one, two = Tensor.from_array(np.float32([1.0])), Tensor.from_array(np.float32([2.0]))
     samples = (Sample("example", (one,), (one,)), Sample("zeros", (one,), (two,)))
     found = judged(replace(lowered(), samples=samples))
-    assert found.name == "corrupt"
     assert of_verdict(found) == snapshot
 
 
@@ -279,7 +274,6 @@ def test_a_quantized_program_of_which_an_operator_is_not_seen_is_imprecise_and_s
     snapshot: SnapshotAssertion,
 ) -> None:
     found = judged(quantized((("lowered_module_1", "it took too long"),)))
-    assert found.name == "imprecise"
     assert of_verdict(found) == snapshot
 
 
@@ -298,7 +292,6 @@ def test_a_program_is_precise_enough_where_rounding_moves_little_or_its_case_acc
 
 def test_what_may_be_anything_cannot_be_accepted(snapshot: SnapshotAssertion) -> None:
     found = judged(rounded(math.inf))
-    assert found.name == "imprecise"
     assert of_verdict(found) == snapshot
 
 
@@ -307,7 +300,6 @@ def test_a_wrong_element_is_corrupt_though_another_may_be_off_further(snapshot: 
     example, zeros = program.samples
     wrong = replace(zeros, outputs=(Tensor.from_array(np.float32([8.625, 1.5])),))
     found = judged(replace(program, samples=(example, wrong)))
-    assert found.name == "corrupt"
     assert of_verdict(found) == snapshot
 
 
@@ -323,7 +315,6 @@ def test_equal_programs_that_are_wrong_in_some_variations_are_unstable_and_name_
     snapshot: SnapshotAssertion,
 ) -> None:
     found = judged(sampled(1.0, 1.0), *[sampled(1.0, 2.5)] * 3)
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
 
 
@@ -331,13 +322,11 @@ def test_equal_programs_that_give_different_outputs_are_unstable_though_all_are_
     snapshot: SnapshotAssertion,
 ) -> None:
     found = judged(*(replace(sampled(1.0, output), bound=0.5) for output in (1.0, 1.25)))
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
 
 
 def test_equal_outputs_that_are_wrong_in_some_variations_are_unstable(snapshot: SnapshotAssertion) -> None:
     found = judged(sampled(1.0, 1.0), sampled(1.0, 1.0, expected=2.0))
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
 
 
@@ -347,7 +336,6 @@ def test_equal_programs_that_are_judged_on_other_samples_are_unstable(snapshot: 
         judged_on_both, samples=judged_on_both.samples[:1], unjudged=(("zeros", "eager is not finite"),)
     )
     found = judged(judged_on_both, on_one)
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
     assert verdict.objection(CELL, outcomes(on_one, on_one)) is None
 
@@ -371,7 +359,6 @@ def test_a_payload_that_writes_no_output_is_corrupt_whatever_the_memory_holds(
 ) -> None:
     garbage = [replace(sampled(1.0, output), delegates=MISWIRED.delegates) for output in (2.5, 3.5)]
     found = judged(*garbage)
-    assert found.name == "corrupt"
     assert of_verdict(found) == snapshot
 
 
@@ -384,7 +371,6 @@ def test_a_tensor_deviates_where_it_differs_beyond_the_tolerance() -> None:
 
 def test_output_slots_that_collapsed_are_corrupt_in_a_real_payload(snapshot: SnapshotAssertion) -> None:
     found = judged(lowered(GRAPH, tosa(DUPLICATE_OUTPUTS)))
-    assert found.name == "corrupt"
     assert of_verdict(found) == snapshot
 
 
@@ -405,7 +391,6 @@ def test_an_output_that_the_payload_does_not_declare_is_a_line_of_the_verdict(
 
 def test_a_constant_folded_wrongly_is_corrupt_in_a_real_payload(snapshot: SnapshotAssertion) -> None:
     found = judged(replace(lowered(GRAPH, tosa(WRONG_CAT)), codes=(Tensor.from_array(RAMPS),)))
-    assert found.name == "corrupt"
     assert of_verdict(found) == snapshot
 
 

@@ -61,7 +61,6 @@ def test_artifacts_that_agree_are_handed_on() -> None:
 @pytest.mark.parametrize("other", [RENUMBERED, REORDERED], ids=["renumbered", "reordered"])
 def test_what_differs_in_order_or_numbering_is_order_only(other: str, snapshot: SnapshotAssertion) -> None:
     found = judged(lowered(), lowered(other, pte=b"other"), lowered())
-    assert found.name == "order-only"
     assert of_verdict(found) == snapshot
 
 
@@ -79,7 +78,6 @@ def test_what_differs_in_order_or_numbering_is_order_only(other: str, snapshot: 
 )
 def test_what_differs_in_content_is_unstable(other: Lowered | Failure, snapshot: SnapshotAssertion) -> None:
     found = judged(lowered(), other)
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
 
 
@@ -92,7 +90,6 @@ def test_one_program_that_differs_beside_others_that_are_reordered_is_unstable(
     snapshot: SnapshotAssertion,
 ) -> None:
     found = judged(lowered(), lowered(REORDERED), lowered(REORDERED, pte=b"other"))
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
 
 
@@ -140,13 +137,11 @@ def test_a_model_that_is_another_without_its_quantizations_is_no_quantization_to
     lines = ("without its quantizations output 0 has 1.5 dB against the float model; conv2d",)
     lost = Lost(0, 1.4, 20.0, lines, named=False, changed="aten.conv2d.default conv2d of conv")
     found = judged(replace(of_values(1.0, 1.0), lost=lost))
-    assert found.name == "imprecise"
     assert of_verdict(found) == snapshot
 
 
 def test_failures_that_differ_are_unstable_and_both_are_shown(snapshot: SnapshotAssertion) -> None:
     found = judged(failure("with a"), failure("with b"))
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
 
 
@@ -196,7 +191,6 @@ def test_a_case_or_a_program_that_does_not_run_is_none(
     stage: str, name: str, snapshot: SnapshotAssertion
 ) -> None:
     found = judged(failure("no\nmore", stage))
-    assert found.name == name
     assert of_verdict(found) == snapshot
 
 
@@ -211,7 +205,6 @@ def test_programs_that_do_not_run_and_differ_are_unstable(snapshot: SnapshotAsse
         return replace(failure(stage="run"), made=lowered(GRAPH, tosa(payload), pte=pte))
 
     found = judged(broken(DUPLICATE_OUTPUTS), broken(WRONG_CAT))
-    assert found.name == "unstable"
     assert of_verdict(found) == snapshot
     assert judged(broken(WRONG_CAT), broken(WRONG_CAT, PROGRAM + b"more")).name == "unstable"
     assert judged(broken(WRONG_CAT), broken(WRONG_CAT)).name == "corrupt"
