@@ -33,24 +33,6 @@ def gate(data):
 
 
 @pytest.mark.slow
-def test_a_model_in_eval_mode_is_taken_again_where_what_it_does_not_read_has_changed(runner: Runner) -> None:
-    zoo, other = runner.folder / "firmware.py", runner.folder / "other.py"
-    zoo.write_text(FIRMWARE)
-    other.write_text("SIZE = 1\n")
-    words = ("--models", "firmware", "--cell", "xnnpack-fp32/gate", "--variations", "1")
-    root = runner.folder / "store"
-    words = (*words, "--cache", str(root), "-v")
-    assert reused(runner(*words)) == [f"reused 0 of 1 exports; cache: {root}"]
-    other.write_text("SIZE = 2\n")
-    assert reused(runner(*words)) == [f"reused 1 of 1 exports; cache: {root}"]
-    zoo.write_text(FIRMWARE.replace("Linear(4, 4)", "Linear(4, 5)"))
-    assert reused(runner(*words)) == [
-        f"reused 0 of 1 exports; cache: {root}",
-        f"exported again: 1, because {zoo} changed",
-    ]
-
-
-@pytest.mark.slow
 def test_an_edited_case_is_exported_again_with_those_of_its_module_and_no_others(runner: Runner) -> None:
     zoo, other, root = runner.folder / "firmware.py", runner.folder / "others.py", runner.folder / "store"
     second = (
