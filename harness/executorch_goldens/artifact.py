@@ -653,11 +653,6 @@ class Artifact:
     reach: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
-    def made(self) -> Lowered | None:
-        """The program that was lowered, whether it runs or not; None where lowering failed."""
-        return self.result.made if isinstance(self.result, Failure) else self.result
-
-    @property
     def case_failure(self) -> Failure | None:
         """The failure of a case that raised before anything was lowered; None for any other result."""
         failed = self.result if isinstance(self.result, Failure) else None

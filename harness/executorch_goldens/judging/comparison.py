@@ -227,7 +227,8 @@ def _divergence(
         return divergence.Divergence(MODEL, How.WEIGHTS, weights=tuple(names))
     if recorded is None:
         return None
-    found, made = _from_golden(result, passes(outcomes[0]), recorded, reviewed), artifact.made
+    found = _from_golden(result, passes(outcomes[0]), recorded, reviewed)
+    made = result.made if isinstance(result, Failure) else result
     if found is None or made is None or not found.name.startswith(DELEGATE):
         return found
     difference = difference or Difference(reviewed, verdict.delegates_of(made))
