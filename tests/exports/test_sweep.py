@@ -311,11 +311,11 @@ def refusal(settings: Settings) -> str:
 
 @pytest.mark.slow
 def test_a_template_that_does_not_start_is_an_error_with_its_last_lines() -> None:
-    shortcuts = {"no-such": "no_such_module:SHORTCUT"}
+    shortcuts = {"no-such": "json:no_such_shortcut"}
     settings = Settings(default_interpreter(), ("tests.support.zoo",), (), 1, 60.0, shortcuts=shortcuts)
     said = refusal(settings)
     assert said.startswith(f"{settings.interpreter} could not start exporting (")
-    assert "no_such_module" in said
+    assert "no_such_shortcut" in said
 
 
 @pytest.mark.slow
