@@ -90,10 +90,6 @@ def test_a_failure_is_one_text_with_its_facts_and_without_its_traceback(texts: R
     )
 
 
-def test_what_was_measured_is_not_in_a_golden(lowered: Lowered) -> None:
-    assert golden_of(lowered) == golden_of(lowered, seconds=9.0)
-
-
 # What is compared
 
 
