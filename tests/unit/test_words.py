@@ -25,8 +25,12 @@ ASKING = {
         "index",
         "count",
     ),
-    *("removeprefix", "removesuffix", "fullmatch", "match", "search", "findall", "finditer"),
+    *("removeprefix", "removesuffix", "fullmatch", "match", "search", "findall", "finditer", "sub"),
 }
+#: Structs of ``diff`` that have words of their own, these words, and what holds such structs.
+DIFFERENCES = {"Edit", "Change"}
+THEIR_WORDS = {"what", "detail", "line", "lines", "title", "entry", "subject"}
+HOLDING = {"edits", "changes"}
 
 
 def sentences(tree: ast.Module) -> set[str]:
@@ -55,16 +59,46 @@ def asked(tree: ast.Module) -> Iterator[int]:
             yield from _asked(function, makers)
 
 
+def differences(function: ast.FunctionDef) -> set[str]:
+    """Return the names in a function of differences: those of such a type, and those that what holds some yields."""
+    arguments = (*function.args.args, *function.args.kwonlyargs)
+    found = {
+        each.arg for each in arguments if each.annotation and ast.unparse(each.annotation) in DIFFERENCES
+    }
+    for node in ast.walk(function):
+        if isinstance(node, ast.For | ast.comprehension):
+            read = {each.attr for each in ast.walk(node.iter) if isinstance(each, ast.Attribute)}
+            if read & HOLDING:
+                found |= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+    return found
+
+
 def _asked(function: ast.FunctionDef, makers: set[str]) -> Iterator[int]:
     said = set[str]()
+    differing = differences(function)
 
     def is_said(node: ast.AST | None) -> bool:
-        if isinstance(node, ast.Call):
-            return root(node) in makers or (
-                root(node) in ("list", "tuple", "next", "iter") and any(map(is_said, node.args))
-            )
-        if isinstance(node, ast.Subscript):
-            return is_said(node.value)
+        match node:
+            case ast.Call(func=ast.Name("str"), args=[ast.Name(name)]) if name in differing:
+                return True
+            case ast.Call(func=ast.Name("list" | "tuple" | "next" | "iter")):
+                return any(map(is_said, node.args))
+            case ast.Call():
+                return root(node) in makers or (isinstance(node.func, ast.Attribute) and is_said(node.func))
+            case ast.Attribute(value=ast.Name(name), attr=attribute) if name in differing:
+                return attribute in THEIR_WORDS
+            case ast.IfExp():
+                return is_said(node.body) or is_said(node.orelse)
+            case ast.Tuple() | ast.List():
+                return any(map(is_said, node.elts))
+            case ast.GeneratorExp() | ast.ListComp():
+                return is_said(node.elt)
+            case ast.JoinedStr():
+                return any(
+                    is_said(each.value) for each in node.values if isinstance(each, ast.FormattedValue)
+                )
+            case ast.Subscript():
+                return is_said(node.value)
         return isinstance(node, ast.Name) and node.id in said
 
     for node in ast.walk(function):
@@ -92,6 +126,11 @@ EXAMPLES = {
     "loop": "return [line for line in detail(judged) if line.startswith(' ')]",
     "equal": "return reason(one) == reason(other)",
     "part": "return detail(judged)[0] == ''",
+    "either": "was, now = (reason(one) if one else detail(one) for one in judged)\n    return was == now",
+    "composed": "return f'{judged.name}: {reason(judged)}'.startswith('corrupt')",
+    "edit": "return [edit.what.rpartition('.')[2] for edit in judged.edits]",
+    "text of an edit": "return [edit for edit in judged.edits if judged.detail not in (edit.title, str(edit))]",
+    "change": "return [next(change.lines()).partition(': ')[0] for change in judged.changes]",
 }
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from executorch_goldens.causes.standing import Standing
-from executorch_goldens.diff.changes import KINDS, TEXT
 from executorch_goldens.diff.difference import Difference
-from executorch_goldens.diff.edits import Edit, alone
+from executorch_goldens.diff.edits import ATTRIBUTES, KINDS, NEW, TEXT, Edit, NamesAlone, NewCell
 from executorch_goldens.diff.likeness import RENAMED
 from executorch_goldens.diff.quantities import Quantities
 from executorch_goldens.files.wording import count
@@ -33,6 +32,7 @@ from executorch_goldens.results.provenance import BASE
 from executorch_goldens.words import errors
 from executorch_goldens.words import findings as words
 from executorch_goldens.zoo import targets
+from executorch_goldens.zoo.registry import FAILS, UNDELEGATED
 from executorch_goldens.zoo.targets import TARGETS
 
 #: Choices about a group: it may be accepted; it may be with an option by which a person decides something as
@@ -53,8 +53,6 @@ STAGES = {
 }
 #: Edits that a title names.
 SHOWN_EDITS = 3
-#: Title of cells that differ in names alone, whichever pass named them.
-NAMES_ALONE = Edit(TEXT, "names alone")
 #: Verdicts of artifacts that are no worse than different: a person may leave them.
 DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
 #: A quantity that is this many times what most cells of a group show is unlike them.
@@ -76,7 +74,7 @@ class Member:
     after
         The golden-to-be, or what its exports made; None where they left nothing.
     edits
-        Their differences, with this cell's detail of each.
+        Their differences, each once.
     objection
         Why it cannot be recorded now; empty if it can.
     proposed
@@ -96,7 +94,7 @@ class Member:
     proposal: Proposal
     before: Record | None
     after: Record | None
-    edits: Mapping[Edit, str]
+    edits: tuple[Edit, ...]
     quantities: Quantities
     objection: str = ""
     proposed: Record | None = None
@@ -118,6 +116,11 @@ class Member:
         if self.objection or self.damage:
             return OUTDATED
         return UNDECIDED if self.undecided else PENDING
+
+    @property
+    def names_alone(self) -> NamesAlone | None:
+        """That names alone differ, whichever pass gave them; None where more does."""
+        return next((edit for edit in self.edits if isinstance(edit, NamesAlone)), None)
 
     @property
     def wrong(self) -> bool:
@@ -263,9 +266,9 @@ class Group:
     def title(self) -> str:
         """The pass, and what it changed."""
         first = self.members[0]
-        if NAMES_ALONE in first.edits:
+        if (renamed := self.specimen.names_alone) is not None:
             cells = f"{count(len(self.members), 'cell')}, as " if len(self.members) > 1 else ""
-            return f"{NAMES_ALONE}: {cells}{self.specimen.edits[NAMES_ALONE]}"
+            return f"{renamed}: {cells}{renamed.detail}"
         proposal = first.proposal
         what = "; ".join(self._named()) or _reason(self.specimen)
         if not first.edits or proposal.verdict in DISAGREEING:
@@ -276,16 +279,12 @@ class Group:
 
     def _named(self) -> Iterator[str]:
         """Yield the edits that most cells show, without the operators that they are of, and how many more there are."""
-        found: dict[str, Counter[str]] = defaultdict(Counter)
-        kind = _class(self.members[0])
-        for member in self.members:
-            for edit, detail in member.edits.items():
-                if edit.kind in kind:
-                    found[_of_any_operator(edit)][_values(edit, detail)] += 1
-        named = sorted(found, key=lambda what: (-found[what].total(), what))
-        for what in named[:SHOWN_EDITS]:
-            values = found[what].most_common(1)[0][0]
-            yield f"{what} {values}".rstrip()
+        found: dict[Edit, list[Edit]] = defaultdict(list)
+        kinds = _class(self.members[0])
+        for edit in (edit for member in self.members for edit in member.edits if edit.kind in kinds):
+            found[edit.of_any_operator()].append(edit)
+        named = sorted(found.values(), key=lambda alike: (-len(alike), alike[0].title))
+        yield from (_usual(alike)[0].title for alike in named[:SHOWN_EDITS])
         if len(named) > SHOWN_EDITS:
             yield f"{len(named) - SHOWN_EDITS} more"
 
@@ -373,14 +372,14 @@ def worst_first(groups: Iterable[Group]) -> list[Group]:
     )
 
 
-def _key(member: Member) -> tuple[str, ...]:
+def _key(member: Member) -> tuple[object, ...]:
     """Return the common part of the cells of one cause: the pass and the kind of edit.
 
     Where no pass made it, and between variations that disagree, also what was edited. Where names alone differ, that
     is the cause. Where nothing differs from a golden and values are wrong, it is the place where they begin to be, and
     where quantization loses them, what it loses most by: a cell of which that is not known has a cause of its own.
     """
-    if NAMES_ALONE in member.edits:
+    if member.names_alone is not None:
         return (RENAMED,)
     proposal = member.proposal
     place = proposal.blamed if _is_pass(proposal.blamed) else _place(proposal.blamed)
@@ -390,7 +389,7 @@ def _key(member: Member) -> tuple[str, ...]:
     disagreeing = proposal.verdict if proposal.verdict in DISAGREEING else ""
     if _is_pass(proposal.blamed) and not disagreeing:
         return place or "", *kind
-    edited = sorted({_of_any_operator(edit) for edit in member.edits if edit.kind in kind})
+    edited = sorted({edit.of_any_operator().key for edit in member.edits if edit.kind in kind})
     lost = (proposal.found.by,) if isinstance(proposal.found, LostSignal) else ()
     return place or "", disagreeing, *kind, *edited, *lost
 
@@ -428,24 +427,10 @@ def _class(member: Member) -> tuple[str, ...]:
     return tuple(kind for kind, each in KINDS.items() if each.cause == first)
 
 
-def _of_any_operator(edit: Edit) -> str:
-    """Return an edit without the type of operator, and of element, that it is of.
-
-    >>> _of_any_operator(Edit("attributes", "XNNAdd.output_min_max.output_max"))
-    'output_max'
-    >>> _of_any_operator(Edit("constants", "RESCALE input 1 INT32"))
-    'constants with different values, RESCALE input 1'
-    """
-    if edit.kind == "attributes":
-        return edit.what.rpartition(".")[2]
-    if edit.kind == "constants" and not edit.what.startswith("of "):
-        return str(edit).rpartition(" ")[0]
-    return str(edit)
-
-
-def _values(edit: Edit, detail: str) -> str:
-    """Return the values of an attribute before and after; nothing of other edits, whose numbers are a cell's own."""
-    return detail.partition(": ")[2] if edit.kind == "attributes" else ""
+def _usual(alike: Sequence[Edit]) -> tuple[Edit, int]:
+    """Return the one of some equal differences whose own values most of them have, and how many do."""
+    own, times = Counter(edit.own for edit in alike).most_common(1)[0]
+    return next(edit for edit in alike if edit.own == own), times
 
 
 def _backend(member: Member) -> str:
@@ -513,14 +498,14 @@ def member(
     # Programs of two models are not compared: the case is the cause.
     compared &= proposal.blamed != MODEL or proposal.verdict not in DISAGREEING
     found = None
-    edits: Mapping[Edit, str] = {}
+    edits: tuple[Edit, ...] = ()
     if compared and before is not None and after is not None:
         found = difference
         if found is None or found.before is not before or found.after is not after:
             found = Difference(before, after, labels_of(proposal))
         edits = _edits(proposal, found)
     elif compared and after is not None:
-        edits = alone(after, targets.delegates(proposal.target), labels_of(proposal))
+        edits = (_alone(after, targets.delegates(proposal.target), labels_of(proposal)),)
     more = found.quantities if found is not None else Quantities()
     for each in (before, after, proposed):
         if each is not None:
@@ -543,10 +528,17 @@ def labels_of(proposal: Proposal) -> Labels:
     return OF_TOOLCHAINS if BASE in proposal.settings else OF_RUN
 
 
-def _edits(proposal: Proposal, found: Difference) -> Mapping[Edit, str]:
+def _alone(made: Record, delegates: bool, labels: Labels) -> Edit:
+    """Return the edit of a cell that has no golden; a program without a delegate is one where its target makes some."""
+    new = made.inventory
+    failed = f"{FAILS}: {new.failure}" if new.failure else ""
+    return NewCell(NEW, failed or (UNDELEGATED if delegates and not new.delegates else ""), labels.old)
+
+
+def _edits(proposal: Proposal, found: Difference) -> tuple[Edit, ...]:
     """Return how a cell differs from its golden: in names alone where that is its verdict, and still so."""
     if proposal.verdict == RENAMED and (names := found.names_alone):
-        return {NAMES_ALONE: " -> ".join(names[0])}
+        return (NamesAlone(TEXT, *names[0]),)
     return found.edits
 
 
@@ -582,21 +574,23 @@ def _weights(members: Sequence[Member]) -> Iterator[str]:
 def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
     """Yield the members that show the edits of their group in another direction, far more, or with other values."""
     # Names alone make a program longer or shorter.
-    if len(members) < FEWEST or NAMES_ALONE in members[0].edits:
+    if len(members) < FEWEST or members[0].names_alone is not None:
         return
-    shown: dict[Edit, Counter[str]] = defaultdict(Counter)
-    for member in members:
-        for edit, detail in member.edits.items():
-            shown[edit][detail] += 1
-    usual = {edit: (*details.most_common(1)[0], details.total()) for edit, details in shown.items()}
+    shown: dict[Edit, list[Edit]] = defaultdict(list)
+    for edit in (edit for member in members for edit in member.edits if edit.kind == ATTRIBUTES):
+        shown[edit].append(edit)
+    usual: dict[Edit, Edit] = {}
+    for edit, alike in shown.items():
+        most, times = _usual(alike)
+        if 2 * times > len(alike) >= FEWEST:
+            usual[edit] = most
     medians = {what: statistics.median(_amount(what, each) for each in members) for what in AMOUNTS}
     for member in members:
+        mine = {edit: edit for edit in member.edits}
         why = [
-            f"{edit.what}: {member.edits[edit]}, not {most}"
-            for edit, (most, times, cells) in usual.items()
-            if edit.kind == "attributes"
-            and 2 * times > cells >= FEWEST
-            and member.edits.get(edit, most) != most
+            f"{mine[edit].line}, not {most.detail}"
+            for edit, most in usual.items()
+            if edit in mine and mine[edit].own != most.own
         ]
         why += _far(member, medians)
         if why:

@@ -298,9 +298,8 @@ def shown(base: Made, head: Made) -> str:
     """Return the message for a cell: what it is on both sides, or the figures of its programs."""
     if base.state == head.state != RIGHT and _word(base) == _word(head):
         was, now = (failing(each.failure) if each.failure else _reason(each) for each in (base, head))
-        return (
-            f"{_word(head)} on both sides{f': {now}' if was == now else f', in another way: {was} -> {now}'}"
-        )
+        how = f": {now}" if _way(base) == _way(head) else f", in another way: {was} -> {now}"
+        return f"{_word(head)} on both sides{how}"
     if head.state != RIGHT:
         before = f"{base.result} -> " if base.state != RIGHT else ""
         return f"{before}{head.result}{_repeating('the base ', base, head)}"
@@ -319,6 +318,11 @@ def shown(base: Made, head: Made) -> str:
 
 def _word(made: Made) -> str:
     return "fails" if made.failure else made.verdict.name
+
+
+def _way(made: Made) -> Any:
+    """Return in which way a side that is not right is so."""
+    return made.failure.key() if made.failure else made.wrongness
 
 
 def _repeating(who: str, steady: Made, other: Made) -> str:

@@ -423,11 +423,7 @@ def largest_first(cells: Sequence[Compared]) -> list[Compared]:
 def _details(group: Group) -> Iterator[str]:
     """Yield which tensors and operators of the cause's specimen differ, where that says more than its title."""
     member = group.specimen
-    details = [
-        edit.of_cell(detail)
-        for edit, detail in member.edits.items()
-        if detail and detail not in (edit.what, str(edit))
-    ]
+    details = [edit.line for edit in member.edits if edit.detail]
     if details:
         yield f"in {member.proposal.cell}:"
         yield from (f"  {detail:.{DETAIL}}" for detail in details[:SHOWN_DETAILS])

@@ -3,62 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from executorch_goldens.decode.difference import TensorDifference
 from executorch_goldens.decode.numbers import read_number
-from executorch_goldens.goldens.record import MODEL
 
-
-class EditKind(NamedTuple):
-    """A kind of difference by which people group cells.
-
-    Attributes
-    ----------
-    cause
-        Its place among those that a cause is named by: kinds of one place show together, those first that bring the
-        others about.
-    words
-        Begins the words for a difference of it; empty for one that names itself.
-    section
-        Title of its section in a report from one release to another; empty where it has none.
-    separate
-        Whether each has its own cause there, even if the same cells show it.
-    """
-
-    cause: int
-    words: str = ""
-    section: str = ""
-    separate: bool = False
-
-
-#: The kind of the edit of a cell that has no golden, and of those that are in no inventory: names, order, and facts of
-#: the program around its delegates.
-NEW, TEXT = "new", "text"
-#: The kinds by name, those that matter most to a reader first.
-KINDS: Mapping[str, EditKind] = {
-    NEW: EditKind(0),
-    MODEL: EditKind(1),
-    "fails": EditKind(2, "fails: ", "Newly failing or wrong", separate=True),
-    "differently": EditKind(3, "fails differently: ", "Fail differently", separate=True),
-    "lowers": EditKind(4, "no longer fails: ", "No longer failing or wrong", separate=True),
-    "gone": EditKind(5, "", "No longer delegated", separate=True),
-    "delegates": EditKind(5, "", "Delegates merged or split", separate=True),
-    "outside": EditKind(5, "left to portable kernels: ", "Left to portable kernels"),
-    "taken": EditKind(5, "no longer left to portable kernels: ", "No longer left to portable kernels"),
-    "constants": EditKind(8, "constants with different values, ", "Constants with different values"),
-    "operators": EditKind(6, "", "Operators gained or lost"),
-    "attributes": EditKind(7, "", "Attributes and shapes"),
-    "wiring": EditKind(9, "", "The same operators and constants, connected differently", separate=True),
-    "cells": EditKind(11, "", "Cells in only one release", separate=True),
-    TEXT: EditKind(10),
-}
 #: Longer values are cut at this many characters.
 VALUE_LIMIT = 80
 #: What a golden has of a program as a digest only (`executorch_goldens.goldens.program`), in words.
 IN_DIGEST = "what goldens have as a digest only"
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -80,6 +37,16 @@ class Change:
     def is_of_order(self) -> bool:
         """True if it is one of names, numbering, order and layout, that of a graph's inputs and outputs included."""
         return not self.content
+
+    @property
+    def subject(self) -> str:
+        """What differs: the difference begins with it."""
+        raise NotImplementedError
+
+    @property
+    def general(self) -> str:
+        """The same without the numbers in names, which are others in the next cell."""
+        return _NUMBER.sub("…", self.subject)
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of a report: the difference, then details."""
@@ -137,33 +104,36 @@ class LayoutChanged(Change):
 class OperatorAdded(Change):
     """An operator that only the graph after has."""
 
+    subject = "operator added"
     operator: str
     inputs: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
-        yield f"operator added: {self.operator} on {', '.join(self.inputs) or 'nothing'}"
+        yield f"{self.subject}: {self.operator} on {', '.join(self.inputs) or 'nothing'}"
 
 
 @dataclass(frozen=True)
 class OperatorRemoved(Change):
     """An operator that only the graph before has."""
 
+    subject = "operator removed"
     operator: str
     inputs: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
-        yield f"operator removed: {self.operator} on {', '.join(self.inputs) or 'nothing'}"
+        yield f"{self.subject}: {self.operator} on {', '.join(self.inputs) or 'nothing'}"
 
 
 @dataclass(frozen=True)
 class OperatorReplaced(Change):
     """An operator of a different type in the same place."""
 
+    subject = "operator replaced"
     before: str
     after: str
 
     def lines(self) -> Iterator[str]:
-        yield f"operator replaced: {self.before} -> {self.after}"
+        yield f"{self.subject}: {self.before} -> {self.after}"
 
 
 @dataclass(frozen=True)
@@ -175,8 +145,12 @@ class AttributeChanged(Change):
     before: str
     after: str
 
+    @property
+    def subject(self) -> str:
+        return self.owner
+
     def lines(self) -> Iterator[str]:
-        yield f"{self.owner}: {self.name} {_cut(self.before)} -> {_cut(self.after)}"
+        yield f"{self.subject}: {self.name} {_cut(self.before)} -> {_cut(self.after)}"
 
 
 @dataclass(frozen=True)
@@ -223,8 +197,12 @@ class EdgeRewired(Change):
     before: str
     after: str
 
+    @property
+    def subject(self) -> str:
+        return self.operator
+
     def lines(self) -> Iterator[str]:
-        yield f"{self.operator}: {self.role} comes from {self.after} instead of {self.before}"
+        yield f"{self.subject}: {self.role} comes from {self.after} instead of {self.before}"
 
 
 @dataclass(frozen=True)
@@ -240,9 +218,12 @@ class BoundaryChanged(Change):
     def is_of_order(self) -> bool:
         return self.order_only
 
+    @property
+    def subject(self) -> str:
+        return f"graph {self.which} {'in a different order' if self.order_only else 'changed'}"
+
     def lines(self) -> Iterator[str]:
-        how = "in a different order" if self.order_only else "changed"
-        yield f"graph {self.which} {how}: {_cut(', '.join(self.before))} -> {_cut(', '.join(self.after))}"
+        yield f"{self.subject}: {_cut(', '.join(self.before))} -> {_cut(', '.join(self.after))}"
 
 
 @dataclass(frozen=True)
@@ -253,19 +234,24 @@ class PartChanged(Change):
     before: str
     after: str
 
+    @property
+    def subject(self) -> str:
+        return self.what
+
     def lines(self) -> Iterator[str]:
-        yield f"{self.what}: {_cut(self.before)} -> {_cut(self.after)}"
+        yield f"{self.subject}: {_cut(self.before)} -> {_cut(self.after)}"
 
 
 @dataclass(frozen=True)
 class DigestChanged(Change):
     """Programs that differ in nothing but what goldens have as a digest."""
 
+    subject = IN_DIGEST
     before: str
     after: str
 
     def lines(self) -> Iterator[str]:
-        yield f"{IN_DIGEST}: {self.before} -> {self.after}"
+        yield f"{self.subject}: {self.before} -> {self.after}"
 
 
 def _cut(text: str) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
-from executorch_goldens.diff.changes import KINDS
 from executorch_goldens.diff.difference import of_inventories
+from executorch_goldens.diff.edits import KINDS, Constants, Operators
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import accuracy, golden
 from executorch_goldens.goldens.decisions import Decisions
@@ -31,11 +31,14 @@ class Entry:
         The section it belongs to, see `KINDS`.
     cells
         Each cell that shows it, with what it shows of it.
+    operator
+        The operator that it is of; empty for none.
     """
 
     kind: str
     what: str
     cells: dict[Cell, str] = field(default_factory=dict)
+    operator: str = ""
 
 
 @dataclass
@@ -168,18 +171,17 @@ def _entries(
 ) -> Collection[Entry]:
     """Return the differences between the inventories of two releases, in the order of discovery."""
     (before, old), (after, new) = one, other
-    found: dict[tuple[str, str], Entry] = {}
-
-    def note(kind: str, what: str, cell: Cell, shown: str) -> None:
-        found.setdefault((kind, what), Entry(kind, what)).cells[cell] = shown
-
+    found: dict[object, Entry] = {}
     for cell in old:
-        for kind, what, shown in of_inventories(old[cell], new[cell]) if cell in new else ():
-            note(kind, what, cell, shown)
+        for edit in of_inventories(old[cell], new[cell]) if cell in new else ():
+            what, shown = edit.entry
+            operator = edit.operator if isinstance(edit, Operators | Constants) else ""
+            key = (edit, edit.own if edit.by_values else ())
+            found.setdefault(key, Entry(edit.kind, what, operator=operator)).cells[cell] = shown
     for version, ones, others in ((before, old, new), (after, new, old)):
-        for cell in ones:
-            if cell not in others:
-                note("cells", f"only on {version}", cell, "")
+        alone = {cell: "" for cell in ones if cell not in others}
+        if alone:
+            found[version] = Entry("cells", f"only on {version}", alone)
     return found.values()
 
 
@@ -261,7 +263,7 @@ def _merged(entries: Iterable[Entry]) -> Iterator[Entry]:
         else:
             group.sort(key=lambda entry: entry.what)
             shown = {
-                cell: ", ".join(f"{e.what.split()[0]} {e.cells[cell]}" for e in group if e.cells[cell])
+                cell: ", ".join(f"{each.operator} {each.cells[cell]}" for each in group if each.cells[cell])
                 for cell in first.cells
             }
             yield Entry(first.kind, "; ".join(entry.what for entry in group), shown)

@@ -6,11 +6,9 @@ import re
 from dataclasses import replace
 
 from executorch_goldens.artifact import DELEGATE, STAGE, PassRun
-from executorch_goldens.errors import some
 from executorch_goldens.goldens import accuracy, unchecked
 from executorch_goldens.goldens.causes import comparable
 from executorch_goldens.goldens.golden import DIGESTS, FIRST, LAYOUT
-from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.record import FAILURE, MODEL, TRACE, Record
 from executorch_goldens.zoo import variations
 
@@ -169,8 +167,3 @@ def changed_weights(before: str, after: str) -> list[str]:
     words = (line.split(" ") for line in (*new, *old) if line not in common)
     names = (path if method == FORWARD else f"{path} of {method}" for method, path, *_ in words)
     return list(dict.fromkeys(names))
-
-
-def weights_named(names: list[str], labels: Labels = OF_RUN) -> str:
-    """Return the message for `changed_weights`."""
-    return f"weights that are not the {labels.old}'s: {some(names)}"

@@ -10,6 +10,21 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from executorch_goldens.diff.changes import AttributeChanged, BoundaryChanged, Change, EdgeRewired
+from executorch_goldens.diff.edits import (
+    ATTRIBUTES,
+    CONSTANTS,
+    OPERATORS,
+    SHOWN_VALUES,
+    Attribute,
+    Constants,
+    Delegates,
+    Edit,
+    Failing,
+    FormatFields,
+    Operators,
+    Rewired,
+    listed,
+)
 from executorch_goldens.diff.graphs import Pairing
 from executorch_goldens.diff.pair import Pair
 from executorch_goldens.diff.payloads import graph_pairs
@@ -17,17 +32,15 @@ from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.goldens.inventory import Held, Inventory, Use, constants
 from executorch_goldens.goldens.outline import NUMBERING, OutlineGraph
 
-#: Kind (`changes.KINDS`), what changed, and the detail that this cell adds.
-InventoryChange = tuple[str, str, str]
 #: Positions, sizes, deviations, and the sample that showed it, as in ``output 0 (drawn)``, in the reason of a
 #: failure: a different one is no different failure.
 INCIDENTAL = re.compile(r"\b(?:0x[0-9a-f]+|\d[\d.]*(?:e-?\d+)?)\b|(?<=\d) \([a-z ]+\)")
-#: At most this many values of an attribute are shown, and this many characters of each.
-SHOWN_VALUES, SHOWN_CHARACTERS = 4, 60
+#: Characters of a value that are shown.
+SHOWN_CHARACTERS = 60
 
 
-def differences(old: Inventory, new: Inventory, found: Pair) -> Iterator[InventoryChange]:
-    """Yield every difference between two inventories, as (kind, change, detail of this cell).
+def differences(old: Inventory, new: Inventory, found: Pair) -> Iterator[Edit]:
+    """Yield every difference between two inventories.
 
     Parameters
     ----------
@@ -47,44 +60,43 @@ def _differing(old: Inventory, new: Inventory) -> list[str]:
     ]
 
 
-def _contents(old: Inventory, new: Inventory, found: Pair) -> Iterator[InventoryChange]:
+def _contents(old: Inventory, new: Inventory, found: Pair) -> Iterator[Edit]:
     """Yield differences in failures, delegates, operators, attributes and constants, however these are connected."""
     if old.failure or new.failure:
         yield from _failures(old.failure or "", new.failure or "")
         return
     if old.delegates != new.delegates:
-        kind = "delegates" if new.delegates else "gone"
-        yield kind, f"{old.delegates.total()} -> {new.delegates.total()} delegates", ""
-    for name, change in _changes(old.outside, new.outside):
-        yield ("outside" if change > 0 else "taken"), name, f"{change:+d}"
+        had, has = old.delegates.total(), new.delegates.total()
+        yield Delegates("delegates" if has else "gone", (has > had) - (has < had), had, has)
+    for name, more in _changes(old.outside, new.outside):
+        yield Operators("outside" if more > 0 else "taken", name, more > 0, more)
     changes = dict(_changes(old.operators, new.operators))
-    for name, change in changes.items():
-        yield "operators", f"{name} {'gained' if change > 0 else 'lost'}", f"{change:+d}"
+    for name, more in changes.items():
+        yield Operators(OPERATORS, name, more > 0, more)
     # Where operators were gained or lost, that is reported, and not their attributes as well.
     alike = old.attributes == new.attributes and old.constants == new.constants
     places = Places() if alike else Places.between(old, new, found)
     for key in sorted(old.attributes.keys() | new.attributes.keys()):
-        had, has = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
-        if key[0] not in changes and had != has:
-            pairs = places.attributes.get(key) or [(_values(had - has), _values(has - had))]
-            shown = [_pair(before, after) for before, after in dict.fromkeys(pairs)]
-            yield "attributes", f"{key[0]}.{key[1]}: {_listed(shown)}", ""
+        before, after = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
+        if key[0] not in changes and before != after:
+            pairs = places.attributes.get(key) or [(_values(before - after), _values(after - before))]
+            shown = [_pair(*pair) for pair in dict.fromkeys(pairs)]
+            yield Attribute(ATTRIBUTES, *key, tuple(shown[:SHOWN_VALUES]), len(shown) > SHOWN_VALUES)
     for use in sorted(old.constants.keys() | new.constants.keys()):
         held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
         if held != holds and held.total() == holds.total():
             yield from _constants(use, held - holds, holds - held, places.constants.get(use, ()))
         elif held != holds and use[0] not in changes:
-            yield "attributes", " ".join(use), f"{held.total()} -> {holds.total()} constants"
+            yield Constants(ATTRIBUTES, *use, (("", held.total(), holds.total()),))
 
 
-def _failures(old: str, new: str) -> Iterator[InventoryChange]:
+def _failures(old: str, new: str) -> Iterator[Edit]:
     """Yield how failures differ; empty where a release lowers the cell."""
     if INCIDENTAL.sub("", old) == INCIDENTAL.sub("", new):
         return
-    if new:
-        yield ("differently", new, f"was {old}") if old else ("fails", new, "")
-    else:
-        yield "lowers", old, ""
+    yield Failing(
+        "differently" if old and new else "fails" if new else "lowers", new or old, old if new else ""
+    )
 
 
 @dataclass(frozen=True)
@@ -127,7 +139,7 @@ class Places:
 
 def _constants(
     use: Use, gone: Counter[Held], come: Counter[Held], places: Sequence[tuple[Held, Held]]
-) -> Iterator[InventoryChange]:
+) -> Iterator[Edit]:
     """Yield how constants for one use, as many before as after, differ: in type, and in values of one shared type.
 
     Parameters
@@ -136,34 +148,35 @@ def _constants(
         Places that are shown as before and after: they alone differ in one place of the graph.
     """
     types, others = (Counter(type_ for type_, _, _ in held.elements()) for held in (gone, come))
-    what = " ".join(use)
     if types != others:
         moved = ((one[0], other[0]) for one, other in places if one[0] != other[0])
-        yield "attributes", what, " -> ".join(next(moved, (_values(types - others), _values(others - types))))
+        pair = next(moved, (_values(types - others), _values(others - types)))
+        yield Constants(ATTRIBUTES, *use, (("", *pair),))
     if kept := sorted(types & others):
-        changed = [(one, other) for one, other in places if one[0] == other[0]]
+        changed = _changed([(one, other) for one, other in places if one[0] == other[0]])
         # TOSA writes as constants of this type what other formats write as attributes: no weight has changed.
-        kind = "attributes" if use[2] == "SHAPE" else "constants"
-        yield kind, what, _changed(changed) or kept[0]
+        kind = ATTRIBUTES if use[2] == "SHAPE" else CONSTANTS
+        shown = changed[:SHOWN_VALUES] or [(kept[0], "", "")]
+        yield Constants(kind, *use, tuple(shown), len(changed) > SHOWN_VALUES)
 
 
-def _changed(places: Sequence[tuple[Held, Held]]) -> str:
-    """Return the type of constants and their first values that differ, before and after, each pair once.
+def _changed(places: Sequence[tuple[Held, Held]]) -> list[tuple[str, str, str]]:
+    """Return the type of constants, empty for that of those before, and their first values that differ.
 
-    >>> _changed([(("INT8[1]", "a", "11"), ("INT8[1]", "b", "8")), (("INT8[2]", "c", "1 2"), ("INT8[2]", "d", "1 3"))])
-    'INT8[1] 11 -> 8, INT8[2] 2 -> 3'
+    >>> _changed([(("INT8[1]", "a", "11"), ("INT8[1]", "b", "8")), (("INT8[1]", "c", "1 2"), ("INT8[1]", "d", "1 3"))])
+    [('INT8[1]', '11', '8'), ('', '2', '3')]
     """
-    shown: dict[str, None] = {}
-    type_ = ""
-    for (its_type, _, one), (_, _, other) in places:
+    shown: dict[tuple[str, str, str], None] = {}
+    last = ""
+    for (type_, _, one), (_, _, other) in places:
         pairs = zip(one.split(), other.split(), strict=False)
-        values = next((f" {before} -> {after}" for before, after in pairs if before != after), "")
-        shown[f"{its_type}{values}" if its_type != type_ else values.strip() or its_type] = None
-        type_ = its_type
-    return _listed([*shown])
+        before, after = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+        shown["" if type_ == last and before != after else type_, before, after] = None
+        last = type_
+    return [*shown]
 
 
-def _wiring(old: Inventory, new: Inventory, found: Pair) -> Iterator[InventoryChange]:
+def _wiring(old: Inventory, new: Inventory, found: Pair) -> Iterator[Edit]:
     """Yield how payloads of the same operators and constants differ."""
     for name in _differing(old, new):
         changes = [
@@ -176,16 +189,16 @@ def _wiring(old: Inventory, new: Inventory, found: Pair) -> Iterator[InventoryCh
             return
 
 
-def _of_wiring(changes: Sequence[Change]) -> InventoryChange:
+def _of_wiring(changes: Sequence[Change]) -> Edit:
     """Return the sum of a payload's changes."""
     lacked = [change for change in changes if _is_of_one_format(change)]
     if len(lacked) == len(changes):
         names = sorted({change.name for change in lacked})
-        return "attributes", f"fields that only one of the formats has: {', '.join(names)}", ""
+        return FormatFields(ATTRIBUTES, tuple(names))
     if all(isinstance(change, BoundaryChanged) and change.order_only for change in changes):
-        return "wiring", "a delegate's inputs or outputs in a different order", ""
-    rewired = [change.operator for change in changes if isinstance(change, EdgeRewired)]
-    return "wiring", "operands connected differently", (rewired or [""])[0]
+        return Rewired("wiring", order_only=True)
+    rewired = (change.operator for change in changes if isinstance(change, EdgeRewired))
+    return Rewired("wiring", order_only=False, operator=next(rewired, ""))
 
 
 def _is_of_one_format(change: Change) -> TypeGuard[AttributeChanged]:
@@ -199,22 +212,19 @@ def _changes(old: Counter[str], new: Counter[str]) -> Iterator[tuple[str, int]]:
 
 
 def _values(counter: Counter[str]) -> str:
-    return _listed(sorted(counter)) or ABSENT
+    return listed(sorted(counter)[:SHOWN_VALUES], len(counter) > SHOWN_VALUES) or ABSENT
 
 
-def _pair(before: str, after: str) -> str:
+def _pair(before: str, after: str) -> tuple[str, str]:
     """Return two values, long ones from a little before the place where they differ.
 
     >>> _pair("NEAREST", "BILINEAR"), _pair("a" * 70 + "b", "a" * 70 + "c")
-    ('NEAREST -> BILINEAR', '…aaaaaaaab -> …aaaaaaaac')
+    (('NEAREST', 'BILINEAR'), ('…aaaaaaaab', '…aaaaaaaac'))
     """
     start = 0
     if max(len(before), len(after)) > SHOWN_CHARACTERS:
         alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
         start = max(sum(1 for _ in alike) - 8, 0)
     first, end = "…" if start else "", start + SHOWN_CHARACTERS
-    return " -> ".join(f"{first}{each[start:end]}{'…' if each[end:] else ''}" for each in (before, after))
-
-
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(words[:SHOWN_VALUES]) + (", …" if len(words) > SHOWN_VALUES else "")
+    one, other = (f"{first}{each[start:end]}{'…' if each[end:] else ''}" for each in (before, after))
+    return one, other

@@ -140,7 +140,7 @@ def page(found: CellResult, group: Group | None, gathered: Gathered) -> CellPage
         before=_numerics(member) if labels == found.sides else "",
         timeline=passes.timeline(member.before, member.after),
         tensors=list(tensors.constants(listings, labels, evidence)),
-        changes=[edit.of_cell(detail) for edit, detail in member.edits.items()],
+        changes=[edit.line for edit in member.edits],
     )
 
 

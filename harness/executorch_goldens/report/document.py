@@ -22,8 +22,8 @@ from markupsafe import Markup
 from packaging.version import Version
 
 from executorch_goldens.causes.groups import Group, Member, worst_first
-from executorch_goldens.diff.changes import KINDS
 from executorch_goldens.diff.drift import Drift
+from executorch_goldens.diff.edits import KINDS
 from executorch_goldens.errors import CommandError
 from executorch_goldens.files import durable
 from executorch_goldens.files.wording import count
