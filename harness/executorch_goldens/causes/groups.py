@@ -8,7 +8,7 @@ import math
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -59,8 +59,12 @@ DECIDED = ("changed", "renamed", "new", "failed", "over-budget", UNEXPECTED)
 UNLIKE = 4.0
 #: Fewer cells than this do not make one of them unlike the others.
 FEWEST = 3
-#: Quantities of a member that are compared with the median of its group.
-AMOUNTS = OPERATORS, PROGRAM, CONSTANTS = ("operators", ".pte bytes", "bytes of constants")
+#: Quantities of a member that are compared with the median of its group, by their names.
+AMOUNTS: Mapping[str, Callable[[Quantities], int]] = {
+    "operators": lambda more: sum(more.operators.values()),
+    ".pte bytes": lambda more: more.program,
+    "bytes of constants": lambda more: more.constants,
+}
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,6 @@ class Member:
         The amount of text to read, in characters.
     damage
         Why its golden cannot be read, and the way out; empty where it can, or there is none.
-    difference
-        Of `before` and `after`; None where they are not compared, and where it is no longer held.
     """
 
     proposal: Proposal
@@ -102,7 +104,6 @@ class Member:
     undecided: Missing | Fewer | None = None
     size: int = 0
     damage: str = ""
-    difference: Difference | None = None
 
     @property
     def labels(self) -> Labels:
@@ -497,16 +498,15 @@ def member(
     compared = after is not None and (before is not None or (proposed is not None and not damage))
     # Programs of two models are not compared: the case is the cause.
     compared &= proposal.blamed != MODEL or proposal.verdict not in DISAGREEING
-    found = None
     edits: tuple[Edit, ...] = ()
+    more = Quantities()
     if compared and before is not None and after is not None:
         found = difference
         if found is None or found.before is not before or found.after is not after:
             found = Difference(before, after, labels_of(proposal))
-        edits = _edits(proposal, found)
+        edits, more = _edits(proposal, found), found.quantities
     elif compared and after is not None:
         edits = (_alone(after, targets.delegates(proposal.target), labels_of(proposal)),)
-    more = found.quantities if found is not None else Quantities()
     for each in (before, after, proposed):
         if each is not None:
             # What was read of its payloads is not needed for long.
@@ -519,7 +519,6 @@ def member(
         recorded=is_recorded,
         size=size,
         damage=damage,
-        difference=found,
     )
 
 
@@ -584,7 +583,10 @@ def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
         most, times = _usual(alike)
         if 2 * times > len(alike) >= FEWEST:
             usual[edit] = most
-    medians = {what: statistics.median(_amount(what, each) for each in members) for what in AMOUNTS}
+    medians = {
+        what: statistics.median(amount(each.quantities) for each in members)
+        for what, amount in AMOUNTS.items()
+    }
     for member in members:
         mine = {edit: edit for edit in member.edits}
         why = [
@@ -599,16 +601,9 @@ def _unlike(members: Sequence[Member]) -> Iterator[tuple[str, str]]:
 
 def _far(member: Member, medians: Mapping[str, float]) -> Iterator[str]:
     for what, middle in medians.items():
-        mine = _amount(what, member)
+        mine = AMOUNTS[what](member.quantities)
         if mine * middle < 0 or (middle and abs(mine) > UNLIKE * abs(middle)):
             yield f"{what} {mine:+,d} where the median is {middle:+,g}"
-
-
-def _amount(what: str, member: Member) -> int:
-    more = member.quantities
-    if what == OPERATORS:
-        return sum(more.operators.values())
-    return more.program if what == PROGRAM else more.constants
 
 
 def _place(blamed: str | None) -> str:

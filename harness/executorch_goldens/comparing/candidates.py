@@ -20,7 +20,7 @@ from executorch_goldens.comparing.searching import (
     Try,
     rarity,
 )
-from executorch_goldens.comparing.sides import Side, Sides
+from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.reach.answer import statements_run
 from executorch_goldens.reach.choice import DEAR, SHORT, around, differing, stem, turns, words_of
 from executorch_goldens.reach.code import module_of, text_of
@@ -123,7 +123,10 @@ def search(
     )
     modules = {case.name: case.module for case in (*cases.values(), *further.values())}
     names = (*known.sources, *zoos)
-    base, head_side = (with_zoos(side, names, modules) for side in (sides.base, sides.head))
+    base, head_side = (
+        replace(side, settings=replace(side.settings, models=names, modules=modules))
+        for side in (sides.base, sides.head)
+    )
 
     def reached(ran: Mapping[str, Sequence[int]]) -> Reached:
         lines = frozenset((file, line) for file in edits.files for line in ran.get(file, ()))
@@ -141,11 +144,6 @@ def asked(edits: Edits) -> Iterator[str]:
         for of_change, changes in ASKED.items():
             if not words.isdisjoint(map(stem, of_change)):
                 yield from changes
-
-
-def with_zoos(side: Side, names: Sequence[str], modules: Mapping[str, str]) -> Side:
-    """Return a side that has the models of some zoos; `modules` has the module of each case."""
-    return replace(side, settings=replace(side.settings, models=tuple(names), modules=modules))
 
 
 def operators(edits: Edits, head: Path) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from executorch_goldens.comparing.making import Compared, Comparison, Tally
 from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
 from executorch_goldens.comparing.searching import SEED
 from executorch_goldens.files.untrusted import markdown
-from executorch_goldens.files.wording import count
+from executorch_goldens.files.wording import aligned, count
 from executorch_goldens.goldens.quantities import QUANTITIES, measured
 from executorch_goldens.reach.answer import Answer
 from executorch_goldens.results.rows import Reported
@@ -309,7 +309,7 @@ class ComparisonPage:
             yield from (f"{'  ' * (depth + 1)}{line}" for depth, line in items)
         if self.tabled:
             yield ""
-            yield from _aligned(self.table())
+            yield from aligned(self.table())
         yield from (line for column in self.columns for line in column.lines)
 
     def markdown(self) -> Iterator[str]:
@@ -447,14 +447,6 @@ def _change(old: float | None, new: float | None, form: str) -> str:
     """
     before, after = ("-" if value is None else format(value, form) for value in (old, new))
     return before if before == after else f"{before} -> {after}"
-
-
-def _aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows of a table with each column as wide as its widest entry."""
-    listed = [tuple(row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
-    for row in listed:
-        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
 
 
 def quantities(each: Compared) -> Mapping[str, tuple[int | None, int | None]]:

@@ -77,8 +77,7 @@ def tensor_difference(before: Constant, after: Constant) -> TensorDifference | N
         a, b = (side[start : start + PIECE] for side in flat)
         at = np.flatnonzero(_differ(a, b))
         for offset in at[: SHOWN - len(first)].tolist():
-            index = tuple(int(axis) for axis in np.unravel_index(start + offset, left.shape))
-            first.append((index, _text(a[offset]), _text(b[offset])))
+            first.append((index_of(start + offset, left.shape), _text(a[offset]), _text(b[offset])))
         gaps = _gaps(a[at], b[at])
         differing += len(at)
         total += float(gaps.sum())
@@ -95,6 +94,15 @@ def tensor_difference(before: Constant, after: Constant) -> TensorDifference | N
         mean=total / left.size if finite else None,
         first=tuple(first),
     )
+
+
+def index_of(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the index of an element by its place in row-major order.
+
+    >>> index_of(5, (2, 3))
+    (1, 2)
+    """
+    return tuple(int(axis) for axis in np.unravel_index(flat, shape))
 
 
 def _differ(a: Array, b: Array) -> Array:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from executorch_goldens.diff import equality, texts
 from executorch_goldens.diff.changes import ConstantChanged
-from executorch_goldens.diff.edits import CONSTANTS, TEXT, Aside, Edit, PayloadConstants, Weights
+from executorch_goldens.diff.edits import CONSTANTS, TEXT, Aside, Edit, Weights
 from executorch_goldens.diff.inventories import differences
 from executorch_goldens.diff.likeness import Likeness, unnumbered
 from executorch_goldens.diff.pair import Pair
@@ -26,7 +26,7 @@ class Difference(Likeness):
 
     def lines(self) -> Iterator[str]:
         """Yield it for a person."""
-        return texts.from_golden(self)
+        return (line for _, line in texts.by_section(self, of_golden=True))
 
     @cached_property
     def edits(self) -> tuple[Edit, ...]:
@@ -87,6 +87,6 @@ def _payload(part: str, differences: Differences) -> Iterator[Edit]:
         yield Aside(TEXT, part, differences.verdict)
     for change in differences.changes:
         if isinstance(change, ConstantChanged):
-            yield PayloadConstants(CONSTANTS, part)
+            yield Aside(CONSTANTS, part)
         elif change.content:
             yield Aside(TEXT, part, change.general)

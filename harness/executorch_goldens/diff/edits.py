@@ -319,25 +319,14 @@ class Rewired(Edit):
 
 @dataclass(frozen=True)
 class Aside(Edit):
-    """What computes nothing else by itself, in the manifest, the graph, a delegate or the program."""
+    """What no inventory has, of the manifest, the graph, a delegate or the program; of constants no more is known."""
 
     part: str
-    how: str
+    how: str = ""
 
     @property
     def what(self) -> str:
-        return f"{self.part}: {self.how}"
-
-
-@dataclass(frozen=True)
-class PayloadConstants(Edit):
-    """Constants of a payload, where no more is known of their use."""
-
-    part: str
-
-    @property
-    def what(self) -> str:
-        return f"of the {self.part}"
+        return f"{self.part}: {self.how}" if self.how else f"of the {self.part}"
 
 
 def listed(words: Iterable[str], more: bool = False) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from executorch_goldens.diff.changes import AttributeChanged, BoundaryChanged, Change, EdgeRewired
@@ -30,7 +29,7 @@ from executorch_goldens.diff.pair import Pair
 from executorch_goldens.diff.payloads import graph_pairs
 from executorch_goldens.diff.values import ABSENT
 from executorch_goldens.goldens.inventory import Held, Inventory, Use, constants
-from executorch_goldens.goldens.outline import NUMBERING, OutlineGraph
+from executorch_goldens.goldens.outline import NUMBERING
 
 #: Positions, sizes, deviations, and the sample that showed it, as in ``output 0 (drawn)``, in the reason of a
 #: failure: a different one is no different failure.
@@ -75,17 +74,17 @@ def _contents(old: Inventory, new: Inventory, found: Pair) -> Iterator[Edit]:
         yield Operators(OPERATORS, name, more > 0, more)
     # Where operators were gained or lost, that is reported, and not their attributes as well.
     alike = old.attributes == new.attributes and old.constants == new.constants
-    places = Places() if alike else Places.between(old, new, found)
+    values, places = ({}, {}) if alike else _places(old, new, found)
     for key in sorted(old.attributes.keys() | new.attributes.keys()):
         before, after = old.attributes.get(key, Counter()), new.attributes.get(key, Counter())
         if key[0] not in changes and before != after:
-            pairs = places.attributes.get(key) or [(_values(before - after), _values(after - before))]
+            pairs = values.get(key) or [(_values(before - after), _values(after - before))]
             shown = [_pair(*pair) for pair in dict.fromkeys(pairs)]
             yield Attribute(ATTRIBUTES, *key, tuple(shown[:SHOWN_VALUES]), len(shown) > SHOWN_VALUES)
     for use in sorted(old.constants.keys() | new.constants.keys()):
         held, holds = old.constants.get(use, Counter()), new.constants.get(use, Counter())
         if held != holds and held.total() == holds.total():
-            yield from _constants(use, held - holds, holds - held, places.constants.get(use, ()))
+            yield from _constants(use, held - holds, holds - held, places.get(use, ()))
         elif held != holds and use[0] not in changes:
             yield Constants(ATTRIBUTES, *use, (("", held.total(), holds.total()),))
 
@@ -99,42 +98,32 @@ def _failures(old: str, new: str) -> Iterator[Edit]:
     )
 
 
-@dataclass(frozen=True)
-class Places:
-    """What differs, before and after, in one place of the graphs of two artifacts, in the order of the operators.
+def _places(
+    old: Inventory, new: Inventory, found: Pair
+) -> tuple[Mapping[tuple[str, str], list[tuple[str, str]]], Mapping[Use, list[tuple[Held, Held]]]]:
+    """Return what differs in one place of the graphs of two artifacts, before and after, in the order of the operators.
 
-    Attributes
-    ----------
-    attributes
-        Values by operator and attribute.
-    constants
-        Constants by their use.
+    Returns
+    -------
+    values, held
+        Values by operator and attribute; constants by their use.
     """
-
-    attributes: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
-    constants: dict[Use, list[tuple[Held, Held]]] = field(default_factory=dict)
-
-    @classmethod
-    def between(cls, old: Inventory, new: Inventory, found: Pair) -> Places:
-        places = cls()
-        for name in _differing(old, new):
-            for pair in graph_pairs(*(each.graphs for each in found.payloads(name))):
-                places._add(*pair)
-        return places
-
-    def _add(self, one: OutlineGraph, other: OutlineGraph) -> None:
-        before, after = ({at: (use, held) for at, use, held in constants(each)} for each in (one, other))
+    values: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    held: dict[Use, list[tuple[Held, Held]]] = defaultdict(list)
+    payloads = (found.payloads(name) for name in _differing(old, new))
+    for one, other in (pair for each in payloads for pair in graph_pairs(*(side.graphs for side in each))):
+        before, after = ({at: (use, had) for at, use, had in constants(each)} for each in (one, other))
         matching = Pairing(one, other).matching.forth
         for ours, theirs in sorted(matching.items()):
             operator, its = one.operators[ours], other.operators[theirs]
             for name, value in operator.attributes.items():
                 if name not in NUMBERING and its.attributes.get(name, value) != value:
-                    pairs = self.attributes.setdefault((operator.type, name), [])
-                    pairs.append((value, its.attributes[name]))
-        for (number, operand), (use, held) in before.items():
-            its_use, holds = after.get((matching.get(number, -1), operand), (None, held))
-            if its_use == use and holds != held:
-                self.constants.setdefault(use, []).append((held, holds))
+                    values[operator.type, name].append((value, its.attributes[name]))
+        for (number, operand), (use, had) in before.items():
+            its_use, has = after.get((matching.get(number, -1), operand), (None, had))
+            if its_use == use and has != had:
+                held[use].append((had, has))
+    return values, held
 
 
 def _constants(

@@ -16,7 +16,7 @@ The steps go from the surest to the vaguest, and none takes back what an earlier
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
@@ -26,6 +26,8 @@ from executorch_goldens.goldens.outline import OutlineValue, described
 #: Description of a computation to its number, the same in both graphs. A number replaces the whole description in
 #: those that build on it, which would otherwise grow with the depth of the graph.
 Numbers = dict[Hashable, int]
+#: A key for each operator of the graph before, and of the graph after, in the order of the operators.
+Keys = tuple[Sequence[Hashable], Sequence[Hashable]]
 #: An operator of the graph before, and the one of the graph after.
 Pair = tuple[int, int]
 
@@ -55,14 +57,14 @@ class Matching:
 def match(before: GraphSide, after: GraphSide) -> Matching:
     """Match the operators of two graphs."""
     matcher = _Matcher(before, after)
-    inputs, uses = by_inputs(before, after, detailed=True), by_uses(before, after, detailed=True)
-    plain_inputs, plain_uses = (
-        by_inputs(before, after, detailed=False),
-        by_uses(before, after, detailed=False),
+    inputs, uses, plain_inputs, plain_uses = (
+        _keys(which, before, after, detailed)
+        for detailed in (True, False)
+        for which in (_by_inputs, _by_uses)
     )
-    places = by_both(plain_inputs, plain_uses)
-    matcher.match_equal(by_both(inputs, uses))
-    matcher.match_unique(by_both(inputs, places))
+    places = _both(plain_inputs, plain_uses)
+    matcher.match_equal(_both(inputs, uses))
+    matcher.match_unique(_both(inputs, places))
     matcher.match_neighbours(feeding=False)
     matcher.match_equal(places, constants=False)
     matcher.match_unique(inputs)
@@ -138,9 +140,9 @@ class _Matcher:
         """Return the unmatched operators of either graph, by key."""
         groups: dict[object, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for at in self._left_before():
-            groups[keys.before[at]][0].append(at)
+            groups[keys[0][at]][0].append(at)
         for at in self._left_after():
-            groups[keys.after[at]][1].append(at)
+            groups[keys[1][at]][1].append(at)
         return list(groups.values())
 
     def _match_all(self, ours: Sequence[int], theirs: Sequence[int]) -> None:
@@ -212,34 +214,24 @@ def _users_by_kind(side: GraphSide, name: str, matched: dict[int, int]) -> dict[
 # key counts attributes, types and contents of constants; a plain key only types of operators and the edges.
 
 
-@dataclass(frozen=True)
-class Keys:
-    """A key for each operator of the two graphs, in the order of the operators."""
-
-    before: Sequence[Hashable]
-    after: Sequence[Hashable]
-
-
-def by_inputs(before: GraphSide, after: GraphSide, detailed: bool) -> Keys:
-    """Return keys that are equal if operators compute the same from the same inputs of the graph."""
+def _keys(
+    which: Callable[[GraphSide, Numbers, bool], list[int]],
+    before: GraphSide,
+    after: GraphSide,
+    detailed: bool,
+) -> Keys:
     numbers: Numbers = {}
-    return Keys(_by_inputs(before, numbers, detailed), _by_inputs(after, numbers, detailed))
+    return which(before, numbers, detailed), which(after, numbers, detailed)
 
 
-def by_uses(before: GraphSide, after: GraphSide, detailed: bool) -> Keys:
-    """Return keys that are equal if operators are used in the same way, down to the outputs of the graph."""
-    numbers: Numbers = {}
-    return Keys(_by_uses(before, numbers, detailed), _by_uses(after, numbers, detailed))
-
-
-def by_both(one: Keys, other: Keys) -> Keys:
+def _both(one: Keys, other: Keys) -> Keys:
     """Return keys that are equal if both are."""
-    return Keys(
-        list(zip(one.before, other.before, strict=True)), list(zip(one.after, other.after, strict=True))
-    )
+    before, after = (list(zip(*of_side, strict=True)) for of_side in zip(one, other, strict=True))
+    return before, after
 
 
 def _by_inputs(side: GraphSide, numbers: Numbers, detailed: bool) -> list[int]:
+    """Return keys that are equal if operators compute the same from the same inputs of the graph."""
     keys: list[int] = []
     for at, operator in enumerate(side.operators):
         operands = tuple(_operand(side, at, name, keys, detailed) for _, name in operator.inputs)
@@ -264,6 +256,7 @@ def _operand(side: GraphSide, at: int, name: str, keys: Sequence[int], detailed:
 
 
 def _by_uses(side: GraphSide, numbers: Numbers, detailed: bool) -> list[int]:
+    """Return keys that are equal if operators are used in the same way, down to the outputs of the graph."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(side.graph.outputs):
         places[name].append(place)

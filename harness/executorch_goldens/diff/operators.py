@@ -69,10 +69,6 @@ class Listing:
         """How many values differ in nothing but their name."""
         return sum(was != now for was, now in self.names.items())
 
-    @property
-    def differs(self) -> bool:
-        return any(row.state != SAME for row in self.rows)
-
     def hunks(self) -> list[Hunk]:
         """Return the text of the differences, each place with the operator before and after it."""
         near = {at + by for at, row in enumerate(self.rows) if row.state != SAME for by in (-1, 0, 1)}
@@ -114,30 +110,26 @@ def listings(before: Record | None, after: Record) -> Iterator[Listing]:
         delegate, graphs = name.partition(".")[0], payload.graphs
         old = before.delegates.get(name) if before is not None else None
         if old is not None and old.text == payload.text:
-            yield from (_unchanged(delegate, graph) for graph in graphs)
+            yield from (_unmatched(delegate, SAME, graph, graph) for graph in graphs)
             continue
         pairs = graph_pairs(old.graphs, graphs) if old is not None else []
         for one, other in pairs:
             pair = Pairing(one, other)
             yield Listing(delegate, f"{delegate} {other.name}", list(rows(pair)), pair.names, one, other)
         for graph in graphs[len(pairs) :]:
-            side = GraphSide(graph)
-            state = SAME if before is None else ADDED
-            alone = [
-                Row(state, side.label(at), after=_lines(side, at, {}), at=at)
-                for at in range(len(graph.operators))
-            ]
-            yield Listing(delegate, f"{delegate} {graph.name}", alone, {}, None, graph)
+            yield _unmatched(delegate, SAME if before is None else ADDED, None, graph)
 
 
-def _unchanged(delegate: str, graph: OutlineGraph) -> Listing:
-    """Return the operators of a graph that both artifacts have: nothing has to be matched."""
-    side = GraphSide(graph)
-    lines = [_lines(side, at, {}) for at in range(len(graph.operators))]
-    same = [Row(SAME, side.label(at), each, each, frozenset(), at, at) for at, each in enumerate(lines)]
-    return Listing(
-        delegate, f"{delegate} {graph.name}", same, {name: name for name in graph.values}, graph, graph
-    )
+def _unmatched(delegate: str, state: str, before: OutlineGraph | None, after: OutlineGraph) -> Listing:
+    """Return the operators of a graph where nothing has to be matched: both have the same one, or one has none."""
+    side = GraphSide(after)
+    rows = []
+    for at in range(len(after.operators)):
+        lines = _lines(side, at, {})
+        was = (lines, at) if before is not None else ((), None)
+        rows.append(Row(state, side.label(at), was[0], lines, was=was[1], at=at))
+    names = {} if before is None else {name: name for name in after.values}
+    return Listing(delegate, f"{delegate} {after.name}", rows, names, before, after)
 
 
 def rows(pair: Pairing) -> Iterator[Row]:

@@ -38,6 +38,15 @@ KEYS = frozenset({"key", "named_key"})
 LABELS = frozenset({"debug_handle", "external_id"})
 
 
+#: The verdicts of payloads that compute the same, by the changes that there are beside those of layout.
+ORDER_ONLY: Mapping[frozenset[type[Change]], str] = {
+    frozenset({Renamed}): "renamed only",
+    frozenset({Reordered}): "order only",
+    frozenset({Renamed, Reordered}): "renamed and reordered",
+    frozenset(): "layout only",
+}
+
+
 @dataclass(frozen=True)
 class Differences:
     """Every difference between two payloads.
@@ -73,15 +82,9 @@ class Differences:
     @property
     def verdict(self) -> str:
         """``same``, ``renamed only``, ``order only``, ``renamed and reordered``, ``layout only`` or ``different``."""
-        if self.same:
-            return "same"
         if not self.order_only:
-            return "different"
-        renamed = any(isinstance(change, Renamed) for change in self.changes)
-        reordered = any(isinstance(change, Reordered) for change in self.changes)
-        if renamed and reordered:
-            return "renamed and reordered"
-        return "renamed only" if renamed else "order only" if reordered else "layout only"
+            return "same" if self.same else "different"
+        return ORDER_ONLY[frozenset({Renamed, Reordered} & {type(change) for change in self.changes})]
 
     def lines(self, limit: int | None = None) -> Iterator[str]:
         """Yield the report: the verdict, then each difference."""

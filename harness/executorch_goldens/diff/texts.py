@@ -14,18 +14,19 @@ SHOWN_LINES = 12
 SHOWN_CHANGES = 4
 
 
-def from_golden(found: Pair) -> Iterator[str]:
-    """Yield how what is compared of two artifacts differs; digests only where nothing else does."""
-    return (line for _, line in by_section(found, of_golden=True))
-
-
 def difference(found: Pair) -> Iterator[str]:
     """Yield how two records differ: payloads by structure, facts and other sections by their first lines."""
     return (line for _, line in by_section(found))
 
 
 def by_section(found: Pair, of_golden: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield these lines, each after its section; `of_golden` for those of `from_golden`."""
+    """Yield these lines, each after its section.
+
+    Parameters
+    ----------
+    of_golden
+        Whether only what is compared is shown, and digests only where nothing else differs.
+    """
     before, after = found.sides
     if of_golden:
         old, new = found.compared

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from executorch_goldens.decode.difference import TensorDifference, tensor_difference
+from executorch_goldens.decode.difference import TensorDifference, index_of, tensor_difference
 from executorch_goldens.decode.numbers import read_number
 from executorch_goldens.diff.changes import AttributeChanged, Change, ConstantChanged, PartChanged
 from executorch_goldens.goldens.outline import Contents, OutlineValue
@@ -74,18 +74,5 @@ def _recorded_difference(type_: str, before: Contents, after: Contents) -> Tenso
         size=len(ours),
         largest=max(gaps) if gaps else None,
         mean=sum(gaps) / len(ours) if gaps else None,
-        first=tuple((_index(index, shape), ours[index], theirs[index]) for index in at[:EXAMPLES]),
+        first=tuple((index_of(index, shape), ours[index], theirs[index]) for index in at[:EXAMPLES]),
     )
-
-
-def _index(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the index of an element in row-major order.
-
-    >>> _index(5, (2, 3))
-    (1, 2)
-    """
-    index = []
-    for length in reversed(shape):
-        flat, place = divmod(flat, length)
-        index.append(place)
-    return tuple(reversed(index))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 
@@ -12,6 +13,18 @@ def count(number: int, noun: str) -> str:
     ('1 cell', '2 cells')
     """
     return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows of a table with each column as wide as its widest entry.
+
+    >>> list(aligned([("cell", "bytes"), ("tosa-int/linear", "+8")]))
+    ['cell             bytes', 'tosa-int/linear  +8']
+    """
+    listed = [tuple(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    for row in listed:
+        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
 
 
 def in_seconds(value: float) -> str:

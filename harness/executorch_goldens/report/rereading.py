@@ -26,7 +26,7 @@ class Rereading:
     def without_sections(self, member: Member) -> Member:
         """Return a member without what its page and its texts are made from."""
         before, after = map(self._facts, (member.before, member.after))
-        return replace(member, before=before, after=after, proposed=None, difference=None)
+        return replace(member, before=before, after=after, proposed=None)
 
     def _facts(self, record: Record | None) -> Record | None:
         if record is None:

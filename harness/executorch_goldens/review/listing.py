@@ -8,7 +8,7 @@ from executorch_goldens.causes.groups import BARRED, OUTDATED, PENDING, UNDECIDE
 from executorch_goldens.diff import equality, texts
 from executorch_goldens.diff.difference import Difference
 from executorch_goldens.errors import some
-from executorch_goldens.files.wording import count
+from executorch_goldens.files.wording import aligned, count
 from executorch_goldens.goldens.decisions import Missing
 from executorch_goldens.goldens.labels import Labels
 from executorch_goldens.goldens.record import Record
@@ -123,10 +123,7 @@ def cells(group: Group) -> Iterator[str]:
         )
         for each in members
     ]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
-        yield "  ".join(cells).rstrip()
+    yield from aligned([head, *rows])
 
 
 def _moved(before: float | None, after: float | None, form: str) -> str:

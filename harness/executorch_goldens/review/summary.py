@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from executorch_goldens.causes.groups import Group, Member, worst_first
-from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.quantities import BETTER, OTHER, WORSE
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.wording import count
@@ -169,11 +168,9 @@ def _moved(members: Iterable[Member]) -> Mapping[tuple[str, str], list[int]]:
     """Return, by direction and quantity, how much it differs from the golden in each cell with it on both sides."""
     moved: dict[tuple[str, str], list[int]] = defaultdict(list)
     for member in members:
-        if member.before is not None and member.after is not None:
-            found = member.difference or Difference(member.before, member.after)
-            for key, each in found.quantities.by_key.items():
-                if each.direction:
-                    moved[each.direction, key].append(each.more)
+        for key, each in member.quantities.by_key.items():
+            if each.direction:
+                moved[each.direction, key].append(each.more)
     return moved
 
 
