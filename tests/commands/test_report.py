@@ -706,10 +706,11 @@ def test_an_operator_has_the_numbers_of_a_small_constant_and_the_digest_of_a_lar
 @pytest.mark.parametrize(("allowed", "words"), [(0.0, "none is allowed"), (1e-7, "1e+07 times")])
 def test_no_error_is_a_number_of_times_that_nobody_reads(allowed: float, words: str) -> None:
     from executorch_goldens.report.tensors import errors
+    from executorch_goldens.words.errors import times
 
     one = np.ones(3, np.float32)
     kept = ShownTensor("output", "output 0", "example", "seed0-heap0", one, one * 2, np.full(3, allowed))
-    assert [error.part for error in errors(Evidence(tensors=[kept]))] == [words]
+    assert [times(error.used) for error in errors(Evidence(tensors=[kept]))] == [words]
 
 
 def test_a_run_keeps_evidence_for_its_report(runner: Runner, artifacts: dict[str, Any]) -> None:

@@ -264,7 +264,7 @@ def test_programs_that_differ_in_their_memory_plan_diverge_there(own_flatc: None
     with compat.without_reuse():
         found = divergence(reusing.passes, watched().passes)
     assert found.name == "MemoryPlanningPass"
-    lines = watched(found.numbers[0]).kept.splitlines()
+    lines = watched(found.number).kept.splitlines()
     assert lines[0] == "%0 input: 256 bytes at 1:0"
     assert lines[-1].startswith("arenas [0, ")
 
