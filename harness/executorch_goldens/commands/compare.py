@@ -19,13 +19,15 @@ from executorch_goldens.files.waits import saying
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.exports import EXPORT_TIMEOUT, Settings, cores
-from executorch_goldens.toolchains import handing
+from executorch_goldens.toolchains import clone, handing
 from executorch_goldens.toolchains.environments import say
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo import variations
 
 EXAMPLES = """\
-examples:
+examples, the first two in a clone of pytorch/executorch:
+  goldens compare
+  goldens compare HEAD~3
   goldens compare 1.4.1 1.5.1
   goldens compare 1.5.1 "1.5.1 + ../executorch"
   goldens compare 1.5.1 "1.5.1 + ../executorch" --pass RewriteConvPass
@@ -47,13 +49,17 @@ def add_to(subparsers: Any) -> None:
         "compare",
         description="Export a zoo with two toolchains, judge both, and list the differences: worst first, by cause. No "
         "golden is read or written. A toolchain is a release, a release with other versions or with the Python "
-        "sources of a checkout, or the Python of an environment.",
+        "sources of a checkout, or the Python of an environment. In a clone of ExecuTorch no name is needed: its "
+        "working tree is compared with the commit of upstream that it is from.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("base", metavar="BASE", help="a toolchain, e.g. 1.4.1")
     parser.add_argument(
-        "head", metavar="HEAD", help="the toolchain to compare with it, e.g. '1.4.1 + ../executorch'"
+        "names",
+        nargs="*",
+        metavar="BASE HEAD",
+        help="two toolchains, e.g. 1.5.1 '1.5.1 + ../executorch'; in a clone of ExecuTorch one revision or release to "
+        "compare the working tree with, or none for its merge base with upstream's main",
     )
     share(parser.add_argument, "--models")
     share(parser.add_argument, "--cell")
@@ -115,12 +121,15 @@ def run(arguments: argparse.Namespace) -> int:
             "--variations: one variation cannot show that exports repeat; pass --variations quick"
         )
     repository = config.load()
-    base, head = (Toolchain.from_name(word, repository) for word in (arguments.base, arguments.head))
+    named = clone.taken(arguments.names, Path.cwd())
+    base, head = (Toolchain.from_name(word, repository) for word in (named.base, named.head))
     zoos = repository.zoos(arguments.models)
     # Zoos import torch, and those of a release's wheels are sure to have what the harness needs.
     driver = next((each for each in (base, head) if each.is_declared), base)
     if handing.is_needed(driver.python):
         handing.over(driver.python, ["compare", *arguments.forwarded], zoos, repository)
+    if named.why:
+        say(named.why)
     return compare(arguments, base, head, varied, kinds)
 
 
@@ -152,7 +161,7 @@ def compare(
     )
     with saying("reading the zoo with both toolchains"):
         sides = Sides.between(base, head, how, repository.targets, arguments.patches or repository.patches)
-    folder = arguments.sweeps or FOLDER / slug(arguments.base, arguments.head)
+    folder = arguments.sweeps or FOLDER / slug(base.name, head.name)
     comparison = Comparison(
         sides,
         chosen(sides, arguments, asked),

@@ -8,11 +8,9 @@ of the environment below it.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import shutil
-import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from executorch_goldens.files import git
@@ -25,6 +23,8 @@ from executorch_goldens.toolchains.records import RECORD, Published, listed
 PARTS = ("exir", "backends")
 #: Environments over one other that are kept.
 KEPT = 16
+#: Modes of files in git that are no links.
+REGULAR = ("100644", "100755")
 #: In a checkout that is laid out as an installed package.
 PACKAGE = "executorch"
 
@@ -47,7 +47,7 @@ def laid_over(environments: Environments, below: Path, sources: Sources) -> Path
         Where the checkout has no such sources, or not the revision.
     """
     package = package_in(below)
-    changed = dict(_differing(package, _read(sources)))
+    changed = _differing(package, sources)
     if not changed:
         return below
     digest = hashlib.sha256()
@@ -100,23 +100,47 @@ def _put(path: Path, content: bytes) -> None:
         compiled.unlink()
 
 
-def _differing(package: Path, sources: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield the files that replace one of the package, or are further Python in a part that it has."""
-    for name, content in sources.items():
+def _differing(package: Path, sources: Sources) -> dict[str, bytes]:
+    """Return the files that replace one of the package, or are further Python in a part that it has."""
+    wanted: dict[str, str | Path] = {}
+    for name, held in _held(sources).items():
         installed = package / name
         if installed.is_file():
-            if installed.read_bytes() != content:
-                yield name, content
+            if not _is_same(held, installed.read_bytes()):
+                wanted[name] = held
         elif name.endswith(".py") and (package / PurePosixPath(name).parts[0]).is_dir():
-            yield name, content
+            wanted[name] = held
+    of_git = [held for held in wanted.values() if isinstance(held, str)]
+    blobs = git.blobs(sources.checkout, of_git)
+    if missing := [name for name, held in wanted.items() if isinstance(held, str) and held not in blobs]:
+        raise ToolchainError(
+            f"{sources.checkout}@{sources.revision}: git cannot read {missing[0]}: a clone that lacks files gets them "
+            "by git fetch --refetch"
+        )
+    return {
+        name: held.read_bytes() if isinstance(held, Path) else blobs[held] for name, held in wanted.items()
+    }
 
 
-def _read(sources: Sources) -> dict[str, bytes]:
-    """Return the files of a checkout, by their places in the package; raise `ToolchainError`."""
+def _is_same(held: str | Path, content: bytes) -> bool:
+    """Return whether a file of a checkout has this content; of a blob, git's name says so."""
+    return (
+        held.read_bytes() == content if isinstance(held, Path) else held == git.blob_name(content, len(held))
+    )
+
+
+def _held(sources: Sources) -> dict[str, str | Path]:
+    """Return the files of a checkout by their places in the package: of a revision, the names of their blobs.
+
+    Raises
+    ------
+    ToolchainError
+        Where the checkout has no such sources, or not the revision.
+    """
     files = dict(_of_folder(sources.checkout) if sources.revision is None else _of_revision(sources))
     nested = {
-        name.removeprefix(f"{PACKAGE}/"): data
-        for name, data in files.items()
+        name.removeprefix(f"{PACKAGE}/"): held
+        for name, held in files.items()
         if name.startswith(f"{PACKAGE}/")
     }
     for found in (files, nested):
@@ -128,7 +152,7 @@ def _read(sources: Sources) -> dict[str, bytes]:
     )
 
 
-def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _of_folder(folder: Path) -> Iterator[tuple[str, str | Path]]:
     names = git.names(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if not names:
         # Not under git, or in a folder that a repository around it ignores.
@@ -137,25 +161,27 @@ def _of_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
         path = folder / name
         # Upstream's checkout has links to its own folders, in src.
         if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
-            yield name, path.read_bytes()
+            yield name, path
 
 
-def _of_revision(sources: Sources) -> Iterator[tuple[str, bytes]]:
-    archive = git.output(sources.checkout, "archive", "--format=tar", str(sources.revision))
-    if not archive and shutil.which("git") is None:
+def _of_revision(sources: Sources) -> Iterator[tuple[str, str | Path]]:
+    listed = git.names(
+        sources.checkout, "ls-tree", "-r", "-z", "--full-tree", "--end-of-options", str(sources.revision)
+    )
+    if not listed and shutil.which("git") is None:
         raise ToolchainError(
             f"{sources.checkout}@{sources.revision}: git, which reads a revision, is not on the PATH"
         )
-    if not archive:
+    if not listed:
         raise ToolchainError(
             f"{sources.checkout} has no revision {sources.revision}: name a commit, a branch or a tag; a shallow clone "
             "gets more by git fetch --unshallow"
         )
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        for member in tar:
-            content = tar.extractfile(member) if member.isfile() else None
-            if content is not None:
-                yield member.name, content.read()
+    for entry in listed:
+        about, name = entry.split("\t", 1)
+        mode, _, blob = about.split()
+        if mode in REGULAR:
+            yield name, blob
 
 
 def described(sources: Sources) -> str:

@@ -274,6 +274,24 @@ def test_a_revision_is_taken_as_it_was_committed(
         laid_over(environments, below, Sources(folder, "nowhere"))
 
 
+def test_a_clone_that_lacks_a_file_of_a_revision_is_one_clear_error(
+    environments: Environments, below: Path, tmp_path: Path
+) -> None:
+    folder = checkout(tmp_path / "checkout", exir__a_py="a = 4\n", docs__c_py="c = 1\n")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "four")):
+        subprocess.run([*GIT, *words], cwd=folder, check=True)
+    # Nothing asks for what the package has no part of.
+    for name, is_asked in (("docs/c.py", False), ("exir/a.py", True)):
+        words = [*GIT, "rev-parse", f"HEAD:{name}"]
+        blob = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+        (folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+        if is_asked:
+            with pytest.raises(ToolchainError, match=r"git cannot read exir/a\.py: .* git fetch --refetch"):
+                laid_over(environments, below, Sources(folder, "HEAD"))
+        else:
+            assert laid_over(environments, below, Sources(folder, "HEAD")) != below
+
+
 def test_a_revision_needs_git_and_says_so(
     environments: Environments, below: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
