@@ -99,7 +99,7 @@ def test_what_cannot_be_compared_is_one_error_with_the_way_out(
     (clone / "version.txt").write_text("newest\n")
     git("commit", "-qam", "no version")
     said.append(refusal(["HEAD"], clone))
-    (clone / "version.txt").unlink()
+    (clone / "exir").rename(clone / "other")
     said.append(refusal(["HEAD"], clone))
     assert screen(said, {clone: "CLONE", clone.parent: "FOLDER"}) == snapshot
 
