@@ -1,18 +1,27 @@
-"""The built wheel, installed outside of the clone: from an empty folder to a red run, its review and a report."""
+"""The built wheels, installed outside of the clone.
+
+The first goes from an empty folder to a red run, its review and a report. With the second, the zoo, `goldens compare`
+has models there.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from executorch_goldens.cli import SAME
+from executorch_goldens.cli import ERROR, SAME
+from executorch_goldens.files import git
+from executorch_goldens.reach import map as reach
+from executorch_goldens.settings import config, releases
 from executorch_goldens.toolchains import locking
 from executorch_goldens.toolchains.interpreters import find_uv
 from tests import REPOSITORY
@@ -26,6 +35,19 @@ SOURCES = (
     *("pyproject.toml", "README.md", "LICENSE"),
     *("harness/executorch_goldens", "harness/executorch_goldens_plugins"),
 )
+#: The sources of the wheel of the zoo, and the repository in it.
+ZOO, INSIDE = REPOSITORY / "harness" / "zoo", "executorch_goldens_zoo/repository/"
+#: Bytes that it may have: most are those of the maps.
+LARGEST = 2_000_000
+#: Prints the cases of zoos, by zoo.
+LISTED = """
+import msgspec, sys
+from executorch_goldens.settings.zoo import Listed
+from executorch_goldens.zoo import registry
+for zoo in sys.argv[1:]:
+    for case in registry.load([zoo]).values():
+        print(zoo, case.guards, msgspec.json.encode(Listed.from_case(case)).decode())
+"""
 #: The cell that is first recorded.
 CELL = "tosa-fp/wake-word"
 #: Prints the module that is imported, and the requirement that `init` writes.
@@ -44,18 +66,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target)
-    uv(
-        "build",
-        "--quiet",
-        "--wheel",
-        "--out-dir",
-        str(out),
-        "--build-constraint",
-        str(locking.path("build")),
-        str(copy),
-    )
-    (built,) = out.glob("*.whl")
-    return built
+    return built(copy, out)
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the zoo, built in the clone."""
+    return built(ZOO, tmp_path_factory.mktemp("zoo"))
+
+
+def built(sources: Path, out: Path, *kinds: str) -> Path:
+    """Return the wheel of sources, built in `out`: from them, or as ``uv build`` is told."""
+    constraint = ("--build-constraint", str(locking.path("build")))
+    uv("build", "--quiet", *(kinds or ("--wheel",)), "--out-dir", str(out), *constraint, str(sources))
+    (wheel,) = out.glob("*.whl")
+    return wheel
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +166,78 @@ def test_one_that_is_installed_from_an_index_writes_a_requirement_that_others_ca
     where, requirement = call("python", "-c", ORIGIN).stdout.splitlines()
     assert Path(where).is_relative_to(environment)
     assert requirement == f"executorch-goldens=={wheel.name.split('-')[1]}"
+
+
+def test_the_zoo_has_models_and_maps_and_no_goldens_or_tests(zoo: Path) -> None:
+    with zipfile.ZipFile(zoo) as archive:
+        names = {name.removeprefix(INSIDE) for name in archive.namelist() if name.startswith(INSIDE)}
+    folders = ("models", *(f"goldens/{release}" for release in releases.load().releases))
+    tracked = git.names(REPOSITORY, "ls-files", "-z", *folders)
+    cells = {name for name in tracked if name.count("/") > 2 and name.startswith("goldens/")}
+    assert {name for name in names if not name.startswith("harness/lab/")} == {
+        *tracked,
+        "pyproject.toml",
+    } - cells
+    assert not [name for name in names if "/tests/" in name or "/docs/" in name]
+    assert zoo.stat().st_size < LARGEST
+
+
+def test_the_zoo_registers_the_cases_that_it_registers_here(zoo: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(zoo) as archive:
+        archive.extractall(tmp_path)
+    root = tmp_path / INSIDE
+    read = config.load(root)
+    assert replace(read, root=REPOSITORY, goldens=REPOSITORY / "goldens") == replace(
+        config.load(REPOSITORY), import_from=read.import_from, sweeps=read.sweeps
+    )
+    maps = [reach.read(file) for file in sorted(root.glob(f"goldens/*/{reach.FILE}"))]
+    zoos = list(dict.fromkeys([*read.search, *(source for each in maps for source in each.sources)]))
+    assert len(maps) == len(releases.load().releases)
+
+    def listed(repository: Path) -> str:
+        paths = (repository, repository / "harness", REPOSITORY / "harness")
+        said = ended([sys.executable, "-P", "-c", LISTED, *zoos], PYTHONPATH=os.pathsep.join(map(str, paths)))
+        assert said.returncode == SAME, said.stderr
+        return said.stdout
+
+    assert listed(root) == listed(REPOSITORY)
+
+
+def test_the_zoo_is_the_same_from_its_source_distribution_and_of_the_same_version(
+    zoo: Path, wheel: Path, tmp_path: Path
+) -> None:
+    again = built(ZOO, tmp_path, "--sdist", "--wheel")
+    assert record(again) == record(zoo)
+    assert again.name.split("-")[1] == wheel.name.split("-")[1]
+    with zipfile.ZipFile(zoo) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        assert (
+            f"Requires-Dist: {'=='.join(wheel.name.split('-')[:2]).replace('_', '-')}\n"
+            in archive.read(metadata).decode()
+        )
+
+
+def record(wheel: Path) -> bytes:
+    """Return the digests of the files of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/RECORD"))
+        return archive.read(name)
+
+
+def test_with_the_zoo_an_empty_folder_has_models_to_compare_and_nothing_is_written_beside_it(
+    call: Call, environment: Path, zoo: Path, tmp_path: Path
+) -> None:
+    words = ("compare", sys.executable, sys.executable, "--pass", "DecomposeGeluPass", "--budget", "0.1")
+    without = call("goldens", *words)
+    assert without.returncode == ERROR
+    assert "executorch-goldens[zoo]" in without.stderr
+    install(environment, "--no-deps", str(zoo))
+    packages = next(environment.glob("lib/python*/site-packages/executorch_goldens_zoo"))
+    before = [each for each in sorted(packages.rglob("*")) if "__pycache__" not in each.parts]
+    compared = call("goldens", *words, "--json")
+    assert compared.returncode == SAME, compared.stdout + compared.stderr
+    data = json.loads(compared.stdout)
+    assert data["same"], compared.stdout
+    assert data["cells"], compared.stdout
+    assert [each for each in sorted(packages.rglob("*")) if "__pycache__" not in each.parts] == before
+    assert [each.name for each in tmp_path.iterdir()] == ["build"]

@@ -61,7 +61,11 @@ def add_to(subparsers: Any) -> None:
         help="two toolchains, e.g. 1.5.1 '1.5.1 + ../executorch'; in a clone of ExecuTorch one revision or release to "
         "compare the working tree with, or none for its merge base with upstream's main",
     )
-    share(parser.add_argument, "--models")
+    share(
+        parser.add_argument,
+        "--models",
+        help=f"zoo: a module that registers cases; repeatable; or {config.ZOO} (default: of [tool.goldens], else that)",
+    )
     share(parser.add_argument, "--cell")
     parser.add_argument(
         "--tier",
@@ -120,6 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise CommandError(
             "--variations: one variation cannot show that exports repeat; pass --variations quick"
         )
+    arguments.models = config.take_zoo(arguments.models)
     repository = config.load()
     named = clone.taken(arguments.names, Path.cwd())
     base, head = (Toolchain.from_name(word, repository) for word in (named.base, named.head))

@@ -2,11 +2,13 @@
 
 The nearest ``pyproject.toml`` with such a table counts, from the working directory upwards. What the command line says
 goes over it, and what neither says has a default. Paths in it are relative to the file; zoos are imported from its
-directory.
+directory. A comparison may take the file of the installed zoo in its place: `take_zoo`.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +25,13 @@ from executorch_goldens.settings import tables
 from executorch_goldens.settings.arguments import amount
 
 FILE = "pyproject.toml"
+
+#: The distribution with the zoo of this project, as ``--models`` names it.
+ZOO = "executorch-goldens-zoo"
+#: Variable with the folder of its file, for this process and those that it starts.
+TAKEN = "EXECUTORCH_GOLDENS_ZOO"
+#: Variable with folders above which git looks for no checkout.
+CEILINGS = "GIT_CEILING_DIRECTORIES"
 
 #: Differences from its golden that a repository may allow.
 RENAMES = "renames"
@@ -112,13 +121,50 @@ class Config:
 
 
 def load(start: Path | None = None) -> Config:
-    """Read the nearest table from `start`, by default the working directory, upwards; raise `ConfigError`."""
+    """Read the nearest table from `start`, by default the working directory, upwards; raise `ConfigError`.
+
+    Where the installed zoo was taken, its table counts.
+    """
     start = (start or Path.cwd()).resolve()
+    return _nearest(Path(os.environ.get(TAKEN, start))) or _parse(start / FILE, {})
+
+
+def take_zoo(models: Sequence[str] | None) -> Sequence[str] | None:
+    """Take the installed zoo if the command line names it, or if neither that nor a table names any.
+
+    Returns
+    -------
+    Sequence[str] | None
+        The modules that the command line names.
+
+    Raises
+    ------
+    ConfigError
+        If it is not installed, or named beside modules: those of both may have the same names.
+    """
+    named = ZOO in (models or ())
+    if named and models != [ZOO]:
+        raise ConfigError(f"--models {ZOO}: compare it alone, and other zoos by another command")
+    if not named and (models or _nearest(Path.cwd()) is not None):
+        return models
+    if TAKEN not in os.environ:
+        package = importlib.util.find_spec(ZOO.replace("-", "_"))
+        if package is None or package.origin is None:
+            way_out = 'pip install "executorch-goldens[zoo]", or pass --models MODULE for a zoo of your own'
+            raise ConfigError(f"no zoo to compare: {way_out}")
+        root = Path(package.origin).with_name("repository")
+        # No checkout that the environment may be in is the zoo's.
+        ceilings = (os.environ.get(CEILINGS, ""), str(root.parent))
+        os.environ.update({TAKEN: str(root), CEILINGS: os.pathsep.join(filter(None, ceilings))})
+    return None
+
+
+def _nearest(start: Path) -> Config | None:
     for folder in (start, *start.parents):
         file = folder / FILE
         if file.is_file() and (table := _table(file)) is not None:
             return _parse(file, table)
-    return _parse(start / FILE, {})
+    return None
 
 
 def _table(file: Path) -> dict[str, Any] | None:

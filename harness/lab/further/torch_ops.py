@@ -15,8 +15,7 @@ from executorch_goldens.zoo.registry import CASES, Case
 from executorch_goldens.zoo.targets import TARGETS
 from lab.conditioning import ANY_SQNR
 from lab.further import turns
-from lab.guests import sheets
-from lab.guests.cases import QUANTIZATION
+from lab.guests import QUANTIZATION, sheets
 from lab.guests.listing import cut
 
 if TYPE_CHECKING:

@@ -15,6 +15,9 @@ from typing import Literal
 
 from executorch_goldens.zoo.registry import SAMPLES
 
+#: Weights and inputs are drawn as upstream's tests draw them: histograms, as upstream ships them, on a grid.
+QUANTIZATION = "as-upstream-tests"
+
 
 @dataclass(frozen=True)
 class GuestZoo:

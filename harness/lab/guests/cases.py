@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 from executorch_goldens.zoo.registry import CASES, Case, ZooError
 from executorch_goldens.zoo.targets import TARGETS
 from lab.conditioning import ANY_SQNR
-from lab.guests import ALL, ZOOS, GuestZoo, listing, sheets
+from lab.guests import ALL, QUANTIZATION, ZOOS, GuestZoo, listing, sheets
 from lab.guests.listing import QUANTIZED, Entry
 
 if TYPE_CHECKING:
     from executorch_goldens.exporting.data import Data, Example
-
-#: Weights and inputs are drawn as upstream's tests draw them: histograms, as upstream ships them, on a grid.
-QUANTIZATION = "as-upstream-tests"
 
 
 def register(zoo: str) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import torch
 
     from executorch_goldens.exporting.data import Example
-    from lab.compact.parts import Parts
 
 #: Sources of a sample's tensors.
 INPUT, HELD = "input", "held"
@@ -211,7 +210,7 @@ def example(of: Sequence[Sample]) -> Example:
     return Example(module, inputs, fill=False)
 
 
-def parts_of(zoo: str, case: str, release: str) -> Parts:
+def parts_of(zoo: str, case: str, release: str) -> tuple[tuple[str, int], ...]:
     """Return the samples of a sheet on a release, each with the number of its outputs."""
     node = next(
         each.node for each in listing.read(zoo).entries if each.name == case and release in each.releases

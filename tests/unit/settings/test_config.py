@@ -9,8 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
+from executorch_goldens.cli import ERROR
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files import git
 from executorch_goldens.running import options
 from executorch_goldens.running.selection import require_supported, require_targets
 from executorch_goldens.settings import config, releases
@@ -91,6 +94,64 @@ def test_without_a_table_there_is_no_zoo_and_the_error_says_how_to_name_one(tmp_
     assert unsaid.zoos(["named"]) == ("named",)
     with pytest.raises(ConfigError, match=r"no zoo is named: pass --models MODULE, or .*\[tool\.goldens\]"):
         unsaid.zoos(None)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository that an installed zoo has; the working directory is an empty folder of somebody's checkout."""
+    package = tmp_path / "packages" / "executorch_goldens_zoo"
+    (package / "repository").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "repository" / "pyproject.toml").write_text("[tool.goldens]\nmodels = ['installed']\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    monkeypatch.chdir(work)
+    monkeypatch.syspath_prepend(package.parent)
+    return package / "repository"
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take back what taking a zoo leaves in the environment."""
+    for name in (config.TAKEN, config.CEILINGS):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+def test_where_there_is_no_table_the_installed_zoo_is_taken_here_and_in_processes_started_here(
+    installed: Path,
+) -> None:
+    assert config.load().models == ()
+    assert config.take_zoo(None) is None
+    assert (config.load().root, config.load().models) == (installed, ("installed",))
+    code = "from executorch_goldens.settings import config; print(config.take_zoo(None), config.load().root)"
+    started = ended(with_harness(default_interpreter(), code), Path.cwd())
+    assert started.stdout == f"None {installed}\n", started.stderr
+    # The checkout around an environment is not the zoo's.
+    found = [git.output(folder, "rev-parse", "--git-dir") for folder in (Path.cwd(), installed)]
+    assert [*map(bool, found)] == [True, False]
+
+
+def test_the_installed_zoo_is_taken_in_place_of_an_own_one_only_if_it_is_named(installed: Path) -> None:
+    assert config.take_zoo(["named"]) == ["named"]
+    assert config.load().models == ()
+    Path("pyproject.toml").write_text("[tool.goldens]\nmodels = ['own']\n")
+    assert config.take_zoo(None) is None
+    assert config.load().models == ("own",)
+    with pytest.raises(ConfigError, match=config.ZOO):
+        config.take_zoo(["named", config.ZOO])
+    assert config.load().models == ("own",)
+    assert config.take_zoo([config.ZOO]) is None
+    assert config.load().root == installed
+
+
+def test_a_comparison_without_any_zoo_says_what_to_install(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    said = ended([*GOLDENS, "compare", "1.4.1", "1.5.1"], tmp_path)
+    assert (said.returncode, said.stdout) == (ERROR, "")
+    assert said.stderr == snapshot
 
 
 @pytest.mark.parametrize(
