@@ -46,13 +46,13 @@ class EscapedOutput:
     """An output that escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self.stream = stream
 
     def write(self, words: str) -> int:
-        return self._stream.write(untrusted.escape_controls(words))
+        return self.stream.write(untrusted.escape_controls(words))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
 
 @contextlib.contextmanager

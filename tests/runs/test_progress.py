@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -15,9 +15,9 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell, Killed
 from executorch_goldens.causes.groups import EditedCell
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.running.progress import MOST_ALIKE, Progress
+from executorch_goldens.running.progress import MOST_ALIKE, Progress, forever
 from executorch_goldens.sweep.schedule import Job
-from executorch_goldens.sweep.seconds import Seconds
+from executorch_goldens.sweep.seconds import Seconds, Work
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import variations
 from tests import REPOSITORY
@@ -55,8 +55,9 @@ class Screen:
 class Exporting:
     """The part of a sweep that is used: its cells are ready after a number of queries."""
 
-    def __init__(self, questions: int) -> None:
+    def __init__(self, questions: int, work: Work | None = None) -> None:
         self.questions = questions
+        self.to_do = work or Work()
 
     def ready(self, cell: Cell, seconds: float) -> bool:
         self.questions -= 1
@@ -65,18 +66,32 @@ class Exporting:
     def doing(self) -> str:
         return f"running: {Job(0, A, FIRST)}"
 
+    def work(self, expected: object) -> Work:
+        return self.to_do
+
+
+def progress_of(
+    work: Work, now: list[float], left: Callable[[], float] = forever, cells: Sequence[Cell] = (A, B, C)
+) -> Progress:
+    """Return the progress of a sweep over three cells, two exports at a time."""
+    sweep = cast(Sweep, Exporting(0, work))
+    return Progress(cells, [sweep], Seconds({}), 2, Screen(), False, lambda: now[0], left)
+
 
 def shown(live: bool, ticks: Sequence[float], judged: Mapping[Cell, Verdict | None]) -> list[str]:
     """Return the output of a run over three cells whose clock shows `ticks`, a query each."""
     screen, clock, now = Screen(), iter(ticks), [0.0]
-    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, screen, live, lambda: now[0])
 
     class Ticking(Exporting):
         def ready(self, cell: Cell, seconds: float) -> bool:
             now[0] = next(clock, now[0])
             return super().ready(cell, seconds)
 
+        def work(self, expected: object) -> Work:
+            return Work(2 * now[0], 400.0 - 2 * now[0])
+
     sweep = cast(Sweep, Ticking(len(ticks)))
+    progress = Progress([A, B, C], [sweep], Seconds({}), 2, screen, live, lambda: now[0])
     progress.wait(sweep, A)
     for cell, found in judged.items():
         progress.judged(sweep, cell, found, None)
@@ -88,31 +103,40 @@ START = f"0 of 3 cells, 3 to go, about 3 min; {RUNNING}"
 
 
 def test_elsewhere_it_is_a_line_a_minute() -> None:
-    assert shown(False, [0.0, 30.0, 59.0, 61.0, 110.0, 122.0], {}) == [START] * 3
+    lines = [START.replace("3 min", f"{minutes} min") for minutes in (3, 2, 1)]
+    assert shown(False, [0.0, 30.0, 59.0, 61.0, 110.0, 122.0], {}) == lines
 
 
-def test_the_time_left_follows_the_pace_of_the_run() -> None:
-    now = [0.0]
-    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False, lambda: now[0])
-    now[0] = 600.0
-    progress.judged(cast(Sweep, Exporting(0)), A, verdict("stable", cell=A), None)
-    # What was remembered to take two minutes took ten: a minute that is left takes five.
-    assert "2 to go, about 5 min" in progress.line("")
+def test_before_anything_is_done_the_time_left_is_that_of_an_idle_machine() -> None:
+    assert progress_of(Work(0.0, 600.0), [0.0]).seconds_left() == pytest.approx(300.0, rel=0.01)
 
 
-def test_one_quick_cell_says_nothing_of_the_pace() -> None:
-    now = [0.0]
-    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 1.0}), 2, 2, Screen(), False, lambda: now[0])
+def test_the_time_left_follows_the_pace_of_the_run_from_its_first_seconds() -> None:
+    work, now = Work(0.0, 120.0), [0.0]
+    progress = progress_of(work, now)
+    # A template that starts got two seconds of processor time in ten.
+    work.done, work.left, now[0] = 2.0, 118.0, 10.0
+    assert 300.0 < progress.seconds_left() < 590.0
+    work.done, work.left, now[0] = 60.0, 60.0, 300.0
+    assert progress.seconds_left() == pytest.approx(300.0, rel=0.05)
+
+
+def test_exports_that_are_asked_for_later_count_from_then_on() -> None:
+    work, now = Work(60.0, 1.0), [0.0]
+    progress = progress_of(work, now, cells=())
     now[0] = 30.0
-    progress.judged(cast(Sweep, Exporting(0)), C, verdict("stable", cell=C), None)
-    assert "2 to go, about 2 min" in progress.line("")
+    assert progress.seconds_left() < 1.0
+    work.left += 60.0
+    assert progress.seconds_left() == pytest.approx(30.0, rel=0.1)
 
 
-def test_a_cell_that_is_exported_once_takes_no_time_for_the_other_variations() -> None:
-    seconds = Seconds({A: 60.0, B: 60.0, C: 60.0})
-    progress = Progress([A, B, C], seconds, 4, 2, Screen(), False, lambda: 0.0, alone=[A, B])
-    # Two exports of a minute and four, two at a time.
-    assert progress.seconds_left() == 180.0
+def test_after_the_time_of_a_comparison_only_what_is_begun_is_waited_for() -> None:
+    work, now, left = Work(20.0, 600.0, 10.0), [0.0], [60.0]
+    progress = progress_of(work, now, lambda: left[0], ())
+    now[0] = 20.0
+    assert progress.seconds_left() == pytest.approx(60.0)
+    left[0] = -5.0
+    assert progress.seconds_left() == pytest.approx(10.0, rel=0.1)
 
 
 def test_in_a_terminal_it_is_one_line_twice_a_second() -> None:
@@ -135,7 +159,7 @@ def test_a_cell_that_is_not_as_it_should_be_has_a_line_of_its_own(live: bool) ->
 def test_of_cells_that_are_alike_some_have_a_line() -> None:
     screen = Screen()
     cells = [Cell("tosa-fp", f"case-{number}") for number in range(MOST_ALIKE + 3)]
-    progress = Progress([*cells, A], Seconds({}), 4, 2, screen, True)
+    progress = Progress([*cells, A], [], Seconds({}), 2, screen, True)
     alike = EditedCell("cause", "FoldPass (TOSA): output_max inf -> 2.0")
     for cell in cells:
         progress.judged(cast(Sweep, Exporting(0)), cell, verdict("changed", "differs", cell=cell), alike)
@@ -149,18 +173,16 @@ def test_of_cells_that_are_alike_some_have_a_line() -> None:
     assert progress.unshown() == 3
 
 
-def test_what_is_left_is_what_is_remembered_of_the_cells_to_go() -> None:
-    progress = Progress([A, B, C], Seconds({A: 60.0, B: 30.0, C: 2.0}), 4, 2, Screen(), False)
-    sweep = cast(Sweep, Exporting(0))
+def test_a_line_counts_the_cells_that_were_judged() -> None:
+    progress, sweep = progress_of(Work(0.0, 8.0), [0.0]), cast(Sweep, Exporting(0))
     progress.judged(sweep, A, verdict("stable", cell=A), None)
-    assert progress.line("running: none yet") == "1 of 3 cells, 2 to go, about 1 min; running: none yet"
     progress.judged(sweep, B, None, None)
-    assert progress.line("running: x") == "2 of 3 cells, 1 not passed, 1 to go, about 4 s; running: x"
+    assert progress.line("running: x") == "2 of 3 cells, 1 not passed, 1 to go, about 3 s; running: x"
 
 
 def test_further_exports_have_a_bar_and_elsewhere_a_line_now_and_then() -> None:
     screen, now = Screen(), [0.0]
-    progress = Progress([A], Seconds({}), 1, 1, screen, False, lambda: now[0])
+    progress = Progress([A], [], Seconds({}), 1, screen, False, lambda: now[0])
     for now[0], what in ((0.0, "x"), (6.0, "x"), (7.0, "y"), (26.0, "y"), (27.0, "y")):
         progress.step(what, 1, 4, 60.0, now[0])
     bar = "[#####...............] 1 of 4,"
@@ -187,7 +209,7 @@ def test_a_run_in_ci_has_lines_in_the_place_of_pytests_letters(crashing: Runner)
     before = output[: next(number for number, line in enumerate(output) if line.startswith("1 cause, "))]
     assert [line for line in before if line] == [
         REASONS[0],
-        "1 of 2 cells, 1 not passed, 1 to go, about 4 s; running: none yet",
+        "1 of 2 cells, 1 not passed, 1 to go, about 0 s; running: none yet",
         REASONS[1],
     ]
     assert "2 failed" in output[-1]

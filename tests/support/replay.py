@@ -22,6 +22,7 @@ import executorch_goldens.running.run
 import executorch_goldens.running.suite
 from executorch_goldens.artifact import Cell, Outcome
 from executorch_goldens.settings.exports import Settings
+from executorch_goldens.sweep.seconds import Work
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo.variations import Variation
 
@@ -72,6 +73,9 @@ class Replay:
 
     def doing(self) -> str:
         return "running: none yet"
+
+    def work(self, expected: object) -> Work:
+        return Work()
 
     def outcomes(
         self, cell: Cell, variations: Sequence[Variation] | None = None, tick: object = None

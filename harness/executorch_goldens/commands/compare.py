@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shlex
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,10 @@ examples, the first two in a clone of pytorch/executorch:
   goldens compare 1.5.1 "1.5.1 + torch==2.15.0" --cell 'xnnpack-*/*'
   goldens compare path/to/base/bin/python path/to/head/bin/python
 
-exit code: 0 identical, 1 different, 2 error
+exit code:
+  0  all cells identical, but for what --allow names; an edited line was reached
+  1  a cell differs; no edited line was reached; or what --require names is missing
+  2  error
 """
 #: Default of ``--budget``, in minutes.
 BUDGET = 5.0
@@ -99,6 +103,13 @@ def add_to(subparsers: Any) -> None:
         metavar="renames,order,unreached",
         help="what does not make the exit code 1: differences, or that no edited line was reached",
     )
+    parser.add_argument(
+        "--require",
+        default="",
+        metavar="reached,all",
+        help="what else makes the exit code 1: an edited line that was not reached and does not only raise; a cell "
+        "left out for time",
+    )
     parser.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
     parser.add_argument("--json", action="store_true", help="print JSON")
     share(parser.add_argument, "--jobs", default=cores())
@@ -113,10 +124,10 @@ def add_to(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare; print the differences; return the exit code. Raises CommandError and errors of toolchains and sweeps."""
-    from executorch_goldens.comparing.page import allowed
+    from executorch_goldens.comparing.page import asked_for
 
     try:
-        kinds = allowed(arguments.allow) if arguments.allow else ()
+        decided = asked_for(arguments.allow, arguments.require)
         varied = variations.variations(variations.named(arguments.variations))
     except ValueError as error:
         raise CommandError(str(error)) from error
@@ -135,7 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
         handing.over(driver.python, ["compare", *arguments.forwarded], zoos, repository)
     if named.why:
         say(named.why)
-    return compare(arguments, base, head, varied, kinds)
+    return compare(arguments, base, head, varied, *decided)
 
 
 def compare(
@@ -144,17 +155,24 @@ def compare(
     head: Toolchain,
     varied: Sequence[variations.Variation],
     kinds: Sequence[str],
+    required: Sequence[str],
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
     from executorch_goldens.comparing.asked import Asked
     from executorch_goldens.comparing.making import RESULTS, Comparison, changed_by
+    from executorch_goldens.comparing.outcome import REACHED
     from executorch_goldens.comparing.page import ComparisonPage
     from executorch_goldens.comparing.sides import Sides
     from executorch_goldens.sweep.store import Store, default_root
 
-    repository = config.load()
+    started, repository = time.monotonic(), config.load()
     with saying("reading what was edited"):
         asked = Asked.parse(base, head, arguments, repository)
+    if REACHED in required and asked.edits is None:
+        raise CommandError(
+            "--require reached: which lines were edited is known only of a head that is the base with other Python"
+        )
+    known = asked.seconds(repository.goldens / str(base.release.version))
     how = Settings(
         interpreter=base.python,
         models=asked.zoos,
@@ -169,19 +187,21 @@ def compare(
     folder = arguments.sweeps or FOLDER / slug(base.name, head.name)
     comparison = Comparison(
         sides,
-        chosen(sides, arguments, asked),
+        chosen(sides, arguments, asked, known),
         tuple(varied),
         folder.resolve(),
         Store(repository.cache_dir or default_root()) if arguments.cache == "on" else None,
         beside=asked.edits is not None,
+        known=known,
         seconds=60 * arguments.budget if asked.choice is not None else math.inf,
+        started=started,
     )
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True, asked.search)
     if arguments.of_pass and not comparison.found:
         raise CommandError(f"--pass {arguments.of_pass}: it changes the graph of no cell that was chosen")
     made = [column(comparison) for column, _, _ in plugins.asked("compare", arguments)]
     columns = [column for column in made if column is not None]
-    page = ComparisonPage(comparison, kinds, columns, asked)
+    page = ComparisonPage(comparison, kinds, columns, asked, required)
     with saying("grouping by cause"):
         lines = (
             [json.dumps(plain(page.data()), indent=1)]
@@ -194,11 +214,10 @@ def compare(
     return SAME if not page.is_red and all(column.is_right for column in columns) else DIFFERENT
 
 
-def chosen(sides: Any, arguments: argparse.Namespace, asked: Any) -> tuple[Any, ...]:
+def chosen(sides: Any, arguments: argparse.Namespace, asked: Any, known: Any) -> tuple[Any, ...]:
     """Return the cells to compare, of those that both sides have; raise UsageError."""
     from executorch_goldens.running import core
     from executorch_goldens.running.selection import select
-    from executorch_goldens.sweep import seconds
 
     if asked.choice is not None:
         there = frozenset(sides.cells)
@@ -211,7 +230,6 @@ def chosen(sides: Any, arguments: argparse.Namespace, asked: Any) -> tuple[Any, 
         selected &= frozenset(core.read(file))
     if not selected:
         raise CommandError("none of the cells chosen is in the core that both have: pass --tier full")
-    known = seconds.committed(root)
     return tuple(known.longest_first(cell for cell in sides.cells if cell in selected))
 
 

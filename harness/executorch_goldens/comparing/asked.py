@@ -22,6 +22,7 @@ from executorch_goldens.reach.edits import Edits, between
 from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.reach.unused import unused
 from executorch_goldens.settings.config import Config
+from executorch_goldens.sweep.seconds import Seconds, committed
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo.targets import BUILD
 
@@ -102,11 +103,14 @@ class Asked:
         """The cells that reach the edits and are over the budget."""
         return self._named(self.choice.left_out) if self.choice is not None else ()
 
+    def searches(self, comparison: Comparison) -> bool:
+        """Return whether new models are to be tried: nothing differs yet, and one may run the edit."""
+        edited = self.known is not None and self.edits is not None and bool(self.edits.every)
+        return edited and not comparison.differing() and not self.not_searched
+
     def search(self, comparison: Comparison) -> Search | None:
-        """Return what to search where nothing differs yet, or an edited line was not reached."""
-        if self.known is None or self.edits is None or not self.edits.every:
-            return None
-        if comparison.differing() or self.not_searched:
+        """Return what to search; None where nothing is to be tried, or can be."""
+        if not self.searches(comparison) or self.known is None or self.edits is None:
             return None
         chosen = self.choice.cells if self.choice is not None else ()
         return search(
@@ -133,6 +137,11 @@ class Asked:
         named = dict.fromkeys((*self.edits.files, *users))
         return tuple(file for file in named if file.endswith(".py") and (self.head / file).is_file())
 
+    def seconds(self, root: Path) -> Seconds:
+        """Return the seconds of an export of each cell: those of the map, else those of a release's goldens."""
+        known = {cell.cell: cell.seconds for cell in self.known.cells} if self.known is not None else {}
+        return Seconds({**committed(root).measured, **known})
+
     def facts(self) -> Iterator[str]:
         """Yield how the cells were chosen."""
         if self.choice is not None and self.known is not None:
@@ -143,8 +152,6 @@ class Asked:
             if self.known.lock != maps.lock_of(self.known.release):
                 old = f"the map of {self.known.made} is older than the lock of {self.known.release}"
                 yield f"cells: {old}; make it again by: {maps.UPDATE}"
-        if self.not_searched:
-            yield f"not searched: {self.not_searched}"
         if self.why:
             yield f"cells: {self.why}"
 

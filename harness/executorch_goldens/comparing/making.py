@@ -35,6 +35,7 @@ from executorch_goldens.comparing.outcome import (
 from executorch_goldens.comparing.searching import Search, Try, lines_run
 from executorch_goldens.comparing.sides import Sides, side_by_side
 from executorch_goldens.errors import UsageError
+from executorch_goldens.files import untrusted
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
@@ -42,10 +43,10 @@ from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.results import provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
-from executorch_goldens.running.progress import MOST_LINES, Progress, Pulse, never
+from executorch_goldens.running.progress import MOST_LINES, Progress, Pulse, duration, forever
 from executorch_goldens.settings import config
-from executorch_goldens.sweep import seconds
 from executorch_goldens.sweep.reuse import Reuse
+from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.store import Store
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import MOST, Variation, named, variations
@@ -81,23 +82,29 @@ class Tally:
     reused, searched
         Number of these that are from the store, and of models that a search tried.
     core_seconds
-        Processor time of the others.
+        Processor time of those that are not from the store, and of those that were stopped when the time was over.
+    slowness
+        How many times as long these took as on an idle machine: their wall time by their processor time. 1 where none
+        was made.
     """
 
     made: int
     reused: int
     searched: int
     core_seconds: float
+    slowness: float
 
     @classmethod
     def from_sweeps(cls, sweeps: Sequence[Sweep], searching: Sequence[Sweep]) -> Tally:
         """Return those of all sweeps, the ones of a search among them."""
         every = (*sweeps, *searching)
+        computed, waited = sum(each.core_seconds for each in every), sum(each.waited for each in every)
         return cls(
-            sum(each.ended + each.reused for each in every),
+            sum(len(each.ended) + each.reused for each in every),
             sum(each.reused for each in every),
-            sum(each.ended + each.reused for each in searching),
-            round(sum(each.core_seconds for each in every), 1),
+            sum(len(each.ended) + each.reused for each in searching),
+            round(computed, 1),
+            round(1.0 + max(waited, 0.0) / computed, 1) if computed else 1.0,
         )
 
 
@@ -141,10 +148,16 @@ class Comparison:
         variation, the head's under the last. Others are exported under every variation on both sides.
     store
         The store that exports are taken from and put into; None for none.
-    seconds
-        Wall time, in seconds, after which no further cell is compared.
+    known
+        Seconds of an export of each cell on an idle machine.
+    seconds, started
+        Wall time, in seconds, after which no further cell is compared, and no further model tried; since when.
     found
         The cells that were compared, in the order of the zoo.
+    opening
+        Seconds until the first exports of both sides had come.
+    has_time
+        Whether there was as much time again for a search.
     ran
         Lines that exports of the head ran, by the cell and the file's path below site-packages: of the files that
         `Settings.reach` names.
@@ -156,10 +169,14 @@ class Comparison:
     folder: Path
     store: Store | None = None
     beside: bool = False
+    known: Seconds = field(default_factory=lambda: Seconds({}))
     seconds: float = math.inf
+    started: float = field(default_factory=time.monotonic)
     found: list[Compared] = field(default_factory=list)
     ran: dict[Cell, dict[str, set[int]]] = field(default_factory=dict)
     searched: Search | None = field(default=None, init=False)
+    opening: float = field(default=0.0, init=False)
+    has_time: bool = field(default=True, init=False)
     model: Try | None = field(default=None, init=False)
     reported: int = field(default=0, init=False)
     sweeps: list[Sweep] = field(default_factory=list, init=False)
@@ -225,18 +242,12 @@ class Comparison:
             try:
                 with as_user_error():
                     self.came.write(results.root)
-                    started = time.monotonic()
-
-                    def is_late() -> bool:
-                        """Return whether what is left is for a search, or nothing is left."""
-                        part = 1.0 if self.differing() else SHARE
-                        return time.monotonic() - started > part * self.seconds
-
-                    for cell, base, head in self._exported(self.sides, self.cells, is_late):
+                    for cell, base, head in self._exported(self.sides, self.cells, self.left_for_cells):
                         self._begun += 1
                         self._compare(cell, base, head, results, wanted)
-                    if (search := further(self)) is not None:
-                        self._search(search, self.seconds - (time.monotonic() - started), results)
+                    self.has_time = self.left() > self.opening
+                    if self.has_time and (search := further(self)) is not None:
+                        self._search(search, self.left(), results)
                     names = tuple(str(each.cell) for each in self.found)
                     dataclasses.replace(self.came, selected=names, cells=names).write(results.root)
             finally:
@@ -245,6 +256,14 @@ class Comparison:
                     reuse.close()
         places = {cell: place for place, cell in enumerate(self.sides.cells)}
         self.found.sort(key=lambda each: places.get(each.cell, len(places)))
+
+    def left(self, part: float = 1.0) -> float:
+        """Return how many seconds are left of a part of its time."""
+        return part * self.seconds - (time.monotonic() - self.started)
+
+    def left_for_cells(self) -> float:
+        """Return how many seconds are left for cells: as long as none differs, the last ones are for a search."""
+        return self.left(1.0 if self.differing() else SHARE)
 
     @property
     def reached(self) -> dict[str, set[int]]:
@@ -355,15 +374,18 @@ class Comparison:
             _Screen().write_line(line)
 
     def _exported(
-        self, sides: Sides, cells: Sequence[Cell], is_late: Callable[[], bool] = never
+        self, sides: Sides, cells: Sequence[Cell], left: Callable[[], float] = forever
     ) -> Iterator[tuple[Cell, _Exports, _Exports]]:
-        """Export cells on both sides, and yield them as they come, until it is late; the first one in any case."""
+        """Export cells on both sides, and yield them as they come, while time is left; the first one in any case."""
         if not cells:
             return
         exports = 1 if self.beside else len(self.variations)
         screen = _Screen()
         how = "under another variation on each side" if self.beside else f"{exports} variations each"
-        screen.write_line(f"comparing {count(len(cells), 'cell')}, {how}")
+        most = (
+            "" if math.isinf(left()) else f"; new models after them, {duration(self.left())} in all at most"
+        )
+        screen.write_line(f"comparing {count(len(cells), 'cell')}, {how}{most}")
         beside = cells if self.beside else ()
         base, head = (
             # More variations of a cell may be asked for.
@@ -376,17 +398,19 @@ class Comparison:
             )
         )
         self.sweeps += base, head
-        known = seconds.committed(config.load().goldens / sides.base.release.version)
-        progress = Progress(cells, known, 2 * exports, sides.head.settings.jobs, screen, sys.stderr.isatty())
+        jobs, live = sides.head.settings.jobs, sys.stderr.isatty()
+        progress = Progress(cells, (base, head), self.known, jobs, screen, live, left=left)
+        began = time.monotonic()
         with side_by_side(base, head):
             for number, cell in enumerate(cells):
-                over = is_late if number else never
-                if over() or not all(progress.wait(sweep, cell, over) for sweep in (base, head)):
+                over = left if number else forever
+                if over() <= 0 or not all(progress.wait(sweep, cell, over) for sweep in (base, head)):
                     break
                 of_base, of_head = (
                     _Exports(each, cell, self.variations, functools.partial(progress.show, each))
                     for each in (base, head)
                 )
+                self.opening = self.opening or time.monotonic() - began
                 yield cell, of_base, of_head
                 progress.passed(head, cell)
         progress.erase()
@@ -429,14 +453,16 @@ class _Screen:
     """Standard error, as the progress of a run writes to a terminal."""
 
     def rewrite(self, line: str, **markup: bool) -> None:
-        sys.stderr.write(f"\r\x1b[K{line}")
-        sys.stderr.flush()
+        self.write(f"\r\x1b[K{untrusted.escape_controls(line)}")
 
     def write_line(self, line: str, **markup: bool) -> None:
         print(line, file=sys.stderr, flush=True)
 
     def write(self, content: str, **markup: bool) -> None:
-        sys.stderr.write(content)
+        # Past what escapes the control characters of all other output.
+        stream = getattr(sys.stderr, "stream", sys.stderr)
+        stream.write(content)
+        stream.flush()
 
 
 def changed_by(name: str) -> Callable[[Made, Sequence[Outcome]], bool]:

@@ -14,7 +14,18 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison, Tally
-from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
+from executorch_goldens.comparing.outcome import (
+    ALL,
+    ALLOWED,
+    KINDS,
+    REACHED,
+    REQUIRED,
+    RIGHT,
+    SAME,
+    UNREACHED,
+    extent,
+    shown,
+)
 from executorch_goldens.comparing.searching import SEED
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import aligned, count
@@ -26,6 +37,10 @@ from executorch_goldens.words.findings import NOT_JUDGED
 
 #: Cells that are named of a cause, and causes of a kind.
 SHOWN_CELLS, SHOWN_CAUSES = 4, 12
+#: Lines and cells that are named of a requirement that is not met.
+SHOWN_MISSING = 20
+#: How many times as long as on an idle machine exports take from which a busy one shows.
+BUSY = 1.5
 #: Lines that name tensors and operators of one cell of a cause, and characters of each.
 SHOWN_DETAILS, DETAIL = 3, 200
 #: Kinds whose cells have no cause: what was wrong and is not, nobody has to look into.
@@ -127,6 +142,8 @@ class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
         Number of cells that one side alone has.
     allowed
         Kinds of difference that are allowed.
+    missing
+        What is missing of each requirement: edited lines that were not reached, cells that were left out for time.
     cells
         The cells, by their names.
     reach
@@ -134,7 +151,8 @@ class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
     search
         What a search for a model tried and found; null without one.
     exports
-        Number of exports: all, those from the cache, those of a search; their seconds of processor time.
+        Number of exports: all, those from the cache, those of a search; their seconds of processor time; how many times
+        as long they took as on an idle machine.
     columns
         What plugins add of each cell.
     """
@@ -148,6 +166,7 @@ class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...]
     alone: Mapping[str, int]
     allowed: tuple[str, ...]
+    missing: Mapping[str, tuple[str, ...]]
     cells: Mapping[str, ComparedCell]
     reach: Mapping[str, Any] | None
     search: Mapping[str, Any] | None
@@ -167,12 +186,15 @@ class ComparisonPage:
         Columns of plugins; with one that has a title, there is a table.
     asked
         The edit, and the cells that reach it; None where that is not known.
+    required
+        Names of `outcome.REQUIRED`.
     """
 
     comparison: Comparison
     allowed: Collection[str] = ()
     columns: Sequence[Column] = ()
     asked: Asked | None = None
+    required: Collection[str] = ()
 
     @functools.cached_property
     def answer(self) -> Answer | None:
@@ -181,9 +203,22 @@ class ComparisonPage:
 
     @property
     def is_red(self) -> bool:
-        """True if there is a difference, or no edited line ran, and that is not allowed."""
+        """True if something differs, or no edited line ran, and that is not allowed; or if a requirement is not met."""
         void = self.answer is not None and self.answer.is_void
-        return self.differs or (void and UNREACHED not in self.allowed)
+        return self.differs or (void and UNREACHED not in self.allowed) or any(self.missing.values())
+
+    @functools.cached_property
+    def missing(self) -> dict[str, tuple[str, ...]]:
+        """What is missing of each requirement: places in edited files, and cells."""
+        others = self.asked.edits.others if self.asked is not None and self.asked.edits is not None else ()
+        unreached = self.answer.unreached if self.answer is not None else ()
+        lacking = {REACHED: (*unreached, *others), ALL: tuple(map(str, self._left_out()))}
+        return {name: lacking[name] for name in REQUIRED if name in self.required}
+
+    def _left_out(self) -> dict[Cell, str]:
+        """Return the cells that were left out for time, with why."""
+        chosen = dict.fromkeys(self.asked.left_out if self.asked is not None else (), "over the budget")
+        return chosen | dict.fromkeys(self.comparison.late, "the time was over")
 
     @property
     def differs(self) -> bool:
@@ -235,12 +270,18 @@ class ComparisonPage:
         yield from sides.left_out
         if self.asked is not None:
             yield from self.asked.facts()
+        exports = self.comparison.exports
+        slow = exports.slowness >= BUSY
+        busy = f"; exports took {exports.slowness:g} times as long as on an idle machine" if slow else ""
         if (search := self.comparison.searched) is not None:
-            yield f"searched: {search.words()}"
+            yield f"searched: {search.words()}{'' if self.comparison.late else busy}"
+        elif why := self._not_searched():
+            yield f"not searched: {why}"
         if (model := self.comparison.model) is not None:
             yield f"keep {model.cell} in a module of a zoo: {model.line}"
         if late := self.comparison.late:
-            yield f"not compared: {count(len(late), 'cell')}, because the time that --budget leaves for cells was over"
+            over = "because the time that --budget leaves for cells was over"
+            yield f"not compared: {count(len(late), 'cell')}, {over}{busy}"
         for word, number in sides.alone.items():
             if number:
                 yield f"not compared: {count(number, 'cell')} that the {word} alone has"
@@ -248,10 +289,18 @@ class ComparisonPage:
             words = ", ".join(KINDS[kind] for kind in KINDS if kind in self.allowed)
             yield f"allowed: {words}"
         yield from not_judged(self.unjudged())
-        if (exports := self.comparison.exports).made:
+        yield from self.missing_lines()
+        if exports.made:
             of_search = f", {exports.searched} for the search" if exports.searched else ""
             yield f"exports: {exports.made}, {exports.reused} of them from the cache{of_search}"
             yield f"processor time of exports: {exports.core_seconds:.0f} s"
+
+    def missing_lines(self) -> Iterator[str]:
+        """Yield a line for each requirement that is not met."""
+        for name, lacking in self.missing.items():
+            more = f" and {len(lacking) - SHOWN_MISSING} more" if len(lacking) > SHOWN_MISSING else ""
+            if lacking:
+                yield f"missing for --require {name}: {', '.join(lacking[:SHOWN_MISSING])}{more}"
 
     def sections(self) -> Iterator[tuple[str, Sequence[Item]]]:
         """Yield the kinds of difference that there are, worst first: a heading, and what is under it.
@@ -371,6 +420,7 @@ class ComparisonPage:
             left_out=tuple(sides.left_out),
             alone=sides.alone,
             allowed=tuple(self.allowed),
+            missing=self.missing,
             cells={
                 str(each.cell): ComparedCell(
                     each.kind,
@@ -395,22 +445,28 @@ class ComparisonPage:
         """Return what a search tried and found, or why nothing was searched, as JSON values."""
         search, model = self.comparison.searched, self.comparison.model
         if search is None:
-            why = self.asked.not_searched if self.asked is not None else ""
+            why = self._not_searched()
             return {"tried": 0, "why": why} if why else None
         found = {"cell": str(model.cell), "keep": model.line} if model is not None else {}
         return {"tried": search.tried, "reaching": search.reaching, "seed": SEED, **found}
+
+    def _not_searched(self) -> str:
+        """Return why no model was tried, in words; empty where that was not to be."""
+        if self.asked is None:
+            return ""
+        late = not self.comparison.has_time and self.asked.searches(self.comparison)
+        return "the time was over" if late else self.asked.not_searched
 
     def _reach(self) -> dict[str, Any] | None:
         """Return what of the edit was reached, and the cells that were left out, as JSON values."""
         if self.answer is None or self.asked is None:
             return None
-        late = dict.fromkeys(map(str, self.comparison.late), "the time was over")
         return {
             "reached": self.answer.reached,
             "unreached": list(self.answer.unreached),
             "raising": self.answer.raising,
             "unmapped": list(self.asked.choice.unmapped) if self.asked.choice is not None else [],
-            "left_out": {**dict.fromkeys(map(str, self.asked.left_out), "over the budget"), **late},
+            "left_out": {str(cell): why for cell, why in self._left_out().items()},
         }
 
 
@@ -455,9 +511,19 @@ def quantities(each: Compared) -> Mapping[str, tuple[int | None, int | None]]:
     return {name: (old.get(name), new.get(name)) for name in QUANTITIES if name in old or name in new}
 
 
-def allowed(word: str) -> tuple[str, ...]:
-    """Read ``--allow renames,order``; raise ValueError."""
-    names = [name.strip() for name in word.split(",")]
-    if unknown := [name for name in names if name not in ALLOWED]:
-        raise ValueError(f"--allow: {unknown[0]!r} is not one of {', '.join(ALLOWED)}")
-    return tuple(ALLOWED[name] for name in names)
+def asked_for(allow: str, require: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Read ``--allow renames,order`` and ``--require reached``; raise ValueError."""
+    allowed, required = (
+        _listed(*each) for each in (("--allow", allow, ALLOWED), ("--require", require, REQUIRED))
+    )
+    if UNREACHED in allowed and REACHED in required:
+        raise ValueError("--allow unreached contradicts --require reached: leave one of them out")
+    return tuple(ALLOWED[name] for name in allowed), required
+
+
+def _listed(option: str, word: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the names that an option lists; raise ValueError."""
+    found = tuple(name.strip() for name in word.split(",")) if word else ()
+    if unknown := [name for name in found if name not in names]:
+        raise ValueError(f"{option}: {unknown[0]!r} is not one of {', '.join(names)}")
+    return found

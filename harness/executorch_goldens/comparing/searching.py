@@ -314,10 +314,13 @@ class Search:
         return outcome, ran
 
     def _smaller(self, found: Try, pair: _Pair) -> Try:
-        """Return a model with one of the changes, where that differs as well and there is time."""
+        """Return a model with one of the changes, where that differs as well, was not tried and there is time."""
         with contextlib.suppress(_LateError):
             for change in found.changes if len(found.changes) > 1 else ():
                 smaller = replace(found, changes=(change,))
+                if smaller.cell in self.walk.asked:
+                    continue
+                self.walk.asked.add(smaller.cell)
                 for sweep in (pair.head, pair.base):
                     pair.ask(sweep, smaller)
                 if pair.differs(smaller, self._tried(smaller, pair)[0], self.walk):

@@ -24,6 +24,9 @@ WALL = 20.0
 #: The share of its wall time that a process must compute, or else it is idle: it sleeps, or waits for something.
 SHARE = 1 / WALL
 
+#: Clock ticks of a second.
+TICKS = os.sysconf("SC_CLK_TCK")
+
 #: Seconds that are as good as no limit, and that every system takes.
 FOREVER = 2**31 - 1
 
@@ -58,11 +61,16 @@ class Idleness:
     def look(self, longest: float) -> None:
         """Look again; no more than `longest` seconds since the last look count as idle: the machine may have slept."""
         tree, now = list(_tree(self.process)), time.monotonic()
-        used = max(self.used, sum(ticks for ticks, _ in tree) / os.sysconf("SC_CLK_TCK"))
+        used = max(self.used, sum(ticks for ticks, _ in tree) / TICKS)
         passed = now - self._looked
         gets_on = used - self.used >= SHARE * passed or any(states & {"R", "D"} for _, states in tree)
         self.idle = 0.0 if gets_on else self.idle + min(passed, longest)
         self.used, self._looked = used, now
+
+
+def computed(process: int) -> float:
+    """Return the seconds of processor time of a process, with all that it has started."""
+    return sum(ticks for ticks, _ in _tree(process)) / TICKS
 
 
 def _tree(process: int) -> Iterator[tuple[int, set[str]]]:

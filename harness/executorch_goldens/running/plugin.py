@@ -147,9 +147,10 @@ class CellTests:
             return
         if verbosity <= 0:
             reporter.showfspath = False
-        planned, live = self.run.plan, verbosity <= 0 and reporter.isatty()
-        exports, jobs = len(planned.variations), planned.settings.jobs
-        self.progress = Progress(cells, self.run.seconds, exports, jobs, reporter, live, alone=planned.beside)
+        live = verbosity <= 0 and reporter.isatty()
+        sweeps = [self.run.sweep] if self.run.sweep is not None else []
+        jobs = self.run.plan.settings.jobs
+        self.progress = Progress(cells, sweeps, self.run.seconds, jobs, reporter, live)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

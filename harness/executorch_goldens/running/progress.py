@@ -5,11 +5,12 @@ Everything is written by the thread of the tests, between two of them: it cannot
 
 from __future__ import annotations
 
+import functools
 import math
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from executorch_goldens.artifact import Cell
@@ -24,10 +25,10 @@ from executorch_goldens.words.verdicts import reason
 #: Seconds between two lines where there is no terminal, and between two states of a live line.
 INTERVAL = 60.0
 LIVE_INTERVAL = 0.5
-#: Seconds after which the pace of a run says more of the time left than what is remembered does.
-SETTLED = 10.0
-#: Which part of the remembered seconds has to be done, beside: the first cell waits for its template.
-KNOWN = 0.05
+#: Seconds of processor time in which a cell is judged: measured 0.03 to 0.1.
+JUDGING = 0.1
+#: Seconds of processor time after which the pace of a run counts as much as that of an idle machine.
+SETTLED = 1.0
 #: Cells of one cause and verdict that get a line each, and those of all causes.
 MOST_ALIKE, MOST_LINES = 3, 10
 #: Characters of a bar.
@@ -46,8 +47,8 @@ class Screen(Protocol):
     def write(self, content: str, **markup: bool) -> None: ...
 
 
-def never() -> bool:
-    return False
+def forever() -> float:
+    return math.inf
 
 
 class Pulse:
@@ -93,30 +94,33 @@ class Progress(Pulse):
     ----------
     cells
         Cells that are checked.
+    sweeps
+        What exports them.
     seconds
         Remembered seconds of their exports.
-    exports
-        Number of exports of each cell, but for those `alone`, which are exported once.
     jobs
         Exports at a time.
+    left
+        Returns the seconds after which nothing more is waited for.
     """
 
     def __init__(
         self,
         cells: Sequence[Cell],
+        sweeps: Sequence[Sweep],
         seconds: Seconds,
-        exports: int,
         jobs: int,
         screen: Screen,
         live: bool,
         clock: Callable[[], float] = time.monotonic,
-        alone: Collection[Cell] = (),
+        left: Callable[[], float] = forever,
     ) -> None:
-        self.left = {
-            cell: seconds.expected(cell) * (1 if cell in alone else exports) / jobs for cell in cells
-        }
-        self.count = len(self.left)
-        self.remembered = sum(self.left.values())
+        self.to_go = set(cells)
+        self.count = len(self.to_go)
+        self.sweeps = sweeps
+        self.expected = functools.cache(seconds.expected)
+        self.jobs = jobs
+        self.left = left
         self.wrong = 0
         self.alike: Counter[tuple[str, str]] = Counter()
         self.lines = 0
@@ -124,10 +128,10 @@ class Progress(Pulse):
         self._step = ""
         self._started = clock()
 
-    def wait(self, sweep: Sweep, cell: Cell, is_late: Callable[[], bool] = never) -> bool:
-        """Wait for the exports of `cell` until it is late, and show the progress; return whether they have come."""
+    def wait(self, sweep: Sweep, cell: Cell, left: Callable[[], float] = forever) -> bool:
+        """Wait for the exports of `cell` while time is left, and show the progress; return whether they have come."""
         while not sweep.ready(cell, LIVE_INTERVAL):
-            if is_late():
+            if left() <= 0:
                 return False
             self.show(sweep)
         return True
@@ -142,7 +146,7 @@ class Progress(Pulse):
         edited
             Its difference from its golden, if that is known.
         """
-        self.left.pop(cell, None)
+        self.to_go.discard(cell)
         if judged is None or not judged.accepted:
             self.wrong += 1
             name, why = ("no verdict", "") if judged is None else (judged.name, reason(judged))
@@ -157,7 +161,7 @@ class Progress(Pulse):
 
     def passed(self, sweep: Sweep, cell: Cell) -> None:
         """Count a cell as done whose result is not printed yet."""
-        self.left.pop(cell, None)
+        self.to_go.discard(cell)
         self.show(sweep)
 
     def unshown(self) -> int:
@@ -178,17 +182,20 @@ class Progress(Pulse):
         self.say(f"[{'#' * full}{'.' * (BAR - full)}] {done} of {steps}, {took:.0f}{limit}: {what}")
 
     def seconds_left(self) -> float:
-        """Return the time for the remaining cells: remembered seconds, at this run's pace once known."""
-        left, took = sum(self.left.values()), self.clock() - self._started
-        done = self.remembered - left
-        is_known = took >= SETTLED and done > 0 and done >= KNOWN * self.remembered
-        return left * took / done if is_known else left
+        """Return the time for what was asked for so far: expected seconds, at this run's pace."""
+        work = [sweep.work(self.expected) for sweep in self.sweeps]
+        done = sum(each.done for each in work) + JUDGING * (self.count - len(self.to_go))
+        left = sum(each.left for each in work) + JUDGING * len(self.to_go)
+        took = self.clock() - self._started
+        pace = (took + SETTLED / self.jobs) / (done + SETTLED)
+        # What is begun comes to its end.
+        return pace * min(left, max(self.left() / pace, sum(each.begun for each in work)))
 
     def line(self, doing: str) -> str:
         """Return one line: cells done and to go, time left, current exports."""
-        done = self.count - len(self.left)
+        done = self.count - len(self.to_go)
         wrong = f", {self.wrong} not passed" if self.wrong else ""
-        left = f"{len(self.left)} to go, about {duration(self.seconds_left())}"
+        left = f"{len(self.to_go)} to go, about {duration(self.seconds_left())}"
         return f"{done} of {count(self.count, 'cell')}{wrong}, {left}; {doing}"
 
 

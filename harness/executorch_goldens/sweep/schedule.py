@@ -62,9 +62,13 @@ class Schedule:
             self._queues[job.variation].remove(job)
         return {job.variation for job in found}
 
+    def waiting(self) -> list[Job]:
+        """Return every job that waits; from any thread."""
+        return [job for queue in list(self._queues.values()) for job in list(queue)]
+
     def empty(self) -> list[Job]:
         """Return every job that waits, in the order of their numbers; none waits any longer."""
-        jobs = [job for queue in self._queues.values() for job in queue]
+        jobs = self.waiting()
         self._queues.clear()
         return sorted(jobs, key=lambda job: job.place)
 

@@ -37,7 +37,7 @@ from executorch_goldens.artifact import (
     died,
 )
 from executorch_goldens.errors import HarnessError
-from executorch_goldens.exporting.limits import Idleness
+from executorch_goldens.exporting.limits import Idleness, computed
 from executorch_goldens.files.os_errors import explain
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings, absolute, in_checkout, worker_environment
@@ -54,6 +54,7 @@ from executorch_goldens.sweep.messages import (
 )
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job, Schedule
+from executorch_goldens.sweep.seconds import Work
 from executorch_goldens.sweep.spool import Range, Spool
 from executorch_goldens.sweep.template import RunningJob, Standby, TemplateProcess, state_of
 from executorch_goldens.sweep.worker import CASE_RAISED, HARNESS_ERROR, MAIN, group_of, with_harness
@@ -63,6 +64,9 @@ from executorch_goldens.zoo.variations import Variation, surrounding_variables
 #: Seconds of processor time that a template may take to import torch and ExecuTorch and to warm up, and that it may be
 #: idle meanwhile. Measured 8 to 25 s on two cores with byte-code in place; without it several times that.
 TEMPLATE_LIMIT = 300.0
+
+#: Seconds of processor time that it is expected to take; measured 7.3 for two targets.
+TEMPLATE = 8.0
 
 #: Seconds between two looks at whether one that starts gets on.
 START_LOOK = 5.0
@@ -150,9 +154,13 @@ class Sweep:
         self.killed: set[Variation] = set()
         #: Of exports that have ended, with their artifacts still on disk, what reads their outcome, once.
         self.results: dict[Cell, dict[Variation, Callable[[], Outcome]]] = {cell: {} for cell in cells}
-        #: Exports that have ended, and those of the store that were taken, with the processor time of the former.
-        self.ended = self.reused = 0
-        self.core_seconds = 0.0
+        #: The cells of exports that have ended, one each, and the number of those of the store that were taken.
+        self.ended: list[Cell] = []
+        self.reused = 0
+        #: Processor time of exports, of those that were stopped as well; and how long those with an artifact waited.
+        self.core_seconds = self.waited = 0.0
+        #: Templates that got ready.
+        self.started = 0
         self.error: BaseException | None = None
         self.stopping = False
         #: One that runs at the same time: while both have exports to make, each has half of the cores.
@@ -283,6 +291,21 @@ class Sweep:
         """Return the exports that are being made."""
         return [job for template in list(self.templates.values()) for job in template.jobs()]
 
+    def work(self, expected: Callable[[Cell], float]) -> Work:
+        """Return the work that was asked for so far, by the expected seconds of an export."""
+        waiting, templates = self.schedule.waiting(), list(self.templates.values())
+        found = Work(sum(map(expected, list(self.ended))) + TEMPLATE * self.started)
+        for job in waiting:
+            found.add(expected(job.cell), begun=job.awaited)
+        for _ in {job.variation for job in waiting}.difference(each.variation for each in templates):
+            found.add(TEMPLATE)
+        for template in templates:
+            if not template.ready:
+                found.add(TEMPLATE, computed(template.process.pid))
+            for each in list(template.running.values()):
+                found.add(expected(each.job.cell), computed(each.process) if each.process else 0.0)
+        return found
+
     def doing(self) -> str:
         """Return the current exports, and the interpreters that still import torch and ExecuTorch."""
         running = ", ".join(map(str, self.running()))
@@ -314,7 +337,13 @@ class Sweep:
                 self.standby.end()
         finally:
             for template in self.templates.values() if self.standby is None else ():
-                template.end(PATIENCE)
+                self._stop(template, PATIENCE)
+
+    def _stop(self, template: TemplateProcess, patience: float) -> int:
+        """End a template, and count what its exports have taken so far; return its exit status."""
+        running = [each.process for each in template.running.values() if each.process is not None]
+        self.core_seconds += sum(map(computed, running))
+        return template.end(patience)
 
     def _leave(self, selector: selectors.BaseSelector) -> None:
         """Leave templates to the next sweep, without exports and one for each variation."""
@@ -501,6 +530,7 @@ class Sweep:
         answer = self._parse(template, message)
         if isinstance(answer, Ready):
             template.ready = True
+            self.started += 1
             return
         for number in answer.ids if isinstance(answer, Alive) else (answer.id,):
             if (running := template.running.get(number)) is not None:
@@ -550,8 +580,9 @@ class Sweep:
         with self.changed:
             if self.spares_raising and isinstance(end, Range) and answer.status == CASE_RAISED:
                 self._spare(job.cell)
-            self.ended += 1
+            self.ended.append(job.cell)
             self.core_seconds += answer.core_seconds
+            self.waited += answer.seconds - answer.core_seconds if isinstance(end, Range) else 0.0
             self.results[job.cell][job.variation] = functools.partial(self._outcome, job, answer, end)
             self.changed.notify_all()
 
@@ -634,7 +665,7 @@ class Sweep:
         for template in list(self.templates.values()):
             if template.ready and any(self._is_overdue(each, now) for each in template.running.values()):
                 selector.unregister(template.answers)
-                status = template.end(0)
+                status = self._stop(template, 0)
                 del self.templates[template.variation]
                 self._lose_or_repeat(template, status, HUNG)
             elif not template.ready and self._is_stuck(template, now):

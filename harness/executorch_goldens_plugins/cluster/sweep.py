@@ -28,6 +28,7 @@ from executorch_goldens.sweep.keys import digest, request
 from executorch_goldens.sweep.messages import of_settings
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job
+from executorch_goldens.sweep.seconds import Work
 from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.zoo.variations import Variation
@@ -125,6 +126,12 @@ class ClusterSweep(Sweep):
         """Say how much is in the hands of the workers: which of it is being exported, only the scheduler knows."""
         count = sum(len(batch.jobs) for batch in list(self.waiting.values()))
         return f"{count} exports are with the workers of {self.address}"
+
+    def work(self, expected: Callable[[Cell], float]) -> Work:
+        found = Work(sum(map(expected, list(self.ended))))
+        for job in (job for batch in list(self.waiting.values()) for job in batch.jobs):
+            found.add(expected(job.cell), begun=False)
+        return found
 
     # The methods below run in the sweep's thread.
 
@@ -229,6 +236,7 @@ class ClusterSweep(Sweep):
             ended = self._ended(job, lookup.view, rows[job.cell.target, job.cell.case, job.variation.name])
             with self.changed:
                 self.results[job.cell][job.variation] = ended
+                self.ended.append(job.cell)
                 self.changed.notify_all()
 
     def _ended(self, job: Job, view: View, row: Mapping[str, Any]) -> Callable[[], Outcome]:

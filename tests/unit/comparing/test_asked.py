@@ -19,17 +19,14 @@ OPTIONS = Cell(BUILD, "options")
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ((OPTIONS, PLAIN), []),
-        (
-            (OPTIONS,),
-            ["not searched: only programs of build functions reach the edit: they set what no target sets"],
-        ),
+        ((OPTIONS, PLAIN), ""),
+        ((OPTIONS,), "only programs of build functions reach the edit: they set what no target sets"),
     ],
 )
 def test_where_only_builds_reach_an_edit_no_model_is_searched_and_a_line_says_so(
-    tmp_path: Path, cells: tuple[Cell, ...], said: list[str]
+    tmp_path: Path, cells: tuple[Cell, ...], said: str
 ) -> None:
     base, head = packages(tmp_path / "base"), packages(tmp_path / "head", FOLD.replace("* node", "/ node"))
     made, edits = known(base, every=dict.fromkeys(cells, RAN[PLAIN])), between(base, head)
     asked = Asked(("models",), head, edits, choose(edits, base, made, 300.0, 1), made)
-    assert [line for line in asked.facts() if line.startswith("not searched")] == said
+    assert asked.not_searched == said

@@ -13,7 +13,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Killed, Outcome
-from executorch_goldens.comparing.making import MOST_NO_WORSE, Compared, Comparison, Tally, twice
+from executorch_goldens.cli import shown_output
+from executorch_goldens.comparing.making import MOST_NO_WORSE, Compared, Comparison, Tally, _Screen, twice
 from executorch_goldens.comparing.outcome import SAME
 from executorch_goldens.comparing.searching import UNCHANGED, Search, Try
 from executorch_goldens.results.rows import Results
@@ -166,11 +167,21 @@ def test_more_variations_are_those_that_there_are_and_others() -> None:
 
 def test_exports_are_counted_that_were_made() -> None:
     cells, models = (
-        [SimpleNamespace(ended=made, reused=reused, core_seconds=made * 2.0) for made, reused in sweeps]
+        [
+            SimpleNamespace(ended=[CELL] * made, reused=reused, core_seconds=made * 2.0, waited=made * 3.0)
+            for made, reused in sweeps
+        ]
         for sweeps in ([(3, 2), (4, 0)], [(5, 0), (1, 0)])
     )
     sweeps: Any = cells, models
-    assert Tally.from_sweeps(*sweeps) == Tally(made=15, reused=2, searched=6, core_seconds=26.0)
+    assert Tally.from_sweeps(*sweeps) == Tally(15, 2, 6, core_seconds=26.0, slowness=2.5)
+    assert Tally.from_sweeps([], []) == Tally(0, 0, 0, core_seconds=0.0, slowness=1.0)
+
+
+def test_a_live_line_is_written_over_and_nothing_that_it_names_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown_output():
+        _Screen().rewrite("a\x1b[2Jb")
+    assert capsys.readouterr().err == "\r\x1b[Ka\\x1b[2Jb"
 
 
 def test_a_search_says_how_far_it_is(snapshot: SnapshotAssertion) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 
 import pytest
@@ -209,9 +210,19 @@ def test_cells_come_by_kind_and_then_by_how_much_there_is_more() -> None:
 
 def test_what_may_be_allowed_is_a_kind() -> None:
     assert set(ALLOWED.values()) - {UNREACHED} <= set(KINDS)
-    assert page.allowed("renames, order") == ("renamed", "order")
-    with pytest.raises(ValueError, match="'names' is not one of renames, order"):
-        page.allowed("renames,names")
+    assert page.asked_for("renames, order", "") == (("renamed", "order"), ())
+    assert page.asked_for("", "reached,all") == ((), ("reached", "all"))
+    for allow, require, why in (
+        ("renames,names", "", "--allow: 'names' is not one of renames, order, unreached"),
+        ("", "reach", "--require: 'reach' is not one of reached, all"),
+        (
+            "unreached",
+            "all,reached",
+            "--allow unreached contradicts --require reached: leave one of them out",
+        ),
+    ):
+        with pytest.raises(ValueError, match=re.escape(why)):
+            page.asked_for(allow, require)
 
 
 def test_exports_that_reach_the_limit_are_the_same_however_long_they_took() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -147,6 +147,7 @@ def test_a_cell_that_is_right_on_neither_side_is_in_one_class(
 
 
 EDITED = Statement("stride = tuple(reversed(stride))", 12, 13)
+RAISES = Statement("raise ValueError(stride)", 14, 14, raises=True)
 PASSES = "executorch/backends/arm/_passes/conv.py"
 
 
@@ -163,6 +164,43 @@ def test_an_answer_says_which_edited_lines_it_speaks_for_and_is_red_where_none_r
     found.comparison.ran[Cell("tosa-int", "cell-0")] = {PASSES: set(ran)}
     assert screen(found.head()) == snapshot
     assert found.is_red == is_red
+
+
+@pytest.mark.parametrize(
+    ("ran", "left_out", "required", "missing"),
+    [
+        ([11], (), ("reached", "all"), {"reached": (f"{PASSES}:12-13",), "all": ()}),
+        ([12], ("left",), ("reached", "all"), {"reached": (), "all": ("tosa-int/left",)}),
+        ([12], ("left",), ("reached",), {"reached": ()}),
+        ([12], (), ("reached", "all"), {"reached": (), "all": ()}),
+        ([12], ("left",), (), {}),
+    ],
+)
+def test_what_is_required_and_missing_is_named_and_red(
+    ran: list[int],
+    left_out: Sequence[str],
+    required: Sequence[str],
+    missing: Mapping[str, tuple[str, ...]],
+    snapshot: SnapshotAssertion,
+) -> None:
+    made, rest = right(44.3), tuple(Cell("tosa-int", name) for name in left_out)
+    edits = Edits((CodeEdit(PASSES, "Conv.call", (EDITED, RAISES), (EDITED,)),), (PASSES,), ())
+    found = replace(page([(made, made)]), asked=Asked((), Path(), edits), required=required)
+    # What none of the cells ran makes it red by itself.
+    found = replace(found, allowed=("unreached",))
+    found.comparison.cells = (Cell("tosa-int", "cell-0"), *rest)
+    found.comparison._begun = 1
+    found.comparison.ran[Cell("tosa-int", "cell-0")] = {PASSES: set(ran)}
+    assert found.missing == missing
+    assert found.is_red == any(missing.values())
+    assert screen([*found.missing_lines()]) == snapshot
+
+
+def test_a_file_that_is_not_python_is_not_known_to_be_reached() -> None:
+    asked = Asked((), Path(), Edits((), (), ("executorch/exir/program.fbs",)))
+    found = replace(page([]), asked=asked, required=("reached",))
+    assert found.missing == {"reached": ("executorch/exir/program.fbs",)}
+    assert found.is_red
 
 
 def test_the_json_says_why_no_model_was_searched(tmp_path: Path) -> None:

@@ -6,11 +6,21 @@ import functools
 import random
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing import candidates
-from executorch_goldens.comparing.searching import MOST, NOTHING, TRIES, UNCHANGED, Reached, SearchOrder, Try
+from executorch_goldens.comparing.searching import (
+    MOST,
+    NOTHING,
+    TRIES,
+    UNCHANGED,
+    Reached,
+    Search,
+    SearchOrder,
+    Try,
+)
 from executorch_goldens.reach.choice import differing, words_of
 from executorch_goldens.reach.code import Statement
 from executorch_goldens.reach.edits import CodeEdit, Edits
@@ -228,3 +238,24 @@ def test_samples_get_the_other_operators_of_an_edit() -> None:
         "tosa-int/tanh-0-x-first-mul",
     ]
     assert len(found) == 8
+
+
+def test_what_was_tried_is_not_tried_again_when_a_model_is_made_smaller() -> None:
+    walk = SearchOrder(NEAR, (), CHANGES)
+    found = Try(NEAR[0][0], ("again", "flags"), "tosa-int")
+    walk.asked.add(replace(found, changes=("again",)).cell)
+    exported: list[Cell] = []
+    pair: Any = SimpleNamespace(
+        head="head",
+        base="base",
+        ask=lambda _, model: exported.append(model.cell),
+        take=lambda *_: SimpleNamespace(result=None),
+        differs=lambda *_: True,
+    )
+    sides: Any = None
+    search = Search(sides, walk, lambda _: NOTHING)
+    smaller = replace(found, changes=("flags",))
+    assert search._smaller(found, pair) == smaller
+    assert exported == [smaller.cell] * 2
+    assert search.tried == 1
+    assert search._smaller(found, pair) == found

@@ -7,7 +7,7 @@ from typing import Any
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.running.progress import Progress
-from executorch_goldens.sweep.seconds import Seconds
+from executorch_goldens.sweep.seconds import Seconds, Work
 
 
 class Waiting:
@@ -24,13 +24,16 @@ class Waiting:
     def doing(self) -> str:
         return "waiting"
 
+    def work(self, expected: object) -> Work:
+        return Work()
+
 
 def test_what_comes_late_is_not_waited_for() -> None:
     first, second = Cell("tosa-fp", "first"), Cell("tosa-fp", "second")
     screen: Any = SimpleNamespace(write_line=lambda line: None)
-    progress = Progress((first, second), Seconds({}), 2, 1, screen, live=False)
-    answers = iter((False, False, True))
+    answers = iter((20.0, 10.0, 0.0))
     sweep: Any = Waiting(first)
-    assert progress.wait(sweep, first, lambda: True)
+    progress = Progress((first, second), [sweep], Seconds({}), 1, screen, live=False)
+    assert progress.wait(sweep, first, lambda: 0.0)
     assert not progress.wait(sweep, second, lambda: next(answers))
     assert sweep.asked == [first, second, second, second]

@@ -1,7 +1,8 @@
-"""Which templates a sweep ends before it is over."""
+"""Which templates a sweep ends before it is over, and how much work it has."""
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.settings.exports import Settings, default_interpreter
-from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.sweep.seconds import LAST, Work
+from executorch_goldens.sweep.sweep import TEMPLATE, Sweep
 from executorch_goldens.zoo.variations import variations
 
 CELL = Cell("xnnpack-fp32", "linear")
@@ -33,3 +35,28 @@ def test_a_template_ends_when_nothing_waits_for_it_unless_its_variation_may_be_a
     finally:
         sweep.stop()
     assert ended == ([] if beside else [each.name for each in VARIED])
+
+
+def test_the_work_of_a_sweep_is_what_was_asked_for_and_what_of_it_runs() -> None:
+    other = Cell("xnnpack-fp32", "lstm")
+    settings = Settings(default_interpreter(), ("models",), (), 2, 60.0)
+    sweep = Sweep((CELL, other), VARIED, settings, beside=(other,))
+    try:
+        expected = {CELL: 2.0, other: 100.0}.__getitem__
+        # Two exports of one cell, one of the other, and a template for each variation.
+        assert sweep.work(expected) == Work(0.0, 2 * 2.0 + 100.0 + 2 * TEMPLATE, 2 * TEMPLATE)
+        sweep.add(CELL, VARIED[:1], awaited=True)
+        assert sweep.work(expected).left == 3 * 2.0 + 100.0 + 2 * TEMPLATE
+        job = sweep.schedule.take([VARIED[1]])
+        assert job is not None
+        # This process has computed for longer than an export is expected to.
+        running = SimpleNamespace(job=job, process=os.getpid())
+        template: Any = SimpleNamespace(variation=VARIED[1], ready=True, running={job.number: running})
+        sweep.templates[VARIED[1]] = template
+        sweep.started, sweep.ended = 1, [other]
+        found = sweep.work(lambda cell: 0.01 * expected(cell))
+        assert found.done == pytest.approx(TEMPLATE + 1.0 + 0.02)
+        assert found.left == pytest.approx(2 * 0.02 + 1.0 + LAST * 0.02 + TEMPLATE)
+        sweep.templates.clear()
+    finally:
+        sweep.stop()
