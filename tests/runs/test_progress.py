@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pty
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -15,9 +16,9 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens.artifact import Cell, Killed
 from executorch_goldens.causes.groups import EditedCell
 from executorch_goldens.judging.verdict import Verdict
-from executorch_goldens.running.progress import MOST_ALIKE, Progress, forever
+from executorch_goldens.running.progress import MOST_ALIKE, Progress
 from executorch_goldens.sweep.schedule import Job
-from executorch_goldens.sweep.seconds import Seconds, Work
+from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import variations
 from tests import REPOSITORY
@@ -29,6 +30,9 @@ from tests.support.verdicts import verdict
 
 A, B, C = (Cell("tosa-fp", case) for case in ("a", "b", "c"))
 (FIRST,) = variations((0,))
+
+#: Expected seconds, those that it has taken, and whether it is begun.
+Work = tuple[float, float, bool]
 
 #: A crash needs no artifact.
 CRASH = Killed("SIGSEGV", tail=("last words",))
@@ -55,9 +59,9 @@ class Screen:
 class Exporting:
     """The part of a sweep that is used: its cells are ready after a number of queries."""
 
-    def __init__(self, questions: int, work: Work | None = None) -> None:
+    def __init__(self, questions: int, *work: Work) -> None:
         self.questions = questions
-        self.to_do = work or Work()
+        self.to_do = work
 
     def ready(self, cell: Cell, seconds: float) -> bool:
         self.questions -= 1
@@ -66,16 +70,17 @@ class Exporting:
     def doing(self) -> str:
         return f"running: {Job(0, A, FIRST)}"
 
-    def work(self, expected: object) -> Work:
+    def work(self, expected: object) -> Sequence[Work]:
         return self.to_do
 
 
-def progress_of(
-    work: Work, now: list[float], left: Callable[[], float] = forever, cells: Sequence[Cell] = (A, B, C)
-) -> Progress:
-    """Return the progress of a sweep over three cells, two exports at a time."""
-    sweep = cast(Sweep, Exporting(0, work))
-    return Progress(cells, [sweep], Seconds({}), 2, Screen(), False, lambda: now[0], left)
+def left_after(seconds: float, *work: Work, left: float = math.inf) -> float:
+    """Return the time left of a sweep with some work after so many seconds, two exports at a time."""
+    now = [0.0]
+    sweep = cast(Sweep, Exporting(0, *work))
+    progress = Progress([], [sweep], Seconds({}), 2, Screen(), False, lambda: now[0], lambda: left)
+    now[0] = seconds
+    return progress.seconds_left()
 
 
 def shown(live: bool, ticks: Sequence[float], judged: Mapping[Cell, Verdict | None]) -> list[str]:
@@ -87,8 +92,8 @@ def shown(live: bool, ticks: Sequence[float], judged: Mapping[Cell, Verdict | No
             now[0] = next(clock, now[0])
             return super().ready(cell, seconds)
 
-        def work(self, expected: object) -> Work:
-            return Work(2 * now[0], 400.0 - 2 * now[0])
+        def work(self, expected: object) -> Sequence[Work]:
+            return [(400.0, 2 * now[0], True)]
 
     sweep = cast(Sweep, Ticking(len(ticks)))
     progress = Progress([A, B, C], [sweep], Seconds({}), 2, screen, live, lambda: now[0])
@@ -108,35 +113,21 @@ def test_elsewhere_it_is_a_line_a_minute() -> None:
 
 
 def test_before_anything_is_done_the_time_left_is_that_of_an_idle_machine() -> None:
-    assert progress_of(Work(0.0, 600.0), [0.0]).seconds_left() == pytest.approx(300.0, rel=0.01)
+    assert left_after(0.0, (600.0, 0.0, False)) == 300.0
 
 
 def test_the_time_left_follows_the_pace_of_the_run_from_its_first_seconds() -> None:
-    work, now = Work(0.0, 120.0), [0.0]
-    progress = progress_of(work, now)
     # A template that starts got two seconds of processor time in ten.
-    work.done, work.left, now[0] = 2.0, 118.0, 10.0
-    assert 300.0 < progress.seconds_left() < 590.0
-    work.done, work.left, now[0] = 60.0, 60.0, 300.0
-    assert progress.seconds_left() == pytest.approx(300.0, rel=0.05)
-
-
-def test_exports_that_are_asked_for_later_count_from_then_on() -> None:
-    work, now = Work(60.0, 1.0), [0.0]
-    progress = progress_of(work, now, cells=())
-    now[0] = 30.0
-    assert progress.seconds_left() < 1.0
-    work.left += 60.0
-    assert progress.seconds_left() == pytest.approx(30.0, rel=0.1)
+    assert 150.0 < left_after(10.0, (8.0, 2.0, True), (52.0, 0.0, False)) < 290.0
+    assert left_after(300.0, (60.0, 60.0, True), (60.0, 0.0, False)) == pytest.approx(300.0, rel=0.05)
+    # What takes longer than expected does not take time back.
+    assert left_after(300.0, (60.0, 90.0, True), (60.0, 0.0, False)) == pytest.approx(300.0, rel=0.05)
 
 
 def test_after_the_time_of_a_comparison_only_what_is_begun_is_waited_for() -> None:
-    work, now, left = Work(20.0, 600.0, 10.0), [0.0], [60.0]
-    progress = progress_of(work, now, lambda: left[0], ())
-    now[0] = 20.0
-    assert progress.seconds_left() == pytest.approx(60.0)
-    left[0] = -5.0
-    assert progress.seconds_left() == pytest.approx(10.0, rel=0.1)
+    work = (20.0, 20.0, True), (10.0, 0.0, True), (600.0, 0.0, False)
+    assert left_after(20.0, *work, left=60.0) == 60.0
+    assert left_after(20.0, *work, left=-5.0) == pytest.approx(10.0, rel=0.1)
 
 
 def test_in_a_terminal_it_is_one_line_twice_a_second() -> None:
@@ -174,7 +165,8 @@ def test_of_cells_that_are_alike_some_have_a_line() -> None:
 
 
 def test_a_line_counts_the_cells_that_were_judged() -> None:
-    progress, sweep = progress_of(Work(0.0, 8.0), [0.0]), cast(Sweep, Exporting(0))
+    sweep = cast(Sweep, Exporting(0, (8.0, 0.0, False)))
+    progress = Progress([A, B, C], [sweep], Seconds({}), 2, Screen(), False, lambda: 0.0)
     progress.judged(sweep, A, verdict("stable", cell=A), None)
     progress.judged(sweep, B, None, None)
     assert progress.line("running: x") == "2 of 3 cells, 1 not passed, 1 to go, about 3 s; running: x"

@@ -56,8 +56,7 @@ UNREACHED = "unreached"
 #: Names in ``--allow``, and the kinds that they allow.
 ALLOWED = {"renames": "renamed", "order": "order", UNREACHED: UNREACHED}
 #: Names in ``--require``: every edited line ran that does not only raise; and no cell was left out for time.
-REACHED, ALL = "reached", "all"
-REQUIRED = (REACHED, ALL)
+REQUIRED = REACHED, ALL = "reached", "all"
 
 #: States of a side of a cell, each worse than those before.
 RIGHT, FAILING, WRONG, UNSTABLE = range(4)

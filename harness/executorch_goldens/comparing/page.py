@@ -12,20 +12,10 @@ import msgspec
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group
+from executorch_goldens.comparing import outcome
 from executorch_goldens.comparing.asked import Asked
 from executorch_goldens.comparing.making import Compared, Comparison, Tally
-from executorch_goldens.comparing.outcome import (
-    ALL,
-    ALLOWED,
-    KINDS,
-    REACHED,
-    REQUIRED,
-    RIGHT,
-    SAME,
-    UNREACHED,
-    extent,
-    shown,
-)
+from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
 from executorch_goldens.comparing.searching import SEED
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import aligned, count
@@ -212,8 +202,8 @@ class ComparisonPage:
         """What is missing of each requirement: places in edited files, and cells."""
         others = self.asked.edits.others if self.asked is not None and self.asked.edits is not None else ()
         unreached = self.answer.unreached if self.answer is not None else ()
-        lacking = {REACHED: (*unreached, *others), ALL: tuple(map(str, self._left_out()))}
-        return {name: lacking[name] for name in REQUIRED if name in self.required}
+        lacking = {outcome.REACHED: (*unreached, *others), outcome.ALL: tuple(map(str, self._left_out()))}
+        return {name: lacking[name] for name in outcome.REQUIRED if name in self.required}
 
     def _left_out(self) -> dict[Cell, str]:
         """Return the cells that were left out for time, with why."""
@@ -270,18 +260,16 @@ class ComparisonPage:
         yield from sides.left_out
         if self.asked is not None:
             yield from self.asked.facts()
-        exports = self.comparison.exports
-        slow = exports.slowness >= BUSY
-        busy = f"; exports took {exports.slowness:g} times as long as on an idle machine" if slow else ""
         if (search := self.comparison.searched) is not None:
-            yield f"searched: {search.words()}{'' if self.comparison.late else busy}"
+            yield f"searched: {search.words()}"
         elif why := self._not_searched():
             yield f"not searched: {why}"
         if (model := self.comparison.model) is not None:
             yield f"keep {model.cell} in a module of a zoo: {model.line}"
         if late := self.comparison.late:
-            over = "because the time that --budget leaves for cells was over"
-            yield f"not compared: {count(len(late), 'cell')}, {over}{busy}"
+            yield f"not compared: {count(len(late), 'cell')}, because the time that --budget leaves for cells was over"
+        if (exports := self.comparison.exports).slowness >= BUSY:
+            yield f"exports took {exports.slowness:g} times as long as on an idle machine"
         for word, number in sides.alone.items():
             if number:
                 yield f"not compared: {count(number, 'cell')} that the {word} alone has"
@@ -513,17 +501,10 @@ def quantities(each: Compared) -> Mapping[str, tuple[int | None, int | None]]:
 
 def asked_for(allow: str, require: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Read ``--allow renames,order`` and ``--require reached``; raise ValueError."""
-    allowed, required = (
-        _listed(*each) for each in (("--allow", allow, ALLOWED), ("--require", require, REQUIRED))
-    )
-    if UNREACHED in allowed and REACHED in required:
+    allowed, required = (tuple(filter(None, map(str.strip, each.split(",")))) for each in (allow, require))
+    for option, named, names in (("allow", allowed, ALLOWED), ("require", required, outcome.REQUIRED)):
+        if unknown := [name for name in named if name not in names]:
+            raise ValueError(f"--{option}: {unknown[0]!r} is not one of {', '.join(names)}")
+    if UNREACHED in allowed and outcome.REACHED in required:
         raise ValueError("--allow unreached contradicts --require reached: leave one of them out")
     return tuple(ALLOWED[name] for name in allowed), required
-
-
-def _listed(option: str, word: str, names: Collection[str]) -> tuple[str, ...]:
-    """Return the names that an option lists; raise ValueError."""
-    found = tuple(name.strip() for name in word.split(",")) if word else ()
-    if unknown := [name for name in found if name not in names]:
-        raise ValueError(f"{option}: {unknown[0]!r} is not one of {', '.join(names)}")
-    return found

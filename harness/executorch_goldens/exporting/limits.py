@@ -24,9 +24,6 @@ WALL = 20.0
 #: The share of its wall time that a process must compute, or else it is idle: it sleeps, or waits for something.
 SHARE = 1 / WALL
 
-#: Clock ticks of a second.
-TICKS = os.sysconf("SC_CLK_TCK")
-
 #: Seconds that are as good as no limit, and that every system takes.
 FOREVER = 2**31 - 1
 
@@ -61,7 +58,7 @@ class Idleness:
     def look(self, longest: float) -> None:
         """Look again; no more than `longest` seconds since the last look count as idle: the machine may have slept."""
         tree, now = list(_tree(self.process)), time.monotonic()
-        used = max(self.used, sum(ticks for ticks, _ in tree) / TICKS)
+        used = max(self.used, sum(seconds for seconds, _ in tree))
         passed = now - self._looked
         gets_on = used - self.used >= SHARE * passed or any(states & {"R", "D"} for _, states in tree)
         self.idle = 0.0 if gets_on else self.idle + min(passed, longest)
@@ -70,11 +67,11 @@ class Idleness:
 
 def computed(process: int) -> float:
     """Return the seconds of processor time of a process, with all that it has started."""
-    return sum(ticks for ticks, _ in _tree(process)) / TICKS
+    return sum(seconds for seconds, _ in _tree(process))
 
 
-def _tree(process: int) -> Iterator[tuple[int, set[str]]]:
-    """Yield of each process of a tree its clock ticks, with those of children waited for, and its threads' states."""
+def _tree(process: int) -> Iterator[tuple[float, set[str]]]:
+    """Yield of each process of a tree its seconds, with those of children waited for, and its threads' states."""
     # Man 5 proc, /proc/PID/stat: fields 3 and 14 to 17, utime to cstime, after the name in parentheses. Any m.
     with contextlib.suppress(OSError):
         fields, states, children = _fields(Path(f"/proc/{process}/stat")), set(), list[str]()
@@ -82,7 +79,7 @@ def _tree(process: int) -> Iterator[tuple[int, set[str]]]:
             with contextlib.suppress(OSError):
                 states.add(_fields(thread / "stat")[0])
                 children += (thread / "children").read_text(encoding="ascii").split()
-        yield sum(map(int, fields[11:15])), states
+        yield sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK"), states
         for child in children:
             yield from _tree(int(child))
 

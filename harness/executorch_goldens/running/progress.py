@@ -183,13 +183,14 @@ class Progress(Pulse):
 
     def seconds_left(self) -> float:
         """Return the time for what was asked for so far: expected seconds, at this run's pace."""
-        work = [sweep.work(self.expected) for sweep in self.sweeps]
-        done = sum(each.done for each in work) + JUDGING * (self.count - len(self.to_go))
-        left = sum(each.left for each in work) + JUDGING * len(self.to_go)
-        took = self.clock() - self._started
-        pace = (took + SETTLED / self.jobs) / (done + SETTLED)
-        # What is begun comes to its end.
-        return pace * min(left, max(self.left() / pace, sum(each.begun for each in work)))
+        work = [each for sweep in self.sweeps for each in sweep.work(self.expected)]
+        judged, to_judge = JUDGING * (self.count - len(self.to_go)), JUDGING * len(self.to_go)
+        done = judged + sum(min(expected, used) for expected, used, _ in work)
+        left = to_judge + sum(max(expected - used, 0.0) for expected, used, _ in work)
+        begun = sum(max(expected - used, 0.0) for expected, used, is_begun in work if is_begun)
+        pace = (self.clock() - self._started + SETTLED / self.jobs) / (done + SETTLED)
+        # What is begun comes to its end, though no time is left.
+        return min(pace * left, max(self.left(), pace * begun))
 
     def line(self, doing: str) -> str:
         """Return one line: cells done and to go, time left, current exports."""

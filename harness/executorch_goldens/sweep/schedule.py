@@ -55,9 +55,7 @@ class Schedule:
 
     def drop(self, cell: Cell) -> set[Variation]:
         """Let no job of `cell` wait that nobody awaits alone; return the variations of those that did."""
-        found = {
-            job for queue in self._queues.values() for job in queue if job.cell == cell and not job.awaited
-        }
+        found = {job for job in self.waiting() if job.cell == cell and not job.awaited}
         for job in found:
             self._queues[job.variation].remove(job)
         return {job.variation for job in found}

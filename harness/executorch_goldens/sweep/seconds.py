@@ -32,9 +32,6 @@ RUNS = 5
 #: Seconds of an export if no export has been measured.
 UNKNOWN = 2.0
 
-#: Part of the expected seconds that an export, or a template, is still to take that has taken them.
-LAST = 0.1
-
 #: Seconds that were measured.
 Duration = Annotated[float, msgspec.Meta(ge=0.0)]
 
@@ -44,22 +41,6 @@ UPDATE = "run 'nox -s lab -- seconds' where results are at hand"
 
 class SecondsError(HarnessError, ValueError):
     """A table of seconds that cannot be read; the message names the line."""
-
-
-@dataclass
-class Work:
-    """Seconds of processor time, as they are expected: done, to do, and of these what is begun or awaited."""
-
-    done: float = 0.0
-    left: float = 0.0
-    begun: float = 0.0
-
-    def add(self, expected: float, used: float = 0.0, begun: bool = True) -> None:
-        """Count what is expected to take so much, and has taken some of it."""
-        left = max(expected - used, LAST * expected)
-        self.done += min(used, expected)
-        self.left += left
-        self.begun += left if begun else 0.0
 
 
 @dataclass(frozen=True)

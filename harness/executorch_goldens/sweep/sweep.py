@@ -19,7 +19,7 @@ import threading
 import time
 import types
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -54,7 +54,6 @@ from executorch_goldens.sweep.messages import (
 )
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job, Schedule
-from executorch_goldens.sweep.seconds import Work
 from executorch_goldens.sweep.spool import Range, Spool
 from executorch_goldens.sweep.template import RunningJob, Standby, TemplateProcess, state_of
 from executorch_goldens.sweep.worker import CASE_RAISED, HARNESS_ERROR, MAIN, group_of, with_harness
@@ -291,20 +290,22 @@ class Sweep:
         """Return the exports that are being made."""
         return [job for template in list(self.templates.values()) for job in template.jobs()]
 
-    def work(self, expected: Callable[[Cell], float]) -> Work:
-        """Return the work that was asked for so far, by the expected seconds of an export."""
+    def work(self, expected: Callable[[Cell], float]) -> Iterator[tuple[float, float, bool]]:
+        """Yield of each export that was asked for, and of each template, its expected seconds of processor time.
+
+        Beside them are those that it has taken, all where it has ended, and whether it is begun or awaited.
+        """
         waiting, templates = self.schedule.waiting(), list(self.templates.values())
-        found = Work(sum(map(expected, list(self.ended))) + TEMPLATE * self.started)
-        for job in waiting:
-            found.add(expected(job.cell), begun=job.awaited)
-        for _ in {job.variation for job in waiting}.difference(each.variation for each in templates):
-            found.add(TEMPLATE)
+        lacking = {job.variation for job in waiting}.difference(each.variation for each in templates)
+        yield from ((seconds, seconds, True) for seconds in map(expected, list(self.ended)))
+        yield from ((expected(job.cell), 0.0, job.awaited) for job in waiting)
+        yield TEMPLATE * self.started, TEMPLATE * self.started, True
+        yield TEMPLATE * len(lacking), 0.0, True
         for template in templates:
             if not template.ready:
-                found.add(TEMPLATE, computed(template.process.pid))
+                yield TEMPLATE, computed(template.process.pid), True
             for each in list(template.running.values()):
-                found.add(expected(each.job.cell), computed(each.process) if each.process else 0.0)
-        return found
+                yield expected(each.job.cell), computed(each.process) if each.process else 0.0, True
 
     def doing(self) -> str:
         """Return the current exports, and the interpreters that still import torch and ExecuTorch."""

@@ -12,7 +12,7 @@ import selectors
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from executorch_goldens.sweep.keys import digest, request
 from executorch_goldens.sweep.messages import of_settings
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.schedule import Job
-from executorch_goldens.sweep.seconds import Work
 from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.sweep.worker import with_harness
 from executorch_goldens.zoo.variations import Variation
@@ -127,11 +126,10 @@ class ClusterSweep(Sweep):
         count = sum(len(batch.jobs) for batch in list(self.waiting.values()))
         return f"{count} exports are with the workers of {self.address}"
 
-    def work(self, expected: Callable[[Cell], float]) -> Work:
-        found = Work(sum(map(expected, list(self.ended))))
-        for job in (job for batch in list(self.waiting.values()) for job in batch.jobs):
-            found.add(expected(job.cell), begun=False)
-        return found
+    def work(self, expected: Callable[[Cell], float]) -> Iterator[tuple[float, float, bool]]:
+        yield from super().work(expected)
+        for batch in list(self.waiting.values()):
+            yield from ((expected(job.cell), 0.0, False) for job in batch.jobs)
 
     # The methods below run in the sweep's thread.
 

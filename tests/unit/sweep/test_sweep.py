@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.settings.exports import Settings, default_interpreter
-from executorch_goldens.sweep.seconds import LAST, Work
 from executorch_goldens.sweep.sweep import TEMPLATE, Sweep
 from executorch_goldens.zoo.variations import variations
 
@@ -39,24 +39,35 @@ def test_a_template_ends_when_nothing_waits_for_it_unless_its_variation_may_be_a
 
 def test_the_work_of_a_sweep_is_what_was_asked_for_and_what_of_it_runs() -> None:
     other = Cell("xnnpack-fp32", "lstm")
+    expected = {CELL: 0.02, other: 100.0}.__getitem__
     settings = Settings(default_interpreter(), ("models",), (), 2, 60.0)
     sweep = Sweep((CELL, other), VARIED, settings, beside=(other,))
+
+    def seconds() -> tuple[float, float, float]:
+        """Return the seconds of all work, those that it has taken, and those of what is begun or awaited."""
+        work = [*sweep.work(expected)]
+        return (
+            sum(each[0] for each in work),
+            sum(each[1] for each in work),
+            sum(e for e, _, begun in work if begun),
+        )
+
     try:
-        expected = {CELL: 2.0, other: 100.0}.__getitem__
         # Two exports of one cell, one of the other, and a template for each variation.
-        assert sweep.work(expected) == Work(0.0, 2 * 2.0 + 100.0 + 2 * TEMPLATE, 2 * TEMPLATE)
+        assert seconds() == (pytest.approx(2 * 0.02 + 100.0 + 2 * TEMPLATE), 0.0, 2 * TEMPLATE)
         sweep.add(CELL, VARIED[:1], awaited=True)
-        assert sweep.work(expected).left == 3 * 2.0 + 100.0 + 2 * TEMPLATE
+        assert seconds()[2] == pytest.approx(0.02 + 2 * TEMPLATE)
         job = sweep.schedule.take([VARIED[1]])
         assert job is not None
-        # This process has computed for longer than an export is expected to.
         running = SimpleNamespace(job=job, process=os.getpid())
         template: Any = SimpleNamespace(variation=VARIED[1], ready=True, running={job.number: running})
         sweep.templates[VARIED[1]] = template
         sweep.started, sweep.ended = 1, [other]
-        found = sweep.work(lambda cell: 0.01 * expected(cell))
-        assert found.done == pytest.approx(TEMPLATE + 1.0 + 0.02)
-        assert found.left == pytest.approx(2 * 0.02 + 1.0 + LAST * 0.02 + TEMPLATE)
+        every, taken, begun = seconds()
+        assert every == pytest.approx(3 * 0.02 + 2 * 100.0 + 2 * TEMPLATE)
+        # This process has computed for some time.
+        assert taken > 100.0 + TEMPLATE + 0.9 * time.process_time()
+        assert begun == pytest.approx(2 * 0.02 + 100.0 + 2 * TEMPLATE)
         sweep.templates.clear()
     finally:
         sweep.stop()
