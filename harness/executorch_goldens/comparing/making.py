@@ -382,7 +382,7 @@ class Comparison:
         exports = 1 if self.beside else len(self.variations)
         screen = _Screen()
         how = "under another variation on each side" if self.beside else f"{exports} variations each"
-        most = "" if math.isinf(left()) else f"; with new models, {duration(self.left())} at most"
+        most = "" if math.isinf(left()) else f"; {duration(self.left())} in all at most"
         screen.write_line(f"comparing {count(len(cells), 'cell')}, {how}{most}")
         beside = cells if self.beside else ()
         base, head = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -268,7 +269,8 @@ class ComparisonPage:
             yield f"keep {model.cell} in a module of a zoo: {model.line}"
         if late := self.comparison.late:
             yield f"not compared: {count(len(late), 'cell')}, because the time that --budget leaves for cells was over"
-        if (exports := self.comparison.exports).slowness >= BUSY:
+        exports, is_limited = self.comparison.exports, math.isfinite(self.comparison.seconds)
+        if is_limited and exports.slowness >= BUSY:
             yield f"exports took {exports.slowness:g} times as long as on an idle machine"
         for word, number in sides.alone.items():
             if number:
