@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import filelock
+import msgspec
 
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.causes.groups import Group, Member, grouped, member
@@ -34,7 +35,7 @@ from executorch_goldens.comparing.outcome import (
 )
 from executorch_goldens.comparing.searching import Search, Try, lines_run
 from executorch_goldens.comparing.sides import Sides, side_by_side
-from executorch_goldens.errors import UsageError
+from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.files.wording import count
@@ -57,6 +58,8 @@ ARTIFACTS, RESULTS = "base", "head"
 SHARE = 0.75
 #: Models that differ and are no worse, after which a search ends.
 MOST_NO_WORSE = 3
+#: Cells that fail on both sides in one way, and are most of those compared, after which a comparison ends.
+MOST_ALIKE_FAILING = 10
 #: Says that a folder is one of a comparison.
 MARK = "compare.txt"
 
@@ -232,8 +235,10 @@ class Comparison:
         ------
         SweepError
             Where the harness itself cannot export.
+        UsageError
+            Where the base hardly lowers anything.
         """
-        with alone(self.folder):
+        with alone(self.folder), nothing_on_error(self.folder):
             clear(self.folder)
             results = Results(self.folder / RESULTS, self.sides.head.release)
             results.open()
@@ -245,6 +250,7 @@ class Comparison:
                     for cell, base, head in self._exported(self.sides, self.cells, self.left_for_cells):
                         self._begun += 1
                         self._compare(cell, base, head, results, wanted)
+                        self._require_lowering()
                     self.has_time = self.left() > self.opening
                     if self.has_time and (search := further(self)) is not None:
                         self._search(search, self.left(), results)
@@ -316,6 +322,23 @@ class Comparison:
             self._members[members:] = [
                 each for each in self._members[members:] if each.proposal.cell == worst.cell
             ]
+
+    def _require_lowering(self) -> None:
+        """Raise UsageError where the base is no release as published, and most cells fail on both sides in one way."""
+        base = self.sides.base
+        failing = [each.base for each in self.found if RIGHT not in (each.base.state, each.head.state)]
+        if base.toolchain.is_declared or len(failing) < MOST_ALIKE_FAILING:
+            return
+        by_cause: dict[bytes, list[Made]] = {}
+        for made in failing:
+            by_cause.setdefault(msgspec.json.encode(made.cause, order="sorted"), []).append(made)
+        alike = max(by_cause.values(), key=len)
+        if len(alike) >= MOST_ALIKE_FAILING and 2 * len(alike) > len(self.found):
+            raise UsageError(
+                f"{base.toolchain.name!r} lowers too little: {len(alike)} of {count(len(self.found), 'cell')} fail "
+                f"alike on both sides, e.g. {alike[0].verdict.cell} {alike[0].result}; name a release that is nearer "
+                "to the sources, or other cells by --cell"
+            )
 
     @decoding_once()
     def _compare(
@@ -433,6 +456,17 @@ def alone(folder: Path) -> Iterator[None]:
         ) from error
     with held:
         yield
+
+
+@contextlib.contextmanager
+def nothing_on_error(folder: Path) -> Iterator[None]:
+    """Leave nothing of a comparison that ends with an error."""
+    try:
+        yield
+    except HarnessError:
+        if (folder / MARK).is_file():
+            clear(folder)
+        raise
 
 
 def clear(folder: Path) -> None:

@@ -17,7 +17,7 @@ from executorch_goldens.diff.difference import Difference
 from executorch_goldens.diff.quantities import BETTER, WORSE, Quantity, accuracies
 from executorch_goldens.goldens import accuracy, rendering
 from executorch_goldens.goldens.accuracy import Accuracy
-from executorch_goldens.goldens.findings import Fails, without_details
+from executorch_goldens.goldens.findings import Fails, Key, without_details
 from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import Record
@@ -173,6 +173,11 @@ class Made:
         """What is wrong with it, and how much."""
         found = self.verdict.findings
         return self.verdict.name, without_details(found[0]) if found else None
+
+    @property
+    def cause(self) -> Key:
+        """The key of what is not right, which cells of one cause have in common."""
+        return (self.failure or self.verdict.findings[0]).key()
 
     @property
     def repeats(self) -> bool:

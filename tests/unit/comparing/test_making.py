@@ -14,9 +14,18 @@ from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.artifact import Cell, Killed, Outcome
 from executorch_goldens.cli import shown_output
-from executorch_goldens.comparing.making import MOST_NO_WORSE, Compared, Comparison, Tally, _Screen, twice
+from executorch_goldens.comparing.making import (
+    MARK,
+    MOST_NO_WORSE,
+    Compared,
+    Comparison,
+    Tally,
+    _Screen,
+    twice,
+)
 from executorch_goldens.comparing.outcome import SAME
 from executorch_goldens.comparing.searching import UNCHANGED, Search, Try
+from executorch_goldens.errors import UsageError
 from executorch_goldens.results.rows import Results
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import Settings
@@ -96,6 +105,7 @@ MAKES = {
     "B": lowered(GRAPH.replace("x", "y")),
     "C": lowered(GRAPH.replace("x", "z")),
     "F": failure("no"),
+    "G": failure("never"),
     "X": Killed("SIGSEGV"),
 }
 FOUR = variations()
@@ -104,7 +114,8 @@ FOUR = variations()
 class Tossing:
     """The exports of a cell on one side: what each of four variations makes is known."""
 
-    def __init__(self, makes: str, made: Sequence[Variation]) -> None:
+    def __init__(self, makes: str, made: Sequence[Variation], cell: Cell = CELL) -> None:
+        self.cell = cell
         self.makes = dict(zip(FOUR, makes, strict=True))
         self.made = tuple(made)
 
@@ -112,7 +123,7 @@ class Tossing:
         self.made = tuple(asked)
 
     def outcomes(self) -> list[Outcome]:
-        return [outcome(MAKES[self.makes[each]], variation=each.name) for each in self.made]
+        return [outcome(MAKES[self.makes[each]], self.cell, each.name) for each in self.made]
 
 
 @pytest.mark.parametrize(
@@ -156,6 +167,54 @@ def test_before_one_side_is_said_to_repeat_it_gets_more_variations(
     (found,) = comparison.found
     assert found.kind == kind
     assert len(of_base.made) == len(of_head.made) == asked
+
+
+def compared_with(base: str, head: str, folder: Path, *, is_declared: bool = False) -> Comparison:
+    """Return a comparison of cells whose exports are known, a letter each."""
+
+    class Known(Comparison):
+        def _exported(self, *_: Any) -> Iterator[tuple[Cell, Any, Any]]:
+            for number, makes in enumerate(zip(base, head, strict=True)):
+                cell = Cell("tosa-fp", f"case-{number}")
+                of = (Tossing(each * len(FOUR), FOUR[:2], cell) for each in makes)
+                yield cell, *of
+
+    release = releases.load().releases["1.5.1"]
+    toolchain = SimpleNamespace(name="1.5.1 + et", is_declared=is_declared)
+    settings = Settings(Path("python"), ("models",), (), 1, 60.0)
+    side = SimpleNamespace(word="base", release=release, settings=settings, toolchain=toolchain)
+    sides: Any = SimpleNamespace(base=side, head=side, cells=())
+    return Known(sides, (), tuple(FOUR[:2]), folder)
+
+
+def test_a_base_whose_cells_mostly_fail_alike_ends_the_comparison_and_nothing_is_left(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    comparison = compared_with("A" + "F" * 30, "A" + "F" * 30, tmp_path / "made")
+    with pytest.raises(UsageError) as error:
+        comparison.run(lambda *_: True)
+    assert str(error.value) == snapshot
+    assert [each.name for each in (tmp_path / "made").iterdir()] == [MARK]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "is_declared"),
+    [
+        ("F" * 9, "F" * 9, False),
+        ("F" * 12, "F" * 12, True),
+        # The head mends them.
+        ("F" * 12, "A" * 12, False),
+        # Half of them, or in more ways than one.
+        ("AF" * 12, "AF" * 12, False),
+        ("FGX" * 8, "FGX" * 8, False),
+    ],
+)
+def test_cells_that_fail_for_reasons_of_their_own_are_compared_all(
+    base: str, head: str, is_declared: bool, tmp_path: Path
+) -> None:
+    comparison = compared_with(base, head, tmp_path / "made", is_declared=is_declared)
+    comparison.run(lambda *_: True)
+    assert len(comparison.found) == len(base)
 
 
 def test_more_variations_are_those_that_there_are_and_others() -> None:
