@@ -17,6 +17,7 @@ from executorch_goldens import cli
 INSTRUMENTS = {
     "audit": "lab.supply.audit",
     "bench": "lab.bench.__main__",
+    "carried": "lab.carried",
     "commits": "lab.mutants.commits",
     "core": "lab.core.command",
     "failures": "lab.failures.command",

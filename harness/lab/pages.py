@@ -24,6 +24,7 @@ from lab import REPOSITORY
 #: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
     "bench": "lab.bench.measurement",
+    "carried": "lab.carried",
     "commands": "lab.commands",
     "core": "lab.core.page",
     "evidence": "lab.evidence",

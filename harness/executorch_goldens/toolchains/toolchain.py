@@ -24,7 +24,7 @@ from executorch_goldens.settings.exports import (
 )
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.sweep.store import default_root
-from executorch_goldens.toolchains import sources
+from executorch_goldens.toolchains import carrying, sources
 from executorch_goldens.toolchains.environments import (
     FOLDER,
     Environments,
@@ -97,6 +97,8 @@ class Toolchain:
                     "yourself, or begin with a release"
                 )
             return cls._installed(name.word, name.python, _checkout_of(name.python), is_plain=False)
+        if name.version is not None and name.sources is not None:
+            carrying.require(name.version, name.sources)
         environments = of_person()
         environment = environments.made(name, Layer(repository.requirements, repository.root))
         source, checkout = "", None

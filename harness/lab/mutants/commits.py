@@ -1,17 +1,14 @@
 """``python -m lab commits REPOSITORY SINCE``: what `goldens compare` says of commits in a row, by two names each.
 
-The release's own sources are put under git, and each commit after ``SINCE`` that edits Python of backends or of exir
-is applied to them in turn; one that does not fit is left out and said. Then each is compared with the one before:
-``goldens compare "1.4.1 + DIR@A" "1.4.1 + DIR@B"``. Results are kept in ``build/commits``, a line a commit, so that a
-session that was stopped goes on.
+Each commit after ``SINCE`` that edits Python of backends or of exir is laid over the release, which has to carry it
+(`lab.carried`), and compared with the one before: ``goldens compare "1.4.1 + DIR@A^" "1.4.1 + DIR@A"``. Results are
+kept in ``build/commits``, a line a commit, so that a session that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import shutil
 import subprocess
 import tomllib
 from collections import Counter
@@ -22,8 +19,6 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.settings.arguments import positive_float, positive_int
-from executorch_goldens.settings.config import load
-from executorch_goldens.toolchains.toolchain import Toolchain
 from lab import markdown
 from lab.mutants.recall import (
     REACHED,
@@ -62,7 +57,7 @@ def add_to(subparsers: Any) -> None:
         "--budget", type=positive_float, help="minutes of each comparison (default: the command's)"
     )
     parser.add_argument("--minutes", type=positive_float, help="begin no comparison after (default: none)")
-    parser.add_argument("--count", type=positive_int, help="commits to compare (default: all that fit)")
+    parser.add_argument("--count", type=positive_int, help="commits to compare (default: all)")
     parser.add_argument("--so-far", action="store_true", help="only report")
     parser.add_argument("--update", action="store_true", help="write the results, and docs/history.md")
     parser.set_defaults(run=run)
@@ -72,20 +67,17 @@ def run(options: argparse.Namespace) -> int:
     """Compare each commit that has no result yet with the one before; print what became of all."""
     KEPT.mkdir(parents=True, exist_ok=True)
     kept = KEPT / f"{options.release}.jsonl"
-    folder = (KEPT / options.release).absolute()
-    applied = (
-        json.loads((folder / ".git" / "applied.json").read_text())
-        if (folder / ".git" / "applied.json").is_file()
-        else lay(options, folder)
-    )
-    pairs = itertools.islice(itertools.pairwise(applied), options.count)
-    for (_, _, before), (upstream, title, own) in unfinished(pairs, lambda each: each[1][0], kept, options):
-        names = (f"{options.release} + {folder}@{before}", f"{options.release} + {folder}@{own}")
-        keep(kept, {"name": upstream, "title": title, **compared(*names, options.budget)})
+    span = f"{options.since}..{options.until}"
+    listed = git(options.repository, "log", "--reverse", "--format=%h%x09%s", span, "--", *PATHS).splitlines()
+    commits = [(upstream, title) for upstream, _, title in (line.partition("\t") for line in listed)]
+    chosen = itertools.islice(commits, options.count)
+    for upstream, title in unfinished(chosen, lambda each: each[0], kept, options):
+        names = [f"{options.release} + {options.repository}@{upstream}{back}" for back in ("^", "")]
+        keep(kept, {"name": upstream, "title": title, **compared(names[0], names[1], options.budget)})
     number = Counter(each["result"] for each in results(kept))
-    print(", ".join(f"{count} {name}" for name, count in number.items()), f"of {len(applied) - 1}")
+    print(", ".join(f"{count} {name}" for name, count in number.items()), f"of {len(commits)}")
     if options.update:
-        accept(kept, COMMITTED, [upstream for upstream, *_ in applied])
+        accept(kept, COMMITTED, [upstream for upstream, _ in commits])
     return SAME
 
 
@@ -94,9 +86,8 @@ def lines() -> Iterator[str]:
     yield "## Commits in a row"
     yield ""
     yield "Upstream's commits after the branch point of a release, in its order, that edit Python of backends or of"
-    yield "exir and fit the release's own sources; each compared with the one before by two names. What a person read"
-    yield f"in those that differ is in `{READ.relative_to(COMMITTED.parents[2])}`. Written by"
-    yield "`nox -s lab -- commits REPOSITORY SINCE --update`."
+    yield "exir; each compared with the one before by two names. What a person read in those that differ is in"
+    yield f"`{READ.relative_to(COMMITTED.parents[2])}`. Written by `nox -s lab -- commits REPOSITORY SINCE --update`."
     read = what_was_read()
     for file in sorted(COMMITTED.glob("*.jsonl")):
         every = results(file)
@@ -158,37 +149,3 @@ def git(folder: Path, *words: str, given: str | None = None) -> str:
     if done.returncode:
         raise UsageError(f"{' '.join(command)}: {done.stderr.strip()}")
     return done.stdout
-
-
-def lay(options: argparse.Namespace, folder: Path) -> list[tuple[str, str, str]]:
-    """Put the sources of a release and the commits that fit under git; return each with its own commit, in order."""
-    packages = Toolchain.from_name(options.release, load()).site_packages / "executorch"
-    shutil.rmtree(folder, ignore_errors=True)
-    for name in ("backends", "exir"):
-        shutil.copytree(packages / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    git(folder, "init", "-q")
-    git(folder, "config", "user.name", "lab")
-    git(folder, "config", "user.email", "lab@localhost")
-
-    def commit(title: str) -> str:
-        git(folder, "add", "-A")
-        git(folder, "commit", "-q", "--allow-empty", "-m", title)
-        return git(folder, "rev-parse", "--short=12", "HEAD").strip()
-
-    applied = [("", options.release, commit(options.release))]
-    listed = git(
-        options.repository,
-        *("log", "--reverse", "--format=%h%x09%s", f"{options.since}..{options.until}", "--", *PATHS),
-    )
-    for line in listed.splitlines():
-        upstream, _, title = line.partition("\t")
-        change = git(options.repository, "diff", f"{upstream}^", upstream, "--", *PATHS)
-        try:
-            git(folder, "apply", "--whitespace=nowarn", "--recount", given=change)
-        except UsageError as error:
-            print(f"left out: {upstream} {title}: {str(error).splitlines()[0][-120:]}")
-            continue
-        applied.append((upstream, title, commit(title)))
-    (folder / ".git" / "applied.json").write_text(json.dumps(applied))
-    print(f"{len(applied) - 1} of {len(listed.splitlines())} commits fit {options.release}")
-    return applied
