@@ -13,7 +13,7 @@ import msgspec
 from executorch_goldens.artifact import AnyCasualty, Metric
 from executorch_goldens.comparing.making import Tally
 from executorch_goldens.comparing.outcome import KINDS, SAME
-from executorch_goldens.comparing.page import ComparedCell, ComparedSide, ComparedSides
+from executorch_goldens.comparing.page import ComparedCell, ComparedReach, ComparedSide, ComparedSides
 from executorch_goldens.goldens import findings
 from executorch_goldens.goldens.accuracy import Accuracy
 from executorch_goldens.goldens.findings import Fault
@@ -30,7 +30,7 @@ FILES: dict[str, tuple[type, ...]] = {
     "row": (ResultRow, Diverged, Attribution, Accuracy),
     "run": (Provenance,),
     "proposal": (Proposal,),
-    "compare": (ComparedSides, ComparedSide, ComparedCell, Reported, Tally),
+    "compare": (ComparedSides, ComparedSide, ComparedCell, Reported, ComparedReach, Tally),
 }
 #: Parts of findings.
 INSIDE = (

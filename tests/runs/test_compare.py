@@ -26,7 +26,7 @@ from executorch_goldens.cli import DIFFERENT, ERROR, SAME, main
 from executorch_goldens.commands import compare as command
 from executorch_goldens.comparing import sides
 from executorch_goldens.comparing.asked import Asked
-from executorch_goldens.comparing.making import MARK, RESULTS, Comparison, alone, clear
+from executorch_goldens.comparing.making import DATA, MARK, Comparison, alone, clear
 from executorch_goldens.comparing.page import ComparedSides, ComparisonPage
 from executorch_goldens.comparing.sides import Side, Sides
 from executorch_goldens.errors import UsageError
@@ -330,19 +330,16 @@ def test_the_report_has_the_cause(
     page: ComparisonPage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = tmp_path / "report.html"
-    words = [
-        str(page.comparison.folder / RESULTS),
-        f"--goldens={page.comparison.artifacts}",
-        f"--html={report}",
-    ]
-    assert main(["report", *words]) == SAME
-    assert "1 corrupt, 1 stable; 1 release, 1 cause" in capsys.readouterr().out
+    page.data().write(page.comparison.folder)
+    assert main(["report", str(page.comparison.folder), f"--html={report}"]) == SAME
+    assert f"{page.head()}; 1 release, 1 cause" in capsys.readouterr().out
     pages = [page for name, page in pages_of(report.read_text()) if name.startswith(("cause/", "cell/"))]
     # A comparison has no goldens: its pages name the two sides, and no command accepts what it found.
     assert len(pages) == 2
     assert not any("golden" in page for page in pages)
     assert any(">base<" in page for page in pages)
-    assert "<title>Base and head</title>" in report.read_text()
+    both = page.comparison.sides
+    assert f"<title>{both.base.toolchain.name} → {both.head.toolchain.name}</title>" in report.read_text()
 
 
 def pages_of(report: str) -> Iterator[tuple[str, str]]:
@@ -427,6 +424,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "base" / "thesis.txt").read_text() == "mine"
     clear(tmp_path / "new")
     (tmp_path / "new" / "head").mkdir()
+    (tmp_path / "new" / DATA).touch()
     clear(tmp_path / "new")
     assert [path.name for path in (tmp_path / "new").iterdir()] == [MARK]
 

@@ -22,13 +22,12 @@ from executorch_goldens.goldens import accuracy, golden
 from executorch_goldens.goldens.decisions import Missing
 from executorch_goldens.goldens.findings import Key, LostSignal, begins
 from executorch_goldens.goldens.golden import GoldenError
-from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS, Labels
+from executorch_goldens.goldens.labels import OF_RUN, Labels
 from executorch_goldens.goldens.quantities import sqnr
 from executorch_goldens.goldens.record import MODEL, Record
 from executorch_goldens.judging.updating import Fewer
 from executorch_goldens.judging.verdict import DISAGREEING, UNEXPECTED, Doubt
 from executorch_goldens.results.proposals import Proposal
-from executorch_goldens.results.provenance import BASE
 from executorch_goldens.words import errors
 from executorch_goldens.words import findings as words
 from executorch_goldens.zoo import targets
@@ -91,6 +90,8 @@ class Member:
         The amount of text to read, in characters.
     damage
         Why its golden cannot be read, and the way out; empty where it can, or there is none.
+    labels
+        What messages call `before` and `after`.
     """
 
     proposal: Proposal
@@ -104,11 +105,7 @@ class Member:
     undecided: Missing | Fewer | None = None
     size: int = 0
     damage: str = ""
-
-    @property
-    def labels(self) -> Labels:
-        """What messages call `before` and `after`."""
-        return labels_of(self.proposal)
+    labels: Labels = OF_RUN
 
     @property
     def state(self) -> str:
@@ -444,6 +441,7 @@ def read_members(
     proposals: Iterable[Proposal],
     goldens: Path,
     standing: Standing | None = None,
+    labels: Labels = OF_RUN,
 ) -> Iterator[Member]:
     """Yield how the cells of proposals differ from their goldens; without `standing`, not whether they are current.
 
@@ -460,7 +458,7 @@ def read_members(
             damage = str(error)
         proposed = proposal.proposed() if proposal.content is not None else None
         made = proposal.made() if proposed is None or proposal.verdict in DISAGREEING else ()
-        found = member(proposal, reviewed, proposed, made, damage)
+        found = member(proposal, reviewed, proposed, made, damage, labels=labels)
         yield current(found, standing) if standing is not None else found
 
 
@@ -480,6 +478,7 @@ def member(
     made: Sequence[Record],
     damage: str = "",
     difference: Difference | None = None,
+    labels: Labels = OF_RUN,
 ) -> Member:
     """Return how a cell differs from its golden.
 
@@ -503,10 +502,10 @@ def member(
     if compared and before is not None and after is not None:
         found = difference
         if found is None or found.before is not before or found.after is not after:
-            found = Difference(before, after, labels_of(proposal))
+            found = Difference(before, after, labels)
         edits, more = _edits(proposal, found), found.quantities
     elif compared and after is not None:
-        edits = (_alone(after, targets.delegates(proposal.target), labels_of(proposal)),)
+        edits = (_alone(after, targets.delegates(proposal.target), labels),)
     for each in (before, after, proposed):
         if each is not None:
             # What was read of its payloads is not needed for long.
@@ -519,12 +518,8 @@ def member(
         recorded=is_recorded,
         size=size,
         damage=damage,
+        labels=labels,
     )
-
-
-def labels_of(proposal: Proposal) -> Labels:
-    """Return what messages call the golden of a cell and its artifact: in a comparison, the base has its place."""
-    return OF_TOOLCHAINS if BASE in proposal.settings else OF_RUN
 
 
 def _alone(made: Record, delegates: bool, labels: Labels) -> Edit:

@@ -159,7 +159,7 @@ def compare(
 ) -> int:
     """Compare in this process, whose Python can import the zoo."""
     from executorch_goldens.comparing.asked import Asked
-    from executorch_goldens.comparing.making import RESULTS, Comparison, changed_by
+    from executorch_goldens.comparing.making import Comparison, changed_by
     from executorch_goldens.comparing.outcome import REACHED
     from executorch_goldens.comparing.page import ComparisonPage
     from executorch_goldens.comparing.sides import Sides
@@ -203,14 +203,15 @@ def compare(
     columns = [column for column in made if column is not None]
     page = ComparisonPage(comparison, kinds, columns, asked, required)
     with saying("grouping by cause"):
+        data = page.data()
+        data.write(comparison.folder)
         lines = (
-            [json.dumps(plain(page.data()), indent=1)]
+            [json.dumps(plain(data), indent=1)]
             if arguments.json
             else [*(page.markdown() if arguments.markdown else page.lines())]
         )
     print("\n".join(lines))
-    report = ("goldens", "report", comparison.folder / RESULTS, "--goldens", comparison.artifacts)
-    say(f"report: {shlex.join([*map(str, report), '--html', 'report.html'])}")
+    say(f"report: {shlex.join(['goldens', 'report', str(comparison.folder), '--html', 'report.html'])}")
     return SAME if not page.is_red and all(column.is_right for column in columns) else DIFFERENT
 
 

@@ -40,6 +40,7 @@ from executorch_goldens.files import untrusted
 from executorch_goldens.files.os_errors import as_user_error
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.labels import OF_TOOLCHAINS
 from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.results import provenance
 from executorch_goldens.results.provenance import Provenance
@@ -52,8 +53,9 @@ from executorch_goldens.sweep.store import Store
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.variations import MOST, Variation, named, variations
 
-#: Below the folder of a comparison: what the base made, as goldens, and the results of the head.
-ARTIFACTS, RESULTS = "base", "head"
+#: Below the folder of a comparison: what the base made, as goldens, the results of the head, and, once both are whole,
+#: what was found of both sides.
+ARTIFACTS, RESULTS, DATA = "base", "head", "compare.json"
 #: Part of the time after which no cell is waited for as long as none differs: the rest is for a search.
 SHARE = 0.75
 #: Models that differ and are no worse, after which a search ends.
@@ -208,7 +210,7 @@ class Comparison:
             models=side.settings.models,
             commit=provenance.commit(repository),
             changes=provenance.changes(repository, self.folder),
-            settings=provenance.facts(side.settings) | {provenance.BASE: self.sides.base.toolchain.name},
+            settings=provenance.facts(side.settings),
             variations=tuple(variation.name for variation in self.variations),
             shard=None,
             selected=names,
@@ -283,11 +285,6 @@ class Comparison:
     def late(self) -> list[Cell]:
         """The cells that were not compared because the time was over."""
         return list(self.cells[self._begun :])
-
-    @property
-    def artifacts(self) -> Path:
-        """The base's artifacts, as a root of goldens."""
-        return self.folder / ARTIFACTS
 
     def differing(self) -> list[Compared]:
         """Return the cells that are not identical."""
@@ -375,12 +372,15 @@ class Comparison:
                 self.ran.setdefault(cell, {}).setdefault(file, set()).update(lines)
         if old.record is not None:
             # The head is compared with it as with goldens of its own release.
-            golden.write(golden.file_of(self.artifacts / release.version, cell), old.record, kept=True)
+            golden.write(
+                golden.file_of(self.folder / ARTIFACTS / release.version, cell), old.record, kept=True
+            )
         if compared.kind != SAME:
             self._say_at_once(f"{KINDS[compared.kind]}: {cell}: {shown(old, new)}".rstrip(": "))
             made = results.keep(cell, of_head)
             proposal = results.propose(new.verdict, new.record, old.record, self.came, new.accuracy)
-            self._members.append(member(proposal, old.record, new.record, made, difference=new.difference))
+            records = (old.record, new.record, made)
+            self._members.append(member(proposal, *records, difference=new.difference, labels=OF_TOOLCHAINS))
         if compared.kind != SAME or cell in self.cells:
             # Of a model that a search tried in vain, nobody wants a line.
             results.note(new.verdict, of_head, new.accuracy, new.not_run)
@@ -475,6 +475,7 @@ def clear(folder: Path) -> None:
         raise UsageError(
             f"--sweeps {folder} has files that are of no comparison: name one that is empty, or none"
         )
+    (folder / DATA).unlink(missing_ok=True)
     for name in (ARTIFACTS, RESULTS):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import msgspec
 
@@ -15,9 +16,11 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group
 from executorch_goldens.comparing import outcome
 from executorch_goldens.comparing.asked import Asked
-from executorch_goldens.comparing.making import Compared, Comparison, Tally
+from executorch_goldens.comparing.making import DATA, Compared, Comparison, Tally
 from executorch_goldens.comparing.outcome import ALLOWED, KINDS, RIGHT, SAME, UNREACHED, extent, shown
 from executorch_goldens.comparing.searching import SEED
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files import plain
 from executorch_goldens.files.untrusted import markdown
 from executorch_goldens.files.wording import aligned, count
 from executorch_goldens.goldens.quantities import QUANTITIES, measured
@@ -25,6 +28,7 @@ from executorch_goldens.reach.answer import Answer
 from executorch_goldens.results.rows import Reported
 from executorch_goldens.running.counting import not_judged
 from executorch_goldens.words.findings import NOT_JUDGED
+from executorch_goldens.zoo.registry import FAILS
 
 #: Cells that are named of a cause, and causes of a kind.
 SHOWN_CELLS, SHOWN_CAUSES = 4, 12
@@ -38,8 +42,8 @@ SHOWN_DETAILS, DETAIL = 3, 200
 WITHOUT_CAUSE = ("better",)
 #: Quantities of the table of an upgrade, and their columns.
 TABLE = {"memory": "memory", "program": "bytes", "outside": "operators outside"}
-#: Cells that are the same on both sides, and right on neither.
-BAD_ON_BOTH = "wrong, unstable or failing, alike on both sides"
+#: Cells that are the same on both sides, and right on neither; the kind that a report counts them as.
+BOTH, BAD_ON_BOTH = "both", "wrong, unstable or failing, alike on both sides"
 #: Marks a comment, so that the next one replaces it.
 MARK = "<!-- executorch-goldens: compare -->"
 #: Version of the JSON.
@@ -111,16 +115,38 @@ class ComparedCell(msgspec.Struct, frozen=True):
     head: Reported
     quantities: Mapping[str, tuple[int | None, int | None]]
 
+    @property
+    def shown_as(self) -> str:
+        """Its kind; `BOTH` where it is identical, and right on neither side."""
+        right = self.base.verdict == "new" and self.base.new != FAILS
+        return self.kind if self.kind != SAME or right else BOTH
+
+
+@dataclass(frozen=True)
+class ComparedReach(Answer):
+    """The edited lines that ran, and those that did not.
+
+    Attributes
+    ----------
+    unmapped
+        Places that no cell of the map reaches.
+    left_out
+        Cells that reach the edit and were not compared, with why, for people.
+    """
+
+    unmapped: tuple[str, ...]
+    left_out: Mapping[str, str]
+
 
 class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``goldens compare --json`` prints.
+    """What ``goldens compare --json`` prints, and leaves in its folder.
 
     Attributes
     ----------
     format
         Version of it.
-    head
-        The first line, for people.
+    head, facts
+        The first line, and those about the two sides, what was not compared, and of plugins, for people.
     same
         Whether nothing differs that is not allowed.
     sides
@@ -138,7 +164,7 @@ class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
     cells
         The cells, by their names.
     reach
-        Which lines of an edit ran, and which cells were left out; null without an edit.
+        Which lines of an edit ran; null without an edit.
     search
         What a search for a model tried and found; null without one.
     exports
@@ -150,6 +176,7 @@ class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int = FORMAT
     head: str
+    facts: tuple[str, ...]
     same: bool
     sides: Mapping[str, ComparedSide]
     variations: tuple[str, ...]
@@ -159,10 +186,23 @@ class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[str, ...]
     missing: Mapping[str, tuple[str, ...]]
     cells: Mapping[str, ComparedCell]
-    reach: Mapping[str, Any] | None
+    reach: ComparedReach | None
     search: Mapping[str, Any] | None
     exports: Tally
     columns: Mapping[str, Mapping[str, str]]
+
+    def write(self, folder: Path) -> None:
+        plain.write(folder / DATA, self, self.format)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Return what the comparison in a folder left; raise UsageError."""
+        try:
+            return plain.read(folder / DATA, cls, FORMAT)
+        except FileNotFoundError as error:
+            raise UsageError(f"{folder} has no {DATA}: the comparison did not end; compare again") from error
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{folder / DATA} cannot be used: {error}; compare again") from error
 
 
 @dataclass(frozen=True)
@@ -227,6 +267,8 @@ class ComparisonPage:
             return "identical: no code differs"
         if not found:
             why = "no cell is known that reaches the edit" if edited else "no cell that was chosen is in both"
+            if self.asked is not None and (over := len(self.asked.left_out)):
+                why = f"{count(over, 'cell')} over the budget"
             return "; ".join(filter(None, (f"nothing was compared: {why}", edited)))
         ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
         where = " where reached" if edited and not number else ""
@@ -400,6 +442,7 @@ class ComparisonPage:
         }
         return ComparedSides(
             head=self.head(),
+            facts=(*self.facts(), *(line for column in self.columns for line in column.lines)),
             same=not self.differs,
             sides={
                 side.word: ComparedSide(side.toolchain.name, side.release.stack(), side.toolchain.source)
@@ -422,7 +465,7 @@ class ComparisonPage:
                 )
                 for each in self.comparison.found
             },
-            reach=self._reach(),
+            reach=msgspec.convert(self._reach(), ComparedReach | None),
             search=self._search(),
             exports=self.comparison.exports,
             columns={

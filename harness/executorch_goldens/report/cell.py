@@ -19,8 +19,10 @@ from executorch_goldens.report.gathering import CellResult, Gathered
 from executorch_goldens.report.passes import PassStep
 from executorch_goldens.report.tensors import Error, PicturedTensor
 from executorch_goldens.results.evidence import Evidence
+from executorch_goldens.results.rows import Reported
 from executorch_goldens.review.decisions import ACCEPTED
 from executorch_goldens.words import errors
+from executorch_goldens.words.findings import NOT_JUDGED, NOT_RUN, artifact
 from executorch_goldens.words.verdicts import FACTOR, PASS
 
 #: Places of a change whose text is shown.
@@ -123,7 +125,7 @@ def page(found: CellResult, group: Group | None, gathered: Gathered) -> CellPage
         errors=list(tensors.errors(evidence)),
         failing=list(tensors.beyond_tolerance(evidence, found.sides[1])),
         defect=gathered.defect(found),
-        rejected=gathered.rejection(found),
+        rejected=gathered.decided.rejected.get(found.row.name, ""),
     )
     if member is None or member.after is None:
         old = gathered.quantities(found)
@@ -142,6 +144,15 @@ def page(found: CellResult, group: Group | None, gathered: Gathered) -> CellPage
         tensors=list(tensors.constants(listings, labels, evidence)),
         changes=[edit.line for edit in member.edits],
     )
+
+
+def found_on(found: Reported) -> str:
+    """Return what a comparison found on a side, in words."""
+    judged = f"{found.verdict}: {found.reason}" if found.findings else "the same as the base"
+    named = artifact(found.findings[0]) if found.verdict == "new" else judged
+    error = f"error {errors.against(found.accuracy.used)}" if found.accuracy is not None else ""
+    unjudged = f"{NOT_JUDGED}, {NOT_RUN} {found.not_judged}" if found.not_judged else ""
+    return "; ".join(filter(None, (named, error, unjudged)))
 
 
 def _numerics(member: Member) -> str:

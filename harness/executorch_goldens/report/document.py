@@ -13,7 +13,7 @@ import hashlib
 import itertools
 import json
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,8 @@ import jinja2
 from markupsafe import Markup
 from packaging.version import Version
 
-from executorch_goldens.causes.groups import Group, Member, worst_first
+from executorch_goldens.causes.groups import Group, Member
+from executorch_goldens.comparing.outcome import SAME
 from executorch_goldens.diff.drift import Drift
 from executorch_goldens.diff.edits import KINDS
 from executorch_goldens.errors import CommandError
@@ -30,7 +31,7 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.report import cell
 from executorch_goldens.report.gathering import CellResult, Gathered
-from executorch_goldens.report.grid import SIGNS, grid, verdicts
+from executorch_goldens.report.grid import counted, grid, legend
 from executorch_goldens.results.rows import KNOWN
 from executorch_goldens.review import listing
 from executorch_goldens.review.decisions import ACCEPTED, REJECTED, THREAD, TRACKER
@@ -61,16 +62,20 @@ def document(gathered: Gathered) -> Iterator[str]:
     )
     environment.filters["difference"] = lambda member: "\n".join(listing.difference(gathered.whole(member)))
     environment.filters["linked"] = linked
+    signs, words = legend(gathered)
     environment.globals.update(
-        signs=SIGNS,
+        signs=signs,
+        words=words,
+        compared=gathered.compared,
+        found_on=cell.found_on,
+        kind=gathered.kind_of,
         states=listing.STATE_WORDS,
         quantities=QUANTITIES,
         count=count,
         times=times,
         reason=lambda member: reason(member.proposal.found, member.proposal.target, member.labels),
         rejected=gathered.decided.reasons,
-        compares=gathered.compares,
-        verdicts=lambda group: verdicts(member.proposal.verdict for member in group.members),
+        kinds=lambda group: counted(map(gathered.kind_of, group.members), signs),
     )
     pages = list(_pages(environment, gathered))
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
@@ -81,15 +86,23 @@ def document(gathered: Gathered) -> Iterator[str]:
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         gathered=gathered,
-        name="Base and head" if gathered.compares else "Goldens",
+        name=" → ".join(each.toolchain for each in gathered.compared.sides.values())
+        if gathered.compared is not None
+        else "Goldens",
     )
 
 
 def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page]:
     rejected = gathered.decided.reasons
     # Those that are decided come last.
-    groups = sorted(worst_first(gathered.groups), key=lambda group: group.cause in rejected)
-    wrong = verdicts(found.kind for found in gathered.found if not found.row.accepted)
+    order = [*legend(gathered)[0]]
+
+    def place(group: Group) -> tuple[bool, int]:
+        kinds = map(gathered.kind_of, group.members if gathered.compared is not None else ())
+        return group.cause in rejected, min(map(order.index, kinds), default=0)
+
+    groups = sorted(gathered.groups, key=place)
+    wrong = counted((found.kind for found in gathered.found if not found.row.accepted), order)
     yield (
         "home",
         partial(
@@ -98,18 +111,18 @@ def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page
             undecided=sum(group.cause not in rejected for group in groups),
             wrong={kind: number for kind, number in wrong.items() if kind not in (ACCEPTED, REJECTED)},
             decided={kind: number for kind, number in wrong.items() if kind in (ACCEPTED, REJECTED)},
-            declared=[(found, gathered.defect(found)) for found in gathered.of_kind(KNOWN)],
+            declared=[(found, gathered.defect(found)) for found in gathered.found if found.kind == KNOWN],
             cells=len(gathered.found),
             unchecked=gathered.unchecked,
         ),
     )
     yield "causes", partial(environment.get_template("causes.html.jinja").render, groups=groups)
     cause = environment.get_template("cause.html.jinja")
-    yield from ((f"cause/{group.name}", partial(_cause, cause, group, rejected)) for group in groups)
+    yield from ((f"cause/{group.name}", partial(_cause, cause, group, gathered)) for group in groups)
     of_member = {member.proposal.folder: group for group in gathered.groups for member in group.members}
     of_cell = environment.get_template("cell.html.jinja")
     for found in gathered.found:
-        if found.row.verdict != "stable" or not found.row.accepted:
+        if found.kind not in (SAME, "stable") or not (gathered.compared or found.row.accepted):
             yield f"cell/{found.name}", partial(_cell, of_cell, found, of_member.get(found.folder), gathered)
     drifts = list(_drifts(gathered))
     releases = environment.get_template("releases.html.jinja")
@@ -134,11 +147,11 @@ def _drifts(gathered: Gathered) -> Iterator[Drift]:
         old = new
 
 
-def _cause(template: jinja2.Template, group: Group, rejected: Mapping[str, str]) -> str:
+def _cause(template: jinja2.Template, group: Group, gathered: Gathered) -> str:
     return template.render(
         group=group,
-        facts=list(listing.facts(group, rejected)),
-        members=sorted(group.members, key=_severity),
+        facts=list(listing.facts(group, gathered.decided.reasons)),
+        members=sorted(group.members, key=partial(_severity, gathered)),
         actions=listing.actions(group),
     )
 
@@ -150,9 +163,9 @@ def _cell(template: jinja2.Template, found: CellResult, group: Group | None, gat
     return template.render(page=weakref.proxy(page))
 
 
-def _severity(member: Member) -> tuple[int, float, str]:
-    order, verdict = list(SIGNS), member.proposal.verdict
-    return order.index(verdict) if verdict in order else -1, -member.error, member.proposal.name
+def _severity(gathered: Gathered, member: Member) -> tuple[int, float, str]:
+    order, its = [*legend(gathered)[0]], gathered.kind_of(member)
+    return order.index(its) if its in order else -1, -member.error, member.proposal.name
 
 
 def linked(text: str) -> Markup:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.causes.groups import Group, Member, grouped, read_members
 from executorch_goldens.causes.standing import Standing
+from executorch_goldens.comparing.making import ARTIFACTS, DATA, MARK
+from executorch_goldens.comparing.page import ComparedCell, ComparedSides
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import untrusted
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.golden import GoldenError
 from executorch_goldens.goldens.inventory import Inventory, InventoryError
-from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS
+from executorch_goldens.goldens.labels import OF_RUN, OF_TOOLCHAINS, Labels
 from executorch_goldens.goldens.quantities import measured
 from executorch_goldens.judging.verdict import DISAGREEING
 from executorch_goldens.report.rereading import Rereading
-from executorch_goldens.results import merging, proposals, provenance
+from executorch_goldens.results import merging, proposals
 from executorch_goldens.results.evidence import Evidence
 from executorch_goldens.results.rows import ResultRow
 from executorch_goldens.review.decisions import ReviewDecisions, decisions
@@ -37,9 +39,10 @@ class CellResult:
     member
         Its proposal, beside its golden; None without one.
     kind
-        Its category: its verdict, or one of the kinds of `executorch_goldens.review.decisions`.
-    sides
-        The names of its golden and of the artifact of the run.
+        Its category: its verdict, or one of the kinds of `executorch_goldens.review.decisions`; of a comparison, its
+        kind of difference.
+    compared
+        What a comparison found on both sides; None in a run.
     """
 
     row: ResultRow
@@ -47,7 +50,12 @@ class CellResult:
     patches: Sequence[str]
     member: Member | None
     kind: str
-    sides: tuple[str, str] = OF_RUN
+    compared: ComparedCell | None = None
+
+    @property
+    def sides(self) -> Labels:
+        """The names of its golden and of the artifact of the run, or of two toolchains."""
+        return OF_RUN if self.compared is None else OF_TOOLCHAINS
 
     @property
     def release(self) -> str:
@@ -82,8 +90,8 @@ class Gathered:
     ----------
     groups
         Causes of the cells that do not pass. Their members are without sections, see `whole`.
-    compares
-        Whether they are the results of a comparison, whose base is in the place of goldens.
+    compared
+        What a comparison found, if they are of one: its base is in the place of goldens.
     unchecked
         Which cells have no result, in words; empty where all have one.
     whole
@@ -96,7 +104,7 @@ class Gathered:
     groups: Sequence[Group]
     goldens: Path
     decided: ReviewDecisions
-    compares: bool = False
+    compared: ComparedSides | None = None
     unchecked: str = ""
     whole: Callable[[Member], Member] = Rereading().whole
     measured: dict[str, Mapping[str, int]] = field(default_factory=dict)
@@ -110,13 +118,10 @@ class Gathered:
         declared = self.decided.declared.get(found.row.name)
         return declared.reason if declared is not None else ""
 
-    def of_kind(self, kind: str) -> list[CellResult]:
-        """Return the cells that are counted as `kind`."""
-        return [found for found in self.found if found.kind == kind]
-
-    def rejection(self, found: CellResult) -> str:
-        """Return why the cause of a cell was rejected; empty where it was not."""
-        return self.decided.rejected.get(found.row.name, "")
+    def kind_of(self, member: Member) -> str:
+        """Return what a cell of a cause is counted as: its verdict, or its kind of difference."""
+        cell = str(member.proposal.cell)
+        return member.proposal.verdict if self.compared is None else self.compared.cells[cell].kind
 
     def readings(self, release: str) -> dict[Cell, Inventory]:
         """Read the goldens of the cells of a release, and note their quantities."""
@@ -150,29 +155,46 @@ def gather(folders: Sequence[Path], goldens: Path, repository: Config) -> Gather
     # Proposals of earlier runs of other cells stay beside the results, and do not belong to them.
     checked = {_folder(part, row) for part in parts for row in part.rows}
     proposed = (each for root in roots for each in proposals.find(root) if each.folder in checked)
-    compares = any(provenance.BASE in part.provenance.settings for part in parts)
-    # Proposals of a comparison cannot be accepted.
-    standing = None if compares else Standing(repository, goldens)
     rereading = Rereading()
-    groups = grouped(map(rereading.without_sections, read_members(proposed, goldens, standing)))
+    compared = None
+    if (folder := _comparison(roots)) is not None:
+        compared, goldens = ComparedSides.load(folder), folder / ARTIFACTS
+        if compared.cells.keys() != {str(row.cell) for part in parts for row in part.rows}:
+            raise UsageError(f"{folder} has results of other cells than its {DATA}: compare again")
+    # Proposals of a comparison cannot be accepted.
+    how = (Standing(repository, goldens), OF_RUN) if compared is None else (None, OF_TOOLCHAINS)
+    members = read_members(proposed, goldens, *how)
+    groups = grouped(map(rereading.without_sections, members))
     decided = decisions(parts, goldens, groups)
-    unchecked = merging.unchecked(parts)
-    found = _found(parts, groups, decided)
-    return Gathered(found, groups, goldens, decided, compares, unchecked, rereading.whole)
+    found = _found(parts, groups, decided, compared)
+    unchecked = merging.unchecked(parts) if compared is None else ""
+    return Gathered(found, groups, goldens, decided, compared, unchecked, rereading.whole)
+
+
+def _comparison(roots: Iterable[Path]) -> Path | None:
+    """Return the folder of the comparison whose results are in one of `roots`; raise UsageError unless it is alone."""
+    folders = [root.resolve().parent for root in roots]
+    found = [folder for folder in folders if (folder / MARK).is_file()]
+    if found and len(folders) > 1:
+        raise UsageError(f"{found[0]} is of a comparison: a report of it has no other results; name it alone")
+    return found[0] if found else None
 
 
 def _found(
-    parts: Sequence[merging.PartialResults], groups: Sequence[Group], decided: ReviewDecisions
+    parts: Sequence[merging.PartialResults],
+    groups: Sequence[Group],
+    decided: ReviewDecisions,
+    compared: ComparedSides | None = None,
 ) -> list[CellResult]:
     """Return the findings of runs for each cell; raise UsageError where two runs found one cell."""
     members = {member.proposal.folder: member for group in groups for member in group.members}
     found: dict[str, CellResult] = {}
     rows = ((part, row) for part in parts for row in part.rows)
     for part, row in rows:
-        folder, settings = _folder(part, row), part.provenance.settings
-        sides = OF_TOOLCHAINS if provenance.BASE in settings else OF_RUN
-        patches, kind = settings.get("patches", ()), decided.kind(row)
-        each = CellResult(row, folder, patches, members.get(folder), kind, sides)
+        folder, patches = _folder(part, row), part.provenance.settings.get("patches", ())
+        both = compared.cells[str(row.cell)] if compared is not None else None
+        kind = decided.kind(row) if both is None else both.shown_as
+        each = CellResult(row, folder, patches, members.get(folder), kind, both)
         if each.name in found:
             raise UsageError(
                 f"{each.cell} of ExecuTorch {each.release} is in both {found[each.name].folder} and "

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from executorch_goldens.comparing.outcome import KINDS, SAME
+from executorch_goldens.comparing.page import BAD_ON_BOTH, BOTH
 from executorch_goldens.goldens.labels import OF_RUN
 from executorch_goldens.goldens.quantities import QUANTITIES
 from executorch_goldens.report.gathering import CellResult, Gathered
@@ -35,13 +37,19 @@ SIGNS = {
     ALLOWED: "→",
     "stable": "·",
 }
+#: Kinds of difference in words, and their signs, in the order of `KINDS`.
+WORDS = {**KINDS, BOTH: BAD_ON_BOTH, SAME: "identical"}
+SIGNS_OF_KINDS = dict(zip(WORDS, "✗≁≈!?‽▲▲▲±ΔΔΔ↦⇅✓=·", strict=True))
 
 
 def grid(gathered: Gathered) -> dict[str, Any]:
     """Return the input of the page's script for the grid, as JSON values."""
+    signs, words = legend(gathered)
     return {
         "releases": gathered.releases,
-        "signs": SIGNS,
+        "compares": gathered.compared is not None,
+        "signs": signs,
+        "words": words,
         "quantities": list(QUANTITIES.values()),
         "held": gathered.found[0].sides[0] if gathered.found else OF_RUN.old,
         "cells": [_cell(found, gathered) for found in gathered.found],
@@ -64,21 +72,26 @@ def _cell(found: CellResult, gathered: Gathered) -> list[Any]:
         row.case,
         found.kind,
         int(row.accepted),
-        row.reason,
+        row.reason if found.compared is None else found.compared.what or found.compared.cause or "",
         row.divergence.name if row.divergence is not None else "",
         [_rounded(each) for each in figures],
         [quantities.get(key) for key in QUANTITIES] if quantities else [],
     ]
 
 
-def verdicts(kinds: Iterable[str]) -> dict[str, int]:
-    """Return how many of some verdicts there are of each, the worst first.
+def legend(gathered: Gathered) -> tuple[dict[str, str], dict[str, str]]:
+    """Return signs of what a report counts, the worst first and last what needs no look, and words for some of it."""
+    return (SIGNS, {}) if gathered.compared is None else (SIGNS_OF_KINDS, WORDS)
 
-    >>> verdicts(["changed", "corrupt", "changed"])
+
+def counted(kinds: Iterable[str], order: Iterable[str]) -> dict[str, int]:
+    """Return how many of some verdicts, or kinds of difference, there are of each, in an order.
+
+    >>> counted(["changed", "corrupt", "changed"], SIGNS)
     {'corrupt': 1, 'changed': 2}
     """
-    counted = Counter(kinds)
-    return {kind: counted[kind] for kind in SIGNS if kind in counted}
+    number = Counter(kinds)
+    return {kind: number[kind] for kind in order if kind in number}
 
 
 def _rounded(number: float | None) -> float | str | None:

@@ -22,8 +22,6 @@ FILE = "run.json"
 
 #: Version of the file.
 FORMAT = 1
-#: Setting of the results of a comparison: the toolchain of its base. Those of a run do not have it.
-BASE = "base"
 
 GIBIBYTE = 2**30
 

@@ -50,11 +50,16 @@
     (!chosen.target || cell.target === chosen.target) &&
     chosen.text.toLowerCase().split(/\s+/).every((word) => cell.words.includes(word));
 
+  const words = (verdict) => report.words[verdict] ?? verdict;
+
+  /** Whether nobody has to look at a cell: the last of the signs is the one of these. */
+  const quiet = (cell) => cell.verdict === Object.keys(report.signs).at(-1);
+
   /** Leave out the rows that are stable on every release, where a reader asks for nothing in particular. */
   const folded = (some) => {
-    if (chosen.stable || chosen.text || chosen.verdicts.size) return [some, 0];
+    if (chosen.stable || chosen.text || chosen.verdicts.size || report.compares && some.length <= 40) return [some, 0];
     const rows = Map.groupBy(some, (cell) => `${cell.target}/${cell.name}`);
-    const kept = some.filter((cell) => rows.get(`${cell.target}/${cell.name}`).some((each) => each.verdict !== "stable"));
+    const kept = some.filter((cell) => rows.get(`${cell.target}/${cell.name}`).some((each) => !quiet(each)));
     return [kept, some.length - kept.length];
   };
 
@@ -76,7 +81,7 @@
       const number = all.filter((cell) => cell.verdict === verdict).length;
       if (!number) continue;
       const button = element("button", { type: "button", "aria-pressed": chosen.verdicts.has(verdict), "data-verdict": verdict },
-        element("span", { class: `verdict v-${verdict.replaceAll(" ", "-")}`, "aria-hidden": "true" }, report.signs[verdict]), ` ${verdict} ${number}`);
+        element("span", { class: `verdict v-${verdict.replaceAll(" ", "-")}`, "aria-hidden": "true" }, report.signs[verdict]), ` ${words(verdict)} ${number}`);
       button.addEventListener("click", () => {
         chosen.verdicts.delete(verdict) || chosen.verdicts.add(verdict);
         button.setAttribute("aria-pressed", chosen.verdicts.has(verdict));
@@ -85,15 +90,18 @@
       verdicts.append(button);
     }
     const targets = [...new Set(all.map((cell) => cell.target))].sort();
-    return [element("div", { class: "filters" }, search, select("releases", "release", report.releases, update),
-      select("targets", "target", targets, update)), verdicts];
+    const releases = report.releases.length > 1 ? [select("releases", "release", report.releases, update)] : [];
+    return [element("div", { class: "filters" }, search, ...releases, select("targets", "target", targets, update)), verdicts];
   };
 
-  /** Return the rows of a target: one for each case, with the cell of each release or a gap. */
-  const body = (target, of) => {
+  /** Return what rows stand under: their kind in a comparison, else their target. */
+  const above = (cell) => report.compares ? words(cell.verdict) : cell.target;
+
+  /** Return the rows of a target or kind: one for each case, with the cell of each release or a gap. */
+  const body = (title, of) => {
     const made = element("tbody");
-    made.append(element("tr", { class: "target" }, element("th", { scope: "rowgroup", colspan: report.releases.length + 1 }, target)));
-    const rows = Map.groupBy(of, (cell) => cell.name);
+    made.append(element("tr", { class: "target" }, element("th", { scope: "rowgroup", colspan: report.releases.length + 2 }, title)));
+    const rows = Map.groupBy(of, (cell) => report.compares ? `${cell.target}/${cell.name}` : cell.name);
     for (const [name, row] of [...rows].sort(([one], [other]) => one.localeCompare(other))) {
       const line = element("tr", {}, element("th", { scope: "row" }, name));
       for (const release of report.releases) {
@@ -101,16 +109,16 @@
         const place = element("td");
         if (cell) {
           place.append(element("a", {
-            href: `#${encodeURI(cell.address)}`, tabindex: "-1", title: `${release} ${cell.verdict}${cell.reason ? ": " + cell.reason : ""}`,
-            class: `v-${cell.verdict.replaceAll(" ", "-")}${cell.accepted && cell.verdict !== "stable" ? " accepted" : ""}`,
-            "aria-label": `${target}/${name} on ${release}: ${cell.verdict}`,
+            href: `#${encodeURI(cell.address)}`, tabindex: "-1", title: `${report.compares ? "" : `${release} `}${words(cell.verdict)}${cell.reason ? ": " + cell.reason : ""}`,
+            class: `v-${cell.verdict.replaceAll(" ", "-")}${cell.accepted && !quiet(cell) && !report.compares ? " accepted" : ""}`,
+            "aria-label": `${cell.target}/${cell.name}${report.compares ? "" : ` on ${release}`}: ${words(cell.verdict)}`,
           }, report.signs[cell.verdict] ?? "?"));
         }
         line.append(place);
       }
       // Of one release there is room to say why.
-      if (report.releases.length === 1 && row[0].verdict !== "stable") {
-        const why = [row[0].pass, row[0].reason].filter(Boolean).join(": ");
+      if (report.releases.length === 1 && !quiet(row[0])) {
+        const why = [report.compares ? "" : row[0].pass, row[0].reason].filter(Boolean).join(": ");
         line.append(element("td", { class: "why" }, why));
       }
       made.append(line);
@@ -122,9 +130,11 @@
   const searched = () => {
     const all = cells();
     for (const cell of all) {
-      cell.words = [cell.release, cell.target + "/" + cell.name, cell.verdict, cell.reason, cell.pass].join(" ").toLowerCase();
+      cell.words = [cell.release, cell.target + "/" + cell.name, words(cell.verdict), cell.reason, cell.pass].join(" ").toLowerCase();
     }
-    return all.sort((one, other) => one.target.localeCompare(other.target) || one.name.localeCompare(other.name));
+    const ranks = report.compares ? Object.keys(report.signs) : [];
+    return all.sort((one, other) => ranks.indexOf(one.verdict) - ranks.indexOf(other.verdict) ||
+      one.target.localeCompare(other.target) || one.name.localeCompare(other.name));
   };
 
   const grid = async () => {
@@ -140,10 +150,10 @@
       heading.textContent = some.length === all.length ? `${all.length} cells` : `${some.length} of ${all.length} cells`;
       document.getElementById("said").textContent = heading.textContent;
       const head = element("tr", {}, element("th", { scope: "col" }, "case"));
-      for (const release of report.releases) head.append(element("th", { scope: "col" }, release));
-      const targets = Map.groupBy(kept, (cell) => cell.target);
+      for (const release of report.releases) head.append(element("th", { scope: "col" }, report.compares ? "kind" : release));
+      const parts = Map.groupBy(kept, above);
       table.replaceChildren(element("caption", { class: "unseen" }, "Verdicts by case and release; arrow keys move"),
-        element("thead", {}, head), ...[...targets].map(([target, of]) => body(target, of)));
+        element("thead", {}, head), ...[...parts].map(([title, of]) => body(title, of)));
       table.hidden = !kept.length;
       after.replaceChildren();
       if (!some.length) after.append(nothing(again));
@@ -154,7 +164,7 @@
     };
     const again = () => { choose(""); history.replaceState(null, "", "#cells"); return grid(); };
     table.addEventListener("keydown", moved);
-    main.replaceChildren(opening, heading, ...filters(all, update), table, after);
+    main.replaceChildren(opening, ...(all.length ? [heading, ...filters(all, update), table, after] : []));
     update();
   };
 
@@ -167,7 +177,7 @@
   };
 
   const unfold = (number, update) => {
-    const button = element("button", { type: "button", id: "unfold" }, `Show ${number} stable ${number === 1 ? "cell" : "cells"}`);
+    const button = element("button", { type: "button", id: "unfold" }, `Show ${number} ${words(Object.keys(report.signs).at(-1))} ${number === 1 ? "cell" : "cells"}`);
     button.addEventListener("click", () => { chosen.stable = true; update(); });
     return button;
   };
@@ -203,8 +213,8 @@
     cell.quantities.forEach((number, at) => number !== null && table.append(row(report.quantities[at], number.toLocaleString("en"))));
     if (!cell.quantities.length) table.append(row("quantities", `its ${report.held} has none, or is not in this checkout`));
     main.replaceChildren(
-      element("h1", { tabindex: "-1" }, `${cell.target}/${cell.name} `, element("small", {}, `on ExecuTorch ${cell.release}`)),
-      element("p", {}, element("span", { class: `verdict v-${cell.verdict}` }, cell.verdict)),
+      element("h1", { tabindex: "-1" }, `${cell.target}/${cell.name} `, element("small", {}, report.compares ? "" : `on ExecuTorch ${cell.release}`)),
+      element("p", {}, element("span", { class: `verdict v-${cell.verdict}` }, words(cell.verdict))),
       element("div", { class: "scroll" }, table));
   };
 
@@ -213,7 +223,7 @@
     let all;
     if (address.startsWith("cell/")) {
       const here = cells().find((each) => each.address === address);
-      all = searched().filter((cell) => cell.address === address || shown(cell) && (cell.verdict !== "stable" || here?.verdict === "stable"));
+      all = searched().filter((cell) => cell.address === address || shown(cell) && (!quiet(cell) || here && quiet(here)));
       all = all.map((cell) => cell.address);
     } else if (address.startsWith("cause/")) all = [...pages.keys()].filter((each) => each.startsWith("cause/"));
     else return;
