@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.cli import COMMANDS, ERROR, main
+from executorch_goldens.settings import releases
 from tests import REPOSITORY
 from tests.support.commands import ended
 
@@ -84,12 +85,15 @@ def run(python: Path, folder: Path, *words: str, **variables: str) -> subprocess
     return ended(command, folder, PYTHONPATH="", PYTHONSAFEPATH="1", **variables)
 
 
+@pytest.mark.parametrize("words", [("-t", "1.1.0"), ()], ids=["named", "newest"])
 def test_without_uv_a_toolchain_that_is_not_made_is_one_clear_error(
-    bare: Path, theirs: Path, release: str
+    bare: Path, theirs: Path, words: tuple[str, ...]
 ) -> None:
-    done = run(bare, theirs, "-t", release, PATH="/nowhere", XDG_CACHE_HOME=str(theirs / "cache"))
+    done = run(bare, theirs, *words, PATH="/nowhere", XDG_CACHE_HOME=str(theirs / "cache"))
     assert done.returncode == ERROR, done.stdout + done.stderr
     assert "pip install uv" in done.stderr
+    *_, named = words or releases.load().releases
+    assert list((theirs / "cache").rglob(f"{named}-*.lock"))
     assert not [path for path in (theirs / "cache").rglob("*") if path.suffix != ".lock" and path.is_file()]
 
 

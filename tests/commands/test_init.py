@@ -22,7 +22,7 @@ from executorch_goldens.cli import ERROR, main
 from executorch_goldens.commands import init as init_command
 from executorch_goldens.commands.init import DRAWN
 from executorch_goldens.exporting.data import Example, example_of
-from executorch_goldens.settings import config
+from executorch_goldens.settings import config, releases
 from executorch_goldens.starting.files import StarterFiles, write
 from executorch_goldens.starting.model import Input, ModelName
 from executorch_goldens.toolchains.toolchain import chosen
@@ -132,6 +132,12 @@ def test_a_repository_gets_its_first_golden_and_what_stands_in_its_settings_stay
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nets/wake_word.py:WakeWord takes sound float32[2, 40]\n" in done.stdout
     assert DRAWN in done.stdout
+    newest = releases.load().newest
+    assert release != newest
+    assert (
+        f"this Python has ExecuTorch {release}, so goldens are of that; -t {newest} takes the newest"
+        in done.stdout
+    )
     assert "1 new" in done.stdout
     assert (repository / "goldens" / release / "xnnpack-fp32" / "wake-word.txt").exists()
     written = (repository / "pyproject.toml").read_text()

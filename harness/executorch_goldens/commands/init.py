@@ -62,7 +62,7 @@ def add_to(subparsers: Any) -> None:
     share(
         with_short(parser.add_argument),
         "--toolchain",
-        help="ExecuTorch release, e.g. 1.4.1 (default: the matrix's)",
+        help="ExecuTorch release, e.g. 1.4.1 (default: the one this Python has, else the newest)",
     )
     parser.add_argument(
         "--harness",
@@ -86,6 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
     beginning = beginning_of(folder, arguments, toolchain)
     texts = beginning.texts(folder)
     write(folder, texts)
+    newest = releases.load().newest
+    if arguments.toolchain is None and release.version != newest:
+        print(
+            f"this Python has ExecuTorch {release.version}, so goldens are of that; -t {newest} takes the newest"
+        )
     print(f"{beginning.model} takes {', '.join(map(str, beginning.inputs)) or 'no input'}")
     print(KEPT if beginning.has_own_weights else DRAWN)
     print(f"wrote {', '.join(map(str, texts))}")

@@ -70,7 +70,7 @@ def add_to(subparsers: Any) -> None:
     share(
         cell.add_argument,
         "--release",
-        help="on this release (default: the installed one, or of releases.toml)",
+        help="on this release (default: the installed one, else the newest)",
     )
     share(cell.add_argument, "--sweeps")
     share(cell.add_argument, "--goldens")

@@ -197,7 +197,7 @@ def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tupl
     Parameters
     ----------
     release
-        An ExecuTorch version; None for that of this environment, or else the default one.
+        An ExecuTorch version; None for that of this environment, or else the newest.
     goldens, sweeps
         Roots of the goldens and of results.
 
@@ -213,7 +213,7 @@ def latest(cell: Cell, release: str | None, goldens: Path, sweeps: Path) -> tupl
     with contextlib.suppress(metadata.PackageNotFoundError):
         release = release or metadata.version("executorch")
     known = releases.load()
-    version = known.release(release or known.default).version
+    version = known.release(release or known.newest).version
     reviewed = golden.file_of(goldens / version, cell)
     place = sweeps / version / cell.target / cell.case
     made = sorted(place.glob(f"{VARIATION_FOLDERS}/{MADE}"))

@@ -80,11 +80,16 @@ class Matrix:
     default
         The release that the harness's own tests run in.
     releases
-        Releases by version, in the order of the file.
+        Releases by version, in the order of the file: the newest is the last.
     """
 
     default: str
     releases: dict[str, Release]
+
+    @property
+    def newest(self) -> str:
+        """The release of a command that neither its words, its Python nor the settings give one."""
+        return next(reversed(self.releases))
 
     def release(self, version: str) -> Release:
         """Return the release, local version label ignored; raise `UnknownReleaseError`."""

@@ -75,7 +75,7 @@ def find_release(installed: Installed) -> releases.Release:
     version = installed.versions.get("executorch")
     if version is None:
         raise UsageError(
-            f"no ExecuTorch is installed in the exporting environment; -t {matrix.default} names one that is made"
+            f"no ExecuTorch is installed in the exporting environment; -t {matrix.newest} names one that is made"
         )
     release = matrix.release(version)
     wrong = {

@@ -118,7 +118,7 @@ class Toolchain:
         if version is None:
             raise ToolchainError(
                 f"no ExecuTorch is installed for {python}: install one, or pass a release such as "
-                f"-t {next(reversed(releases.load().releases))}, whose environment is made"
+                f"-t {releases.load().newest}, whose environment is made"
             )
         known = releases.load().releases.get(version)
         if known is None or not installed.versions.items() >= known.stack().items():
@@ -135,7 +135,7 @@ def here() -> Toolchain:
 
 
 def chosen(word: str | None) -> Toolchain:
-    """Return the toolchain that a command takes: that of a name, else this Python's, else the repository's first.
+    """Return a command's toolchain: that of a name, else this Python's, the repository's first, or the newest release.
 
     Raises as `Toolchain.from_name` and `find_release`.
     """
@@ -143,7 +143,7 @@ def chosen(word: str | None) -> Toolchain:
     if word is None and importlib.util.find_spec("executorch") is not None:
         return here()
     if word is not None or not repository.toolchains:
-        return Toolchain.from_name(word or releases.load().default, repository)
+        return Toolchain.from_name(word or releases.load().newest, repository)
     try:
         return Toolchain.from_name(repository.toolchains[0], repository)
     except ToolchainError as error:
