@@ -56,8 +56,8 @@ _FOLLOWS = {
         "a time or a random number makes them"
     ),
     Follows.ADDRESS: (
-        "follows the heap: exports under {variation} that begin with the same memory agree, and others differ, as an "
-        "order by address makes them"
+        "follows the heap: exports under {variation} that begin with the same memory agree, and others differ, typical "
+        "of ordering by object address"
     ),
     Follows.CONSTANT: "follows nothing that is varied: the same under all {exports} variations",
     Follows.LOST: "the factor it follows is not known: {why}",
@@ -70,13 +70,13 @@ def attribution(found: Attribution) -> str:
     """Return which factors make the difference.
 
     >>> attribution(Attribution(Follows.ALONE, (("heap",), ("history",)), ("hash seed", "heap", "history")))
-    'follows the heap and the history, each alone, as an order by address does; not the hash seed'
+    'follows the heap and the history, each alone, typical of ordering by object address; not the hash seed'
     """
     if found.follows == Follows.ALONE:
         followed = [name for (name,) in found.factors]
         each = ", each alone" if len(followed) > 1 else ""
         # Other allocations, or another order of them, move addresses as well.
-        address = ", as an order by address does" if each and "heap" in followed else ""
+        address = ", typical of ordering by object address" if each and "heap" in followed else ""
         others = [name for name in found.known if name not in followed]
         exception = f"; not the {listed(others, 'or')}" if others else ""
         return f"follows {_the(followed)}{each}{address}{exception}"

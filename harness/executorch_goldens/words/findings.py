@@ -233,7 +233,7 @@ def miswired(found: findings.Miswired) -> str:
 def _(found: findings.ChangedModel, target: str = "", labels: Labels = OF_RUN) -> Iterator[str]:
     writer = f", in {found.writer}" if found.writer else ""
     yield f"lowering changed {found.name} of the model that it was given{writer}"
-    yield from (f"  {line}" for line in deviated(found.name, found.values, "stood before"))
+    yield from (f"  {line}" for line in deviated(found.name, found.values, "was before"))
 
 
 @lines.register
