@@ -1,7 +1,8 @@
-"""Counts the evidence of the instruments: a list in README.md, from their tables."""
+"""Counts the evidence of the instruments: tables in README.md and other pages, from theirs."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -36,30 +37,27 @@ FAILS, NOT_RUN = "lowering fails", "not judged: the program is not run"
 
 
 def parts() -> Iterator[Part]:
-    """Yield the list of README.md, and the tables of CONTRIBUTING.md, docs/how-it-decides.md and the lab's page."""
-    yield Part("README.md", "evidence", line)
-    yield Part("harness/lab/docs/README.md", "evidence", table)
+    """Yield the tables of README.md, CONTRIBUTING.md, docs/how-it-decides.md and the lab's page."""
+    yield Part("README.md", "evidence", functools.partial(table, "harness/lab/docs/"))
+    yield Part("harness/lab/docs/README.md", "evidence", functools.partial(table, ""))
     yield Part("CONTRIBUTING.md", "cells", cells)
     yield Part("docs/how-it-decides.md", "tolerances", tolerances)
 
 
-def counts() -> dict[str, str]:
-    """Return each count with its unit, by the page that has the details."""
-    versions = tuple(releases.load().releases)
-    goldens = sum(_goldens(version) for version in versions)
-    found = findings.load().values()
-    fixed = sum(finding.upstream == "merged" for finding in found)
+def tried() -> dict[str, tuple[str, str, str, str]]:
+    """Return what was tried, seen and not seen, and how, by the page that has the details."""
     by_release = drawn_results()
-    drawn = [*itertools.chain.from_iterable(by_release)]
+    drawn = Counter(each.every for each in itertools.chain.from_iterable(by_release))
+    killed, unreached = drawn[mechanical.KILLED], drawn[mechanical.NOT_REACHED]
     return {
-        "history.md#by-command": recall.committed(versions[-1]),
+        "history.md#by-command": recall.committed(releases.load().newest),
         "history.md#commits-in-a-row": commits.committed(COMPARED),
-        "mutants.md": f"of {len(drawn)} defects drawn by rule in {count(len(by_release), 'release')}, "
-        f"{sum(each.every != mechanical.NOT_REACHED for each in drawn)} are in lines that some cell runs, and "
-        f"{sum(each.every == mechanical.KILLED for each in drawn)} are detected",
-        "findings/README.md": f"{len(found)} defects found in ExecuTorch, each with a script and a text to file; "
-        f"{fixed} are fixed upstream since",
-        f"coverage/{versions[-1]}-reach.md": f"{goldens:,} goldens on {len(versions)} releases",
+        "mutants.md": (
+            f"{drawn.total()} defects drawn by rule in {count(len(by_release), 'release')}",
+            str(killed),
+            f"{drawn.total() - killed - unreached} reached, {unreached} not reached",
+            "an export of up to 12 cells that run the line",
+        ),
     }
 
 
@@ -70,17 +68,18 @@ def drawn_results() -> list[list[mechanical.Result]]:
     return [mechanical.results(version, rows) for version, rows in found.items() if rows]
 
 
-def line() -> Iterator[str]:
-    """Yield the counts as a list, each with a link."""
+def table(lab: str) -> Iterator[str]:
+    """Yield what was tried as a table, and what was found; `lab` leads to the folder of the lab's pages."""
     yield ""
-    yield from (f"- {fact} ([details](harness/lab/docs/{page}))" for page, fact in counts().items())
-
-
-def table() -> Iterator[str]:
-    """Yield the counts as a table."""
+    yield from markdown.head(("tried", "seen", "not seen", "how"))
+    for page, (*counts, how) in tried().items():
+        yield markdown.row((*counts, f"{how} ([details]({lab}{page}))"))
     yield ""
-    yield from markdown.head(("count", "details"))
-    yield from (markdown.row((fact, f"[{page}]({page})")) for page, fact in counts().items())
+    versions, found = releases.load().releases, findings.load().values()
+    goldens, fixed = sum(map(_goldens, versions)), sum(finding.upstream == "merged" for finding in found)
+    yield f"Found: [{len(found)} defects of ExecuTorch]({lab}findings/README.md), each with a script and a text to"
+    yield f"file; {fixed} are fixed upstream since. Recorded: {goldens:,} goldens on {len(versions)} releases"
+    yield f"([what they reach]({lab}coverage/{releases.load().newest}-reach.md))."
     yield ""
 
 

@@ -26,6 +26,7 @@ from lab.mutants.recall import (
     UNREACHED,
     UNTOUCHED,
     accept,
+    at_most,
     compared,
     keep,
     lines_reached,
@@ -108,22 +109,30 @@ def what_was_read() -> dict[str, Any]:
 
 def summary(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
     """Return how many commits were said to be identical, and how many rightly and wrongly red."""
-    seen = [each for each in every if each["result"] == SEEN]
-    judged = Counter(read.get(each["name"], {}).get("red", "not read") for each in seen)
     number = Counter(each["result"] for each in every)
-    words = ", ".join(f"{count} {word}" for word, count in sorted(judged.items()))
     return (
-        f"of {len(every)} commits {number[REACHED]} were identical where reached, {len(seen)} differed ({words}), "
-        f"of {number[UNREACHED]} no edited line was reached, and {number[UNTOUCHED]} changed no code; "
-        + "; ".join(minutes(every))
+        f"of {len(every)} commits {number[REACHED]} were identical where reached, {number[SEEN]} differed "
+        f"({judged(every, read)}), of {number[UNREACHED]} no edited line was reached, and {number[UNTOUCHED]} changed "
+        f"no code; {'; '.join(minutes(every))}"
     )
 
 
-def committed(release: str) -> str:
-    """Return the summary of the committed results of a release."""
-    said = summary(results(COMMITTED / f"{release}.jsonl"), what_was_read())
+def judged(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
+    """Return how many of the commits that differ are rightly red, and how many wrongly."""
+    seen = [each["name"] for each in every if each["result"] == SEEN]
+    number = Counter(read.get(name, {}).get("red", "not read") for name in seen)
+    return ", ".join(f"{count} {word}" for word, count in sorted(number.items()))
+
+
+def committed(release: str) -> tuple[str, str, str, str]:
+    """Return the committed results of a release in words: what was tried, seen and not seen, and how."""
+    every = results(COMMITTED / f"{release}.jsonl")
+    number = Counter(each["result"] for each in every)
     return (
-        f"upstream's commits after {release} in a row, each compared with the one before by two names: {said}"
+        f"{len(every)} upstream commits after {release}, in a row",
+        judged(every, what_was_read()),
+        f"{number[REACHED]} reached and identical, {number[UNREACHED]} not reached, {number[UNTOUCHED]} without code",
+        f"`goldens compare` with the commit before{at_most(every)}",
     )
 
 

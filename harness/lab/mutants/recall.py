@@ -103,14 +103,21 @@ def lines() -> Iterator[str]:
             )
 
 
-def committed(release: str) -> str:
-    """Return the committed results of a release in words."""
-    number = Counter(each["result"] for each in results(COMMITTED / f"{release}.jsonl"))
-    said = ", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED))
+def committed(release: str) -> tuple[str, str, str, str]:
+    """Return the committed results of a release in words: what was tried, seen and not seen, and how."""
+    every = results(COMMITTED / f"{release}.jsonl")
+    number = Counter(each["result"] for each in every)
     return (
-        f"of {number.total()} fixes of {release}, each taken back and compared with the release by "
-        f"`goldens compare` with two names, {said}"
+        f"{len(every)} upstream fixes in {release}, each reverted",
+        str(number[SEEN]),
+        f"{number[REACHED]} reached, {number[UNREACHED]} not reached",
+        f"`goldens compare` with the release{at_most(every)}",
     )
+
+
+def at_most(every: Sequence[Mapping[str, Any]]) -> str:
+    """Return how long the longest of some comparisons took."""
+    return f", at most {max(each['seconds'] for each in every) / 60:.0f} minutes each"
 
 
 def minutes(every: Sequence[Mapping[str, Any]]) -> Iterator[str]:
