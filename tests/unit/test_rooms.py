@@ -22,7 +22,7 @@ PLUGINS = f"{PACKAGE}_plugins"
 #: Modules outside of rooms: words that all of them use, and the entry points.
 FLAT = 7
 SLOW = {"torch", "torchao", "executorch"}
-#: A row of docs/README.md about a room, and a question in it: the name to look for, if any, and the file.
+#: A row of CONTRIBUTING.md about a room, and a question in it: the name to look for, if any, and the file.
 ROW = re.compile(r"^\| `(\w+)/` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
 QUESTION = re.compile(r"([A-Z][^?]+\?) (?:`(\w+)` in )?`([\w./]+)`")
 #: What exporting processes, and other interpreters, run.
@@ -230,8 +230,8 @@ def test_a_run_from_the_store_waits_for_no_library_that_only_exports_need() -> N
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True)
 
 
-def test_every_room_has_one_row_on_the_page_that_says_where_a_question_belongs() -> None:
-    rows = ROW.findall((REPOSITORY / "docs" / "README.md").read_text(encoding="utf-8"))
+def test_every_room_has_one_row_of_the_map() -> None:
+    rows = ROW.findall((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     # What git leaves of a room that was moved has no file but what Python wrote.
     rooms = {path.parent.name for path in (HARNESS / PACKAGE).glob("*/*") if path.is_file()}
     rooms.discard("__pycache__")
@@ -247,7 +247,7 @@ def test_every_room_has_one_row_on_the_page_that_says_where_a_question_belongs()
 
 
 def test_every_question_about_rooms_has_one_answer_that_is_there() -> None:
-    rows = ROW.findall((REPOSITORY / "docs" / "README.md").read_text(encoding="utf-8"))
+    rows = ROW.findall((REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     asked = list[str]()
     for own, questions in rows:
         for each in questions.split("; "):
