@@ -111,9 +111,8 @@ def summary(every: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> str:
     """Return how many commits were said to be identical, and how many rightly and wrongly red."""
     number = Counter(each["result"] for each in every)
     return (
-        f"of {len(every)} commits {number[REACHED]} were identical where reached, {number[SEEN]} differed "
-        f"({judged(every, read)}), of {number[UNREACHED]} no edited line was reached, and {number[UNTOUCHED]} changed "
-        f"no code; {'; '.join(minutes(every))}"
+        f"{len(every)} commits: {number[SEEN]} differed ({judged(every, read)}), {number[REACHED]} were reached and "
+        f"identical, {number[UNREACHED]} not reached, {number[UNTOUCHED]} without code; {'; '.join(minutes(every))}"
     )
 
 

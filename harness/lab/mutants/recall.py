@@ -126,7 +126,7 @@ def minutes(every: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         seconds = [each["seconds"] for each in every if each.get("budget", 0.0) == budget]
         what = f"--budget {budget:g}" if budget else "the default budget"
         median, most = statistics.median(seconds) / 60, max(seconds) / 60
-        yield f"{len(seconds)} with {what}, {median:.1f} minutes each (median, at most {most:.1f})"
+        yield f"{len(seconds)} with {what} took {median:.1f} minutes each (median; at most {most:.1f})"
 
 
 def lines_reached(result: Mapping[str, Any]) -> str:
