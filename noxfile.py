@@ -221,7 +221,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("mypy")
-    session.run("zizmor", "--offline", "--no-progress", ".github")
+    session.run("zizmor", "--offline", "--no-progress", ".github", "action.yml")
 
 
 def install(session: nox.Session, version: str, *tools: str) -> None:

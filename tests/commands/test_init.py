@@ -28,6 +28,7 @@ from executorch_goldens.starting.model import Input, ModelName
 from executorch_goldens.toolchains.toolchain import chosen
 from executorch_goldens.zoo import registry
 from tests import REPOSITORY
+from tests.support.actions import REQUEST, after_a_run
 from tests.support.commands import GOLDENS, ended
 
 MODEL = """
@@ -276,11 +277,14 @@ def test_the_workflow_has_a_job_for_each_toolchain_of_the_settings(begun: Path) 
     assert json.loads(sessions) == ["goldens(1.4.1)", "goldens(1.5.1 + torch==2.15.0)"]
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; runners have it")
 def test_the_comment_is_posted_as_this_project_posts_its_own(begun: Path) -> None:
-    """One text for both, which tests/commands/test_workflows.py runs."""
-    _, _, own = (REPOSITORY / COMMENT.with_name("comment.yml")).read_text().partition("\njobs:\n")
-    _, _, written = (begun / COMMENT).read_text().partition("\njobs:\n")
-    assert written == own
+    """By one script, which tests/commands/test_workflows.py runs over what it must not let through."""
+    mark = "<!-- executorch-goldens: summary -->"
+    runner = after_a_run(begun, f"{mark}\n<b>", [REQUEST], [])
+    runner.job(begun / COMMENT, "comment")
+    ((name, words),) = runner.posted
+    assert (name, words["body"]) == ("create", f"{mark}\n&lt;b>")
     assert "workflows: [goldens]\n" in (begun / COMMENT).read_text()
 
 
