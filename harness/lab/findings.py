@@ -1,4 +1,7 @@
-"""``python -m lab findings``: checks that the scripts of harness/lab/docs/findings show what findings.toml claims."""
+"""``python -m lab findings``: checks that the scripts of harness/lab/docs/findings show what findings.toml claims.
+
+A finding with a `Report` is ready to be filed: its page is what upstream's form for a bug asks for, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
+from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import cores
 from executorch_goldens_plugins.repro import alone
-from lab import DOCS, GOLDENS, pages, threads
+from lab import DOCS, GOLDENS, markdown, pages, threads
 from lab.pages import Part
 
 FOLDER = DOCS / "findings"
@@ -25,6 +30,46 @@ TABLE = FOLDER / "findings.toml"
 Severity = Literal["wrong result", "refused program", "lost performance", "other bytes"]
 #: Of upstream's threads about a defect: there is none; they are open; a fix is merged, after the newest release here.
 State = Literal["none found", "open", "merged"]
+#: What is to be done: nothing but to file it; upstream has it; its text is to be put into the form; the newest release
+#: here does not show it.
+Status = Literal["ready", "thread", "draft", "older"]
+#: The commit of upstream's main that reports name.
+MAIN = "cff6f4dd32 (2026-08-22)"
+TRIED = {
+    True: f"The same with the Python sources of main at {MAIN} laid over the {{}} wheel.",
+    False: f"The kernel is compiled, so main was not run; its source at {MAIN} has the lines described above.",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What upstream's form for a bug asks for, with the script.
+
+    Attributes
+    ----------
+    title
+        Of the issue.
+    text
+        What goes wrong, and for which models.
+    expected
+        What the script should print.
+    actual
+        What it prints on the newest release, without the reference model's warnings.
+    cause
+        The pass or the function, with its file.
+    fix
+        Suggested, and whether it was tried.
+    python
+        Whether the defect is in Python, so that the script ran on main's sources.
+    """
+
+    title: str
+    text: str
+    expected: str
+    actual: str
+    cause: str
+    fix: str
+    python: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,6 +94,10 @@ class Finding:
         Issues and pull requests of pytorch/executorch about this defect.
     related
         About others that are near it.
+    stops
+        ExecuTorch versions on which the script ends in an exception: they do not come as far as the defect.
+    report
+        Of a finding that is ready to be filed.
     """
 
     what: str
@@ -59,20 +108,36 @@ class Finding:
     cases: str
     threads: tuple[int, ...] = ()
     related: tuple[int, ...] = ()
+    stops: tuple[str, ...] = ()
+    report: Report | None = None
+
+    @property
+    def status(self) -> Status:
+        if self.threads:
+            return "thread"
+        if list(releases.load().releases)[-1] not in self.releases:
+            return "older"
+        return "ready" if self.report else "draft"
 
     @property
     def state(self) -> str:
-        """The state upstream, with the threads."""
-        threads = " ".join([self.upstream, *(f"#{number}" for number in self.threads)])
+        """The status, with upstream's threads."""
+        numbers = " ".join(f"#{number}" for number in self.threads)
+        state = f"{self.status}: {numbers}, {self.upstream}" if numbers else self.status
         related = ", ".join(f"#{number}" for number in self.related)
-        return f"{threads}; related: {related}" if related else threads
+        return f"{state}; related: {related}" if related else state
 
     @property
-    def rank(self) -> tuple[int, str]:
-        """The sort key of the index: most severe first."""
-        return get_args(Severity).index(self.severity), self.backend
+    def rank(self) -> tuple[int, int, str]:
+        """The sort key of the index: what is ready first, then the most severe."""
+        return get_args(Status).index(self.status), get_args(Severity).index(self.severity), self.backend
+
+    def shows_on(self, release: str) -> bool | None:
+        """Return whether the script shows the defect on a release; None where it stops earlier."""
+        return None if release in self.stops else release in self.releases
 
 
+STATES = {True: "shows", False: "does not show", None: "stops"}
 #: Seconds that a script may take: many times what one takes on a busy machine.
 LIMIT = 300
 
@@ -84,40 +149,71 @@ def load() -> dict[str, Finding]:
 
 def index(findings: Mapping[str, Finding]) -> Iterator[str]:
     """Yield the lines of the index: how many there are of each kind, then each."""
-    severities, states = get_args(Severity), get_args(State)
-    yield f"| backend | {' | '.join(severities)} | {' | '.join(f'upstream: {state}' for state in states)} |"
-    yield "|---|" + "---|" * len(severities + states)
-    for backend in sorted({finding.backend for finding in findings.values()}):
-        counts = Counter(
-            value
-            for finding in findings.values()
-            if finding.backend == backend
-            for value in (finding.severity, finding.upstream)
-        )
-        yield f"| {backend} | {' | '.join(str(counts[kind]) for kind in severities + states)} |"
-    yield from ("", "| finding | backend | severity | upstream | releases that show it | cases of the zoo |")
-    yield "|---|---|---|---|---|---|"
+    severities, statuses = get_args(Severity), get_args(Status)
+    yield from markdown.head(("backend", *severities, *(f"status: {status}" for status in statuses)))
+    for backend in (*sorted({finding.backend for finding in findings.values()}), "all"):
+        those = [finding for finding in findings.values() if backend in (finding.backend, "all")]
+        counts = Counter(value for finding in those for value in (finding.severity, finding.status))
+        yield markdown.row((backend, *(str(counts[kind]) for kind in severities + statuses)))
+    yield ""
+    columns = ("finding", "backend", "severity", "status", "releases that show it", "cases of the zoo")
+    yield from markdown.head(columns)
     for name, finding in sorted(findings.items(), key=lambda item: item[1].rank):
         cells = (f"[{name}]({name}.md): {finding.what}", finding.backend, finding.severity, finding.state)
-        yield f"| {' | '.join((*cells, ', '.join(finding.releases), finding.cases))} |"
+        yield markdown.row((*cells, ", ".join(finding.releases), finding.cases))
+
+
+def page(name: str, finding: Finding, report: Report) -> Iterator[str]:
+    """Yield the lines of a report: a title, and upstream's form, where each end of a line is a line break."""
+    text, expected, cause, fix = (
+        " ".join(each.split()) for each in (report.text, report.expected, report.cause, report.fix)
+    )
+    newest = [*releases.load().releases.values()][-1]
+    script = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    yield from (f"# {report.title}", "", "### 🐛 Describe the bug", "", text, "")
+    yield from ("```python", script.rstrip(), "```", "", f"**Expected:** {expected}", "")
+    yield from (f"**Actual** (executorch {newest.version}):", "", "```", report.actual, "```", "")
+    yield from (f"**Cause:** {cause}", "", f"**Possible fix:** {fix}", "")
+    tried = TRIED[report.python].format(newest.version)
+    yield from (f"**Seen on** {', '.join(finding.releases)}. {tried}", "")
+    yield from (
+        "### Versions",
+        "",
+        "```",
+        "OS: Linux (x86_64)",
+        "Python version: 3.11",
+        "Is CUDA available: False",
+    )
+    yield from (f"[pip3] {name}=={version}" for name, version in newest.stack().items())
+    yield "```"
 
 
 def parts() -> Iterator[Part]:
-    """Yield the index of harness/lab/docs/findings/README.md, and the threads about false alarms."""
+    """Yield the index of harness/lab/docs/findings/README.md, the threads about false alarms, and the reports."""
     yield Part("harness/lab/docs/findings/README.md", "findings", lambda: ["", *index(load()), ""])
     yield Part(
         "harness/lab/docs/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS)
     )
+    for name, finding in load().items():
+        if finding.report:
+            yield Part(
+                f"harness/lab/docs/findings/{name}.md", "", partial(page, name, finding, finding.report)
+            )
+
+
+def executed(script: Path) -> alone.EndedScript:
+    """Run a script by itself; raise `ScriptTimeoutError`."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return alone.run(script.read_text(encoding="utf-8"), Path(sys.executable), LIMIT, path)
 
 
 def shown(script: Path) -> tuple[bool | None, str]:
-    """Run a script by itself; return whether its defect shows, None where it said neither, and its last line."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    """Run a script by itself; return whether its defect shows, None where it broke, and its last line."""
     try:
-        ended = alone.run(script.read_text(encoding="utf-8"), Path(sys.executable), LIMIT, path)
+        ended = executed(script)
     except alone.ScriptTimeoutError as error:
         return None, str(error)
-    if ended.code == 0 and ended.last.partition(": ")[0] == "not reproduced":
+    if ended.code == 0 and ended.printed:
         return False, ended.last
     # An exception that nobody expected exits with 1 as well; one that torch logs has a prefix in each line.
     if ended.code == 1 and ended.printed and not re.search("^Traceback", ended.errors, re.MULTILINE):
@@ -151,12 +247,9 @@ def run(options: argparse.Namespace) -> int:
     with ThreadPoolExecutor(options.jobs) as pool:
         results = pool.map(shown, (FOLDER / f"{name}.py" for name in names))
         for name, (shows, line) in zip(names, results, strict=True):
-            expected = release in table[name].releases
-            state = {True: "shows", False: "does not show", None: "broken"}[shows]
+            expected = table[name].shows_on(release)
             wrong += shows is not expected
-            note = (
-                "" if shows is expected else f"; the table says that it {'shows' if expected else 'does not'}"
-            )
-            print(f"{name}: {state}{note}: {line}", flush=True)
+            note = "" if shows is expected else f"; expected: {STATES[expected]}"
+            print(f"{name}: {STATES[shows]}{note}: {line}", flush=True)
     print(f"ExecuTorch {release}: {len(names) - wrong} of {len(names)} findings as the table says")
     return 1 if wrong else 0

@@ -1,41 +1,23 @@
-"""XNNPACK, int8: a linear layer applied twice adds a wrong bias the second time."""
-
-import sys
-
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
-    XNNPACKQuantizer,
-    get_symmetric_quantization_config,
-)
+from executorch.backends.xnnpack.quantizer import xnnpack_quantizer
 from executorch.exir import to_edge_transform_and_lower
-from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
+from executorch.runtime import Runtime
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-
-class Twice(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(1, 1)
-        self.layer.weight.data.fill_(0.01)
-        self.layer.bias.data.fill_(1.0)
-
-    def forward(self, x):
-        return self.layer(self.layer(x))
-
-
+layer = torch.nn.Linear(1, 1).requires_grad_(False)
+layer.weight.fill_(0.01)
+layer.bias.fill_(1.0)
 x = torch.tensor([[-100.0], [100.0]])
-model = torch.export.export(Twice().eval(), (x,)).module()
-prepared = prepare_pt2e(model, XNNPACKQuantizer().set_global(get_symmetric_quantization_config()))
+config = xnnpack_quantizer.get_symmetric_quantization_config()
+quantizer = xnnpack_quantizer.XNNPACKQuantizer().set_global(config)
+model = torch.export.export(torch.nn.Sequential(layer, layer).eval(), (x,)).module()
+prepared = prepare_pt2e(model, quantizer)
 prepared(x)
-converted = convert_pt2e(prepared)
-program = to_edge_transform_and_lower(
-    torch.export.export(converted, (x,)), partitioner=[XnnpackPartitioner()]
-)
-pte = program.to_executorch().buffer  # the runtime does not keep it
-runtime = _load_for_executorch_from_buffer(pte)
-expected, got = converted(x).flatten().tolist(), runtime.run_method("forward", (x,))[0].flatten().tolist()
-if max(abs(a - b) for a, b in zip(expected, got, strict=True)) > 0.05:
-    print(f"quantized eager gives {expected}, XNNPACK gives {got}")
-    sys.exit(1)
-print("not reproduced")
+quantized = convert_pt2e(prepared)
+edge = to_edge_transform_and_lower(torch.export.export(quantized, (x,)), partitioner=[XnnpackPartitioner()])
+method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+expected, actual = quantized(x).flatten(), method.execute((x,))[0].flatten()
+print("expected:", expected)
+print("actual:  ", actual)
+raise SystemExit(not torch.allclose(expected, actual, atol=0.05))

@@ -1,7 +1,3 @@
-"""TOSA: a tensor that is stacked on itself and transposed comes out once."""
-
-import sys
-
 import torch
 import tosa_reference_model
 from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
@@ -15,18 +11,11 @@ class Stacked(torch.nn.Module):
 
 
 x = torch.arange(3.0)
-partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))
-edge = to_edge_transform_and_lower(torch.export.export(Stacked(), (x,)), partitioner=[partitioner])
-if delegate := getattr(edge.exported_program().graph_module, "lowered_module_0", None):
-    given, _ = tosa_reference_model.run(
-        delegate.processed_bytes,
-        [x.numpy()],
-        verbosity="LOW",
-        initialize_variable_tensor_from_numpy=True,
-        debug_mode=None,
-    )
-    expected = Stacked()(x).tolist()
-    if given[0].tolist() != expected:
-        print(f"eager gives {expected}, TOSA gives {given[0].tolist()}")
-        sys.exit(1)
-print("not reproduced")
+program = torch.export.export(Stacked(), (x,))
+edge = to_edge_transform_and_lower(program, partitioner=[TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))])
+delegate = edge.exported_program().graph_module.lowered_module_0
+(given,), _ = tosa_reference_model.run(delegate.processed_bytes, [x.numpy()])
+expected, actual = Stacked()(x).tolist(), given.tolist()
+print("expected:", expected)
+print("actual:  ", actual)
+raise SystemExit(expected != actual)
