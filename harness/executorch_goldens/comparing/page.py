@@ -488,7 +488,7 @@ class ComparisonPage:
         if self.asked is None:
             return ""
         late = not self.comparison.has_time and self.asked.searches(self.comparison)
-        return "the time was over" if late else self.asked.not_searched
+        return "too little time was left" if late else self.asked.not_searched
 
     def _reach(self) -> dict[str, Any] | None:
         """Return what of the edit was reached, and the cells that were left out, as JSON values."""
