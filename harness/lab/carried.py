@@ -136,12 +136,13 @@ class Lowering:
         at = [place for place, each in enumerate(main) if each.commit == self.options.at]
         near = [place + step for place in at for step in (0, -1, 1)]
         end = first_beyond(len(main), lambda place: is_carried(place, self.few), near)
-        end = first_beyond(len(main), lambda place: is_carried(place, self.core), [end - 1, end])
+        cells = self.few if self.options.few else self.core
+        end = first_beyond(len(main), lambda place: is_carried(place, cells), [end - 1, end])
         return Carried(
             since=main[0] if main[0].commit else None,
             until=main[end - 1],
             commits=end - 1,
-            cells=len(self.core) - len(self.failing(main[0].commit, self.core)),
+            cells=len(cells) - len(self.failing(main[0].commit, cells)),
             beyond=main[end] if end < len(main) else None,
             fails=Counter(fails[end].values()).most_common(1)[0][0] if end < len(main) else "",
         )
@@ -201,6 +202,9 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("--main", default="main", help="default: %(default)s")
     parser.add_argument(
         "--at", metavar="COMMIT", help="where it may end: tried first, with the commits beside it"
+    )
+    parser.add_argument(
+        "--few", action="store_true", help="leave out the core: the table says of how many cells it is"
     )
     parser.add_argument("--release", action="append", help="repeatable (default: all, the newest first)")
     parser.add_argument("--update", action="store_true", help="write the results, and docs/drift.md")
