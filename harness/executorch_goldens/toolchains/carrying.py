@@ -66,6 +66,11 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         shared = _git(sources, "merge-base", mark, _revision(sources))
         return bool(shared) and (shared == mark) == (self.since is not None)
 
+    def carries(self, sources: Sources) -> bool:
+        """Return whether sources are between the two ends, as far as git has their history."""
+        first = (self.since or self.until).commit
+        return not self.is_beyond(sources) and _git(sources, "merge-base", first, _revision(sources)) == first
+
     def way(self, sources: Sources) -> str:
         """Return in words how far sources are from the last commit that is carried."""
         ends = self.until.commit, _revision(sources)
@@ -89,9 +94,11 @@ def require(version: str, sources: Sources, known: Mapping[str, Carried] | None 
     here = known.get(version)
     if here is None or not here.is_beyond(sources):
         return
-    # Of those that were measured, the oldest first: the first that carries it is the nearest.
-    fits = [each for each in releases.load().releases if each in known and not known[each].is_beyond(sources)]
-    remedy = f"take release {fits[0]}" if fits else "build it in an environment of yours, and name its Python"
+    # The last that branched off before is the nearest.
+    fits = [each for each in releases.load().releases if each in known and known[each].carries(sources)]
+    remedy = (
+        f"take release {fits[-1]}" if fits else "build it in an environment of yours, and name its Python"
+    )
     raise ToolchainError(
         f"{version} carries main {'up' if here.since else 'back'} to {here.until}; {described(sources)} is "
         f"{here.way(sources)}: what fails first is {here.fails}; {remedy}"

@@ -15,7 +15,7 @@ from executorch_goldens.toolchains.carrying import Carried, Commit, require
 from executorch_goldens.toolchains.naming import Sources, ToolchainError
 from executorch_goldens.toolchains.toolchain import Toolchain
 
-FIRST, *_, LAST = releases.load().releases
+FIRST, SECOND, *_, LAST = releases.load().releases
 
 
 def git(folder: Path, *words: str) -> str:
@@ -42,11 +42,11 @@ def in_words(error: Exception, folder: Path, main: list[str]) -> str:
     return words
 
 
-def up_to(main: list[str], place: int) -> Carried:
+def up_to(main: list[str], place: int, since: int = 0) -> Carried:
     """Return what was measured where the last commit that is carried is at a place."""
-    since, until, *beyond = (Commit(each, "2026-03-10") for each in (main[0], *main[place : place + 2]))
+    begins, until, *beyond = (Commit(each, "2026-03-10") for each in (main[since], *main[place : place + 2]))
     return Carried(
-        since=since,
+        since=begins,
         until=until,
         commits=place,
         cells=100,
@@ -72,7 +72,8 @@ def test_a_release_without_its_branch_point_carries_main_back_to_a_commit(
 ) -> None:
     until, beyond = (Commit(each, "2026-08-20") for each in (main[4], main[3]))
     back = Carried(until=until, commits=2, cells=100, beyond=beyond, fails="ModuleNotFoundError: no '_C'")
-    known = {FIRST: up_to(main, 4), LAST: back}
+    # The second branched off after the sources that are asked for.
+    known = {FIRST: up_to(main, 4), SECOND: up_to(main, 4, since=3), LAST: back}
     require(LAST, Sources(tmp_path), known)
     require(LAST, Sources(tmp_path, main[4]), known)
     with pytest.raises(ToolchainError) as error:
