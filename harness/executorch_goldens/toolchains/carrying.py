@@ -88,17 +88,26 @@ def load(path: Path = FILE) -> Mapping[str, Carried]:
     return as_declared(untrusted.toml(path), _File).releases
 
 
+def fitting(version: str, sources: Sources, known: Mapping[str, Carried] | None = None) -> str:
+    """Return a release, or where it was measured not to carry sources the nearest that does; itself without one."""
+    known = load() if known is None else known
+    if version not in known or not known[version].is_beyond(sources):
+        return version
+    # The last that branched off before is the nearest.
+    fits = [each for each in releases.load().releases if each in known and known[each].carries(sources)]
+    return fits[-1] if fits else version
+
+
 def require(version: str, sources: Sources, known: Mapping[str, Carried] | None = None) -> None:
     """Raise ToolchainError for sources that a release was measured not to carry."""
     known = load() if known is None else known
     here = known.get(version)
     if here is None or not here.is_beyond(sources):
         return
-    # The last that branched off before is the nearest.
-    fits = [each for each in releases.load().releases if each in known and known[each].carries(sources)]
-    remedy = (
-        f"take release {fits[-1]}" if fits else "build it in an environment of yours, and name its Python"
-    )
+    other = fitting(version, sources, known)
+    remedy = f"take release {other}"
+    if other == version:
+        remedy = "build it in an environment of yours, and name its Python"
     raise ToolchainError(
         f"{version} carries main {'up' if here.since else 'back'} to {here.until}; {described(sources)} is "
         f"{here.way(sources)}: what fails first is {here.fails}; {remedy}"

@@ -1,7 +1,8 @@
 """What ``goldens compare`` compares in a clone of ExecuTorch: the working tree, with a revision that it came from.
 
 Both are Python sources over one release, whose compiled parts they get. The release is the newest of the minor version
-that ``version.txt`` of the base says, for main says which release comes next; else the nearest lower one.
+that ``version.txt`` of the base says, for main says which release comes next; else the nearest lower one; and the
+nearest of those that carry the base, where that one was measured not to.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from packaging.version import InvalidVersion, Version
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import git
 from executorch_goldens.settings import releases
+from executorch_goldens.toolchains import carrying
+from executorch_goldens.toolchains.naming import Sources
 from executorch_goldens.toolchains.sources import PARTS
 
 #: Where upstream's repository is, as the address of a remote ends.
@@ -71,12 +74,18 @@ def taken(words: Sequence[str], here: Path) -> Taken:
         return Taken(release, f"{release} + {clone}", f"{clone} is compared with ExecuTorch {release}")
     revision, origin = (_commit(clone, words[0]), words[0]) if words else _merge_base(clone)
     said = git.output(clone, "show", f"{revision}:{VERSION}").decode().strip()
-    release = _release(said, tuple(matrix))
+    asked = _release(said, tuple(matrix))
+    release = carrying.fitting(asked, Sources(clone, revision))
+    chosen = (
+        f"because {VERSION} says {said}"
+        if release == asked
+        else f"which carries its Python, and {asked} does not"
+    )
     head = f"{release} + {clone}"
     base = f"{head}@{revision[:12]}"
     why = (
-        f"{clone} is compared with {revision[:12]}, {origin}, each over ExecuTorch {release}, because {VERSION} says "
-        f"{said}; to name others: goldens compare REVISION, or goldens compare '{base}' '{head}'"
+        f"{clone} is compared with {revision[:12]}, {origin}, each over ExecuTorch {release}, {chosen}; to "
+        f"name others: goldens compare REVISION, or goldens compare '{base}' '{head}'"
     )
     return Taken(base, head, why)
 

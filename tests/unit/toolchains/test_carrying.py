@@ -67,6 +67,18 @@ def test_sources_beyond_are_refused_with_what_fails_and_the_nearest_release_that
         require(FIRST, Sources(tmp_path), {FIRST: up_to(main, 2), LAST: up_to(main, 4)})
 
 
+def test_the_nearest_release_that_carries_sources_fits_them_where_the_one_asked_for_does_not(
+    tmp_path: Path, main: list[str]
+) -> None:
+    _, second, *_ = releases.load().releases
+    asked = Sources(tmp_path)
+    known = {FIRST: up_to(main, 5), second: up_to(main, 5), LAST: up_to(main, 2)}
+    assert carrying.fitting(LAST, asked, known) == second
+    assert carrying.fitting(FIRST, asked, known) == FIRST
+    assert carrying.fitting(LAST, asked, {LAST: up_to(main, 2)}) == LAST
+    assert carrying.fitting(second, asked, {LAST: up_to(main, 2)}) == second
+
+
 def test_a_release_without_its_branch_point_carries_main_back_to_a_commit(
     tmp_path: Path, main: list[str], snapshot: SnapshotAssertion
 ) -> None:

@@ -10,6 +10,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens.errors import UsageError
+from executorch_goldens.toolchains import carrying
+from executorch_goldens.toolchains.carrying import Carried, Commit
 from executorch_goldens.toolchains.clone import Taken, taken
 from tests.support.screens import screen
 
@@ -84,6 +86,19 @@ def test_the_release_is_of_the_version_that_the_base_says(clone: Path, said: str
     (clone / "version.txt").write_text(f"{said}\n")
     running(clone)("commit", "-qam", "another version")
     assert taken(["HEAD"], clone).head == f"{release} + {clone}"
+
+
+def test_a_release_that_carries_the_base_is_taken_where_the_one_of_its_version_does_not(
+    clone: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    first, second = (Commit(running(clone)("rev-parse", each), "2026-08-20") for each in ("main", "mine"))
+    until = Carried(since=first, until=first, commits=0, cells=1, beyond=second, fails="ImportError")
+    measured = {"1.4.1": Carried(since=first, until=second, commits=1, cells=1), "1.5.1": until}
+    monkeypatch.setattr(carrying, "load", lambda: measured)
+    found = taken(["HEAD"], clone)
+    assert (found.base, found.head) == (f"1.4.1 + {clone}@{second.commit[:12]}", f"1.4.1 + {clone}")
+    assert screen(found.why, {clone: "CLONE", second.commit[:12]: "COMMIT"}) == snapshot
+    assert taken(["main"], clone).head == f"1.5.1 + {clone}"
 
 
 def test_what_cannot_be_compared_is_one_error_with_the_way_out(
