@@ -526,7 +526,8 @@ def _alone(made: Record, delegates: bool, labels: Labels) -> Edit:
     """Return the edit of a cell that has no golden; a program without a delegate is one where its target makes some."""
     new = made.inventory
     failed = f"{FAILS}: {new.failure}" if new.failure else ""
-    return NewCell(NEW, failed or (UNDELEGATED if delegates and not new.delegates else ""), labels.old)
+    lacks = labels.old if labels == OF_RUN else f"{labels.old} that is right"
+    return NewCell(NEW, failed or (UNDELEGATED if delegates and not new.delegates else ""), lacks)
 
 
 def _edits(proposal: Proposal, found: Difference) -> tuple[Edit, ...]:

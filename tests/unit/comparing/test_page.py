@@ -208,3 +208,16 @@ def test_the_json_says_why_no_model_was_searched(tmp_path: Path) -> None:
     made, edits = known(base, every={Cell(BUILD, "options"): RAN[PLAIN]}), between(base, head)
     asked = Asked(("models",), head, edits, choose(edits, base, made, 300.0, 1), made)
     assert replace(page([]), asked=asked)._search() == {"tried": 0, "why": asked.not_searched}
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [((PLAIN,), "1 cell over the budget"), ((), "no cell is known that reaches the edit")],
+)
+def test_where_nothing_was_compared_the_first_line_says_why(
+    tmp_path: Path, cells: Sequence[Cell], why: str
+) -> None:
+    base, head = packages(tmp_path / "base"), packages(tmp_path / "head", FOLD.replace("* node", "/ node"))
+    made, edits = known(base, every=dict.fromkeys(cells, RAN[PLAIN])), between(base, head)
+    asked = Asked(("models",), head, edits, choose(edits, base, made, 0.1, 1), made)
+    assert replace(page([]), asked=asked).head().startswith(f"nothing was compared: {why}; 0 of ")
