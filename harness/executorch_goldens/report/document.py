@@ -94,10 +94,10 @@ def document(gathered: Gathered) -> Iterator[str]:
 
 def _pages(environment: jinja2.Environment, gathered: Gathered) -> Iterator[Page]:
     rejected = gathered.decided.reasons
-    # Those that are decided come last.
     order = [*legend(gathered)[0]]
 
     def place(group: Group) -> tuple[bool, int]:
+        """Return those that are decided last; of a comparison, the worst kind first."""
         kinds = map(gathered.kind_of, group.members if gathered.compared is not None else ())
         return group.cause in rejected, min(map(order.index, kinds), default=0)
 
