@@ -191,7 +191,7 @@ OF_LAB = [each for each in PER_RELEASE if "lab" not in sys.argv or each.id == MA
 @nox.session(python=python_of(*MATRIX.releases))
 @nox.parametrize("release", OF_LAB)
 def lab(session: nox.Session, release: str) -> None:
-    """What proves the harness: ``nox -s lab`` lists the instruments, ``"lab(1.5.1)" -- bench`` chooses a release."""
+    """What proves the harness: ``nox -s lab`` lists the instruments, ``"lab(1.5.1)" -- mutants`` chooses a release."""
     # Without a release, however nox is asked, it is the default one's.
     if release != MATRIX.default and not any(f"lab({release})" in word for word in sys.argv):
         session.skip(f'nox -s "lab({release})" runs it')

@@ -16,7 +16,6 @@ from executorch_goldens import cli
 #: The modules of the instruments: each has ``add_to``, and a docstring whose first line says what it measures.
 INSTRUMENTS = {
     "audit": "lab.supply.audit",
-    "bench": "lab.bench.__main__",
     "carried": "lab.carried",
     "commits": "lab.mutants.commits",
     "core": "lab.core.command",

@@ -23,7 +23,6 @@ from lab import REPOSITORY
 
 #: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
-    "bench": "lab.bench.measurement",
     "carried": "lab.carried",
     "commands": "lab.commands",
     "core": "lab.core.page",

@@ -169,14 +169,26 @@ def is_run(words: Sequence[str], request: pytest.FixtureRequest) -> None:
 
 
 def are_compared(words: Sequence[str], request: pytest.FixtureRequest) -> None:
-    """Assert that ``compare`` takes the words, that both names are ones, and that the goldens have the cells."""
+    """Assert that ``compare`` takes the words, that two names are ones, and that the goldens have the cells."""
     subcommand("compare")(words, request)
     recorded = {str(cell) for root in GOLDENS.iterdir() for cell in golden.recorded(root)}
     for option, pattern in itertools.pairwise(words):
         assert option != "--cell" or fnmatch.filter(recorded, pattern), pattern
-    for word in words[:2]:
+    names = [*itertools.takewhile(lambda word: not word.startswith("-"), words)]
+    assert len(names) <= 2, names
+    # One is a revision of the reader's clone.
+    for word in names if len(names) == 2 else ():
         # A page names a checkout that its reader has.
         Name.parse(re.sub(r"\.\./executorch(@[\w^]+)?$", str(REPOSITORY), word))
+
+
+def is_of_no_environment(words: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Assert that what ``uvx`` takes are requirements, and that ``compare`` takes the other words."""
+    *taken, command = (" ".join(words)).split(" goldens compare")
+    assert len(taken) == 1, words
+    for requirement in taken[0].split(" --with "):
+        Requirement(f"any @ {requirement}" if requirement.startswith("git+") else requirement)
+    are_compared(shlex.split(command), request)
 
 
 def is_pytest(words: Sequence[str], request: pytest.FixtureRequest) -> None:
@@ -297,6 +309,7 @@ UNRUN = (
         ("goldens", "init"), "needs a repository without goldens, exports for a minute", subcommand("init")
     ),
     Unrun(("goldens", "compare"), "makes environments, exports for minutes", are_compared),
+    Unrun(("uvx", "--from"), "needs a network", is_of_no_environment),
     Unrun(("goldens", "env"), "makes environments, and deletes them", subcommand("env")),
     Unrun(("goldens", "merge"), "needs the results of runs", subcommand("merge")),
     Unrun(("goldens", "review"), "needs the results of runs", subcommand("review")),
@@ -395,7 +408,8 @@ def test_commands_that_are_not_run_are_ones_that_would_be_taken(
         "nox -s lab -- reach --no-such-option",
         "goldens run --no-such-option",
         "goldens repro 1.4.1",
-        "goldens compare 1.4.1",
+        "goldens compare 1.4.1 1.5.1 1.5.1",
+        "goldens compare 1.4.1 newest",
         "goldens compare 1.4.1 1.5.1 --no-such-option",
         "goldens compare 1.4.1 1.5.1 --cell tosa-fp/no-such-case",
         "goldens compare 1.4.1 '1.5.1 + no-such-requirement!'",
