@@ -42,6 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 ORDER = ("plugins", "exports", "runs", "commands", "unit")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let screens be there that no test uses: some of those that are left out may."""
+    if not config.option.slow:
+        config.option.warn_unused_snapshots = True
+
+
 def place(item: pytest.Item) -> int:
     """Return where the folder of a test is in `ORDER`."""
     return next(
