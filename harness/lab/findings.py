@@ -22,7 +22,7 @@ import msgspec
 from executorch_goldens.settings import releases
 from executorch_goldens.settings.exports import cores
 from executorch_goldens_plugins.repro import alone
-from lab import DOCS, GOLDENS, markdown, pages, threads
+from lab import DOCS, markdown, pages
 from lab.pages import Part
 
 FOLDER = DOCS / "findings"
@@ -189,11 +189,8 @@ def page(name: str, finding: Finding, report: Report) -> Iterator[str]:
 
 
 def parts() -> Iterator[Part]:
-    """Yield the index of harness/lab/docs/findings/README.md, the threads about false alarms, and the reports."""
+    """Yield the index of harness/lab/docs/findings/README.md, and the reports."""
     yield Part("harness/lab/docs/findings/README.md", "findings", lambda: ["", *index(load()), ""])
-    yield Part(
-        "harness/lab/docs/findings/README.md", "threads", lambda: threads.lines(threads.load(), GOLDENS)
-    )
     for name, finding in load().items():
         if finding.report:
             yield Part(
