@@ -149,6 +149,8 @@ class Sweep:
         self.schedule.add(
             Job(next(self.numbers), cell, variation) for cell in cells for variation in self.wanted[cell]
         )
+        #: Jobs that are looked for in the store, or were not found there, before any is exported.
+        self.sought: list[Job] = []
         #: Variations whose template was killed before it was ready.
         self.killed: set[Variation] = set()
         #: Of exports that have ended, with their artifacts still on disk, what reads their outcome, once.
@@ -295,7 +297,7 @@ class Sweep:
 
         Beside them are those that it has taken, all where it has ended, and whether it is begun or awaited.
         """
-        waiting, templates = self.schedule.waiting(), list(self.templates.values())
+        waiting, templates = [*self.sought, *self.schedule.waiting()], list(self.templates.values())
         lacking = {job.variation for job in waiting}.difference(each.variation for each in templates)
         yield from ((seconds, seconds, True) for seconds in map(expected, list(self.ended)))
         yield from ((expected(job.cell), 0.0, job.awaited) for job in waiting)
@@ -360,21 +362,22 @@ class Sweep:
 
     def _take_stored(self) -> None:
         """Deliver stored exports; the rest is exported, and templates are started only for those."""
-        jobs = self.schedule.empty() if self.reuse is not None else []
-        if self.reuse is None or not jobs:
+        if self.reuse is None or not self.schedule:
             return
-        left = []
-        for job, stored in zip(jobs, self.reuse.take(self.settings, map(self._wanted, jobs)), strict=True):
+        self.sought = self.schedule.empty()
+        wanted = [*map(self._wanted, self.sought)]
+        for job, stored in zip([*self.sought], self.reuse.take(self.settings, wanted), strict=True):
             if self.stopping:
                 return
             if stored is None:
-                left.append(job)
                 continue
             with self.changed:
+                self.sought.remove(job)
                 self.results[job.cell][job.variation] = stored
                 self.changed.notify_all()
         if self.chooses_targets:
-            self.targets = sorted(worth_warming({job.cell for job in left}))
+            self.targets = sorted(worth_warming({job.cell for job in self.sought}))
+        left, self.sought = self.sought, []
         self.schedule.add(left)
         with self.changed:
             for cell in {job.cell for job in left} if self.spares_raising else ():

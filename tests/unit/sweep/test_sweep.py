@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.settings.exports import Settings, default_interpreter
+from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.sweep import TEMPLATE, Sweep
 from executorch_goldens.zoo.variations import variations
 
@@ -69,5 +71,27 @@ def test_the_work_of_a_sweep_is_what_was_asked_for_and_what_of_it_runs() -> None
         assert taken > 100.0 + TEMPLATE + 0.9 * time.process_time()
         assert begun == pytest.approx(2 * 0.02 + 100.0 + 2 * TEMPLATE)
         sweep.templates.clear()
+    finally:
+        sweep.stop()
+
+
+def test_what_is_looked_for_in_the_store_is_work_until_it_was_found() -> None:
+    settings = Settings(default_interpreter(), ("models",), (), 2, 60.0)
+    noted: list[float] = []
+
+    def take(_: Settings, wanted: list[Any]) -> Iterator[str | None]:
+        for number, _ in enumerate(wanted):
+            noted.append(sum(seconds for seconds, *_ in sweep.work(lambda cell: 100.0)))
+            yield "stored" if number == 0 else None
+
+    sweep = Sweep((CELL,), VARIED, settings, reuse=cast(Reuse, SimpleNamespace(take=take)))
+    try:
+        sweep._take_stored()
+        assert noted == [200.0 + 2 * TEMPLATE, 100.0 + TEMPLATE]
+        assert (list(sweep.results[CELL]), [job.variation for job in sweep.schedule.waiting()]) == (
+            [VARIED[0]],
+            [VARIED[1]],
+        )
+        assert sum(seconds for seconds, *_ in sweep.work(lambda cell: 100.0)) == 100.0 + TEMPLATE
     finally:
         sweep.stop()
