@@ -77,11 +77,6 @@ def compact(record: Record, of_parts: str = "") -> CompactRecord:
     return CompactRecord(facts, sections)
 
 
-def is_compact(record: Record) -> bool:
-    """Return whether a golden is a compact one."""
-    return FORM.items() <= record.facts.items()
-
-
 def texts_of(record: Record) -> dict[str, str]:
     """Return the texts of a compact golden as a table has them: the facts end with a digest over each name and text."""
     texts = {MANIFEST: "", **record.texts()}
