@@ -21,8 +21,8 @@ def result(name: str, said: str, seconds: int = 60, **more: Any) -> dict[str, An
 def test_a_red_commit_that_nobody_read_is_counted_apart_from_those_rightly_red() -> None:
     every = [result("a", SEEN, 30), result("b", SEEN), result("c", REACHED), result("d", UNREACHED, 600)]
     assert commits.summary(every, READ) == (
-        "of 4 commits 1 were identical where reached, 2 differed (1 not read, 1 rightly), of 1 no edited line was "
-        "reached, and 0 changed no code; 4 with the default budget, 1.0 minutes each (median, at most 10.0)"
+        "4 commits: 2 differed (1 not read, 1 rightly), 1 were reached and identical, 1 not reached, 0 without code; "
+        "4 with the default budget took 1.0 minutes each (median; at most 10.0)"
     )
 
 
