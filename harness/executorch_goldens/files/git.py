@@ -17,6 +17,11 @@ def output(folder: Path, *words: str, given: bytes = b"") -> bytes:
         return b""
 
 
+def text(folder: Path, *words: str) -> str:
+    """Return git's output as `output` does, without the space around it."""
+    return output(folder, *words).decode().strip()
+
+
 def names(folder: Path, *words: str) -> list[str]:
     """Return the names of files that git lists in a folder, each ended by a zero byte (``-z``)."""
     listed = output(folder, *words).decode(errors="surrogateescape")

@@ -110,7 +110,7 @@ def facts(settings: Settings) -> dict[str, Any]:
 
 def commit(repository: Path) -> str | None:
     """Return the commit that is checked out in `repository`; None outside of a git checkout."""
-    return git.output(repository, "rev-parse", "HEAD").decode().strip() or None
+    return git.text(repository, "rev-parse", "HEAD") or None
 
 
 def changes(repository: Path, goldens: Path, since: str = "HEAD") -> str:

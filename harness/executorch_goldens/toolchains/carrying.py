@@ -63,19 +63,23 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             return False
         # On from the branch point, the first that is not carried is in their history; back, the last that is, is not.
         mark = (self.beyond if self.since else self.until).commit
-        shared = _git(sources, "merge-base", mark, _revision(sources))
+        shared = git.text(sources.checkout, "merge-base", mark, _revision(sources))
         return bool(shared) and (shared == mark) == (self.since is not None)
 
     def carries(self, sources: Sources) -> bool:
         """Return whether sources are between the two ends, as far as git has their history."""
         first = (self.since or self.until).commit
-        return not self.is_beyond(sources) and _git(sources, "merge-base", first, _revision(sources)) == first
+        return (
+            not self.is_beyond(sources)
+            and git.text(sources.checkout, "merge-base", first, _revision(sources)) == first
+        )
 
     def way(self, sources: Sources) -> str:
         """Return in words how far sources are from the last commit that is carried."""
         ends = self.until.commit, _revision(sources)
         span, when = ("..".join(ends), "later") if self.since else ("..".join(ends[::-1]), "earlier")
-        return f"{count(int(_git(sources, 'rev-list', '--count', '--first-parent', span)), 'commit')} {when}"
+        commits = git.text(sources.checkout, "rev-list", "--count", "--first-parent", span)
+        return f"{count(int(commits), 'commit')} {when}"
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -116,7 +120,3 @@ def require(version: str, sources: Sources, known: Mapping[str, Carried] | None 
 
 def _revision(sources: Sources) -> str:
     return sources.revision or "HEAD"
-
-
-def _git(sources: Sources, *words: str) -> str:
-    return git.output(sources.checkout, *words).decode().strip()

@@ -73,7 +73,7 @@ def taken(words: Sequence[str], here: Path) -> Taken:
         (release,) = words
         return Taken(release, f"{release} + {clone}", f"{clone} is compared with ExecuTorch {release}")
     revision, origin = (_commit(clone, words[0]), words[0]) if words else _merge_base(clone)
-    said = git.output(clone, "show", f"{revision}:{VERSION}").decode().strip()
+    said = git.text(clone, "show", f"{revision}:{VERSION}")
     asked = _release(said, tuple(matrix))
     release = carrying.fitting(asked, Sources(clone, revision))
     chosen = (
@@ -92,7 +92,7 @@ def taken(words: Sequence[str], here: Path) -> Taken:
 
 def _clone(here: Path) -> Path:
     """Return the top folder of the clone of ExecuTorch that a folder is in; raise UsageError."""
-    top = git.output(here, "rev-parse", "--show-toplevel").decode().strip()
+    top = git.text(here, "rev-parse", "--show-toplevel")
     clone = Path(top)
     if not top or not (clone / VERSION).is_file() or not all((clone / part).is_dir() for part in PARTS):
         raise UsageError(
@@ -103,7 +103,8 @@ def _clone(here: Path) -> Path:
 
 def _commit(clone: Path, revision: str) -> str:
     """Return the commit of a revision; raise UsageError."""
-    if found := _resolved(clone, revision):
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    if found := git.text(clone, *words):
         return found
     raise UsageError(
         f"{revision} is neither a release ({', '.join(releases.load().releases)}) nor a revision of {clone}: name one, "
@@ -111,20 +112,14 @@ def _commit(clone: Path, revision: str) -> str:
     )
 
 
-def _resolved(clone: Path, revision: str) -> str:
-    """Return the commit of a revision; empty for none."""
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    return git.output(clone, *words).decode().strip()
-
-
 def _merge_base(clone: Path) -> tuple[str, str]:
     """Return the commit at which the working tree left upstream's branch, and which one that is in words."""
-    remotes = git.output(clone, "remote").decode().split()
-    urls = {name: git.output(clone, "remote", "get-url", name).decode().strip() for name in remotes}
+    remotes = git.text(clone, "remote").split()
+    urls = {name: git.text(clone, "remote", "get-url", name) for name in remotes}
     upstream = [name for name, url in urls.items() if UPSTREAM.search(url)]
     branches = [*(f"refs/remotes/{name}/{BRANCH}" for name in [*upstream, *remotes]), f"refs/heads/{BRANCH}"]
     for branch in branches:
-        if found := git.output(clone, "merge-base", "HEAD", branch).decode().strip():
+        if found := git.text(clone, "merge-base", "HEAD", branch):
             return found, f"its merge base with {branch.split('/', 2)[2]}"
     raise UsageError(
         f"{clone}: HEAD has no commit in common with a branch {BRANCH} of a remote: name what to compare with, e.g. "

@@ -187,8 +187,8 @@ def _of_revision(sources: Sources) -> Iterator[tuple[str, str | Path]]:
 def described(sources: Sources) -> str:
     """Return a checkout in words: its folder, the commit, and whether anything in it is not committed."""
     asked = sources.revision or "HEAD"
-    found = git.output(sources.checkout, "rev-parse", "--short=12", "--end-of-options", f"{asked}^{{commit}}")
+    found = git.text(sources.checkout, "rev-parse", "--short=12", "--end-of-options", f"{asked}^{{commit}}")
     if not found:
         return str(sources.checkout)
     dirty = sources.revision is None and bool(git.output(sources.checkout, "status", "--porcelain"))
-    return f"{sources.checkout} at {found.decode().strip()}{' with uncommitted changes' if dirty else ''}"
+    return f"{sources.checkout} at {found}{' with uncommitted changes' if dirty else ''}"
