@@ -15,6 +15,7 @@ from executorch_goldens import cli
 
 #: The modules of the instruments: each has ``add_to``, and a docstring whose first line says what it measures.
 INSTRUMENTS = {
+    "args": "lab.args.command",
     "audit": "lab.supply.audit",
     "carried": "lab.carried",
     "commits": "lab.mutants.commits",

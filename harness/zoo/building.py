@@ -77,11 +77,10 @@ def imported() -> Iterator[str]:
 
 
 def zoos() -> Iterator[str]:
-    """Yield the modules that register the cells of maps, which name roots of goldens, and the models of a search."""
+    """Yield the modules that register the cells of maps, which name roots of goldens."""
     for pattern in ("zoo.txt", "*/zoo.txt"):
         for file in (REPOSITORY / "goldens").glob(pattern):
             yield from re.findall(r"^models: (\S+)$", file.read_text(), re.MULTILINE)
-    yield from tomllib.loads(table())["tool"]["goldens"]["search"]
 
 
 def table() -> str:

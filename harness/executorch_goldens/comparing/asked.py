@@ -46,8 +46,6 @@ class Asked:
         The map that the choice is from.
     why
         Why they are chosen in another way, though nobody asked for it; empty otherwise.
-    further
-        Zoos without goldens that a search takes models from.
     of_pass
         The pass whose cells were asked for; empty for those of the edits.
     """
@@ -58,7 +56,6 @@ class Asked:
     choice: Choice | None = None
     known: ReachMap | None = None
     why: str = ""
-    further: tuple[str, ...] = ()
     of_pass: str = ""
 
     @classmethod
@@ -90,7 +87,7 @@ class Asked:
         sources = dict.fromkeys(known.cells[cell].source for cell in choice.cells)
         named = tuple(known.sources[number] for number in sources)
         return cls(
-            named or zoos, head.site_packages, edits, choice, known, further=repository.search, of_pass=name
+            named or zoos, head.site_packages, edits, choice, known, of_pass=name
         )
 
     @property
@@ -113,9 +110,7 @@ class Asked:
         if not self.searches(comparison) or self.known is None or self.edits is None:
             return None
         chosen = self.choice.cells if self.choice is not None else ()
-        return search(
-            comparison.sides, self.known, self.edits, self.head, chosen, self.further, comparison.ran
-        )
+        return search(comparison.sides, self.known, self.edits, self.head, chosen, comparison.ran)
 
     @functools.cached_property
     def not_searched(self) -> str:

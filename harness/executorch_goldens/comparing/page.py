@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -205,6 +206,31 @@ class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"{folder / DATA} cannot be used: {error}; compare again") from error
 
 
+#: A module of a zoo with one case.
+OWN_CASE = (
+    "  import torch",
+    "  from executorch_goldens import Data, Example, case",
+    "",
+    '  @case(guards="what the edit changes")',
+    "  def mine(data: Data) -> Example:",
+    '      return Example(torch.nn.Conv2d(2, 4, 3), (data.tensor("x", 1, 2, 8, 8),))',
+)
+#: Operators of a search that are named.
+MOST_FAMILIES = 12
+
+
+def tried(by_family: Mapping[str, Sequence[int]]) -> str:
+    """Return how many models of each operator, or of cases of each family, were tried, those that reached more first.
+
+    >>> tried({"relu.default": [2, 0], "convolution.default": [9, 7]})
+    'convolution.default 9 (7 ran an edited line), relu.default 2'
+    """
+    ordered = sorted(by_family.items(), key=lambda each: (-each[1][1], -each[1][0], each[0]))
+    named = [f"{name} {number}{f' ({ran} ran an edited line)' * bool(ran)}" for name, (number, ran) in ordered]
+    more = f" and {len(named) - MOST_FAMILIES} more" if len(named) > MOST_FAMILIES else ""
+    return f"{', '.join(named[:MOST_FAMILIES])}{more}"
+
+
 @dataclass(frozen=True)
 class ComparisonPage:
     """A comparison in words.
@@ -305,6 +331,10 @@ class ComparisonPage:
             yield from self.asked.facts()
         if (search := self.comparison.searched) is not None:
             yield f"searched: {search.words()}"
+            if search.by_family:
+                yield f"tried: {tried(search.by_family)}"
+            if not search.reaching:
+                yield from self._own_case()
         elif why := self._not_searched():
             yield f"not searched: {why}"
         if (model := self.comparison.model) is not None:
@@ -326,6 +356,15 @@ class ComparisonPage:
             of_search = f", {exports.searched} for the search" if exports.searched else ""
             yield f"exports: {exports.made}, {exports.reused} of them from the cache{of_search}"
             yield f"processor time of exports: {exports.core_seconds:.0f} s"
+
+    def _own_case(self) -> Iterator[str]:
+        """Yield how a case of one's own is compared, where no model ran an edited line."""
+        sides = self.comparison.sides
+        target = next((each.target for each in (*self.comparison.cells, *sides.cells)), "tosa-fp")
+        words = ("goldens", "compare", sides.base.toolchain.name, sides.head.toolchain.name)
+        command = shlex.join((*words, "--models", "my_case", "--cell", f"{target}/mine"))
+        yield f"no model ran the edit; with one of your own in my_case.py: {command}"
+        yield from OWN_CASE
 
     def missing_lines(self) -> Iterator[str]:
         """Yield a line for each requirement that is not met."""
@@ -481,7 +520,8 @@ class ComparisonPage:
             why = self._not_searched()
             return {"tried": 0, "why": why} if why else None
         found = {"cell": str(model.cell), "keep": model.line} if model is not None else {}
-        return {"tried": search.tried, "reaching": search.reaching, "seed": SEED, **found}
+        by_family = {name: {"tried": each[0], "reaching": each[1]} for name, each in search.by_family.items()}
+        return {"tried": search.tried, "reaching": search.reaching, "of": by_family, "seed": SEED, **found}
 
     def _not_searched(self) -> str:
         """Return why no model was tried, in words; empty where that was not to be."""

@@ -7,6 +7,7 @@ from which of them its models ran: the same command tries the same models, as fa
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import random
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from executorch_goldens.args.models import Model, borrowed, borrowing, is_borrowing, read
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, kind_of
 from executorch_goldens.comparing.sides import Side, Sides, side_by_side
@@ -36,6 +38,12 @@ MOST = 3
 TRIES = 3
 #: Exports of the head that are asked for before the first is looked at, and how many later the base's is.
 AHEAD, LATER = 3, 2
+#: The last models that reached the edit: the next is near one of them.
+LATEST = 12
+#: Draws of a model until one is new.
+DRAWS = 20
+#: Models without a new way through the edited files, after which a search ends.
+ENOUGH = 60
 #: Seconds that an export of a search may take.
 SLOWEST = 60.0
 
@@ -57,6 +65,14 @@ class Try:
         """The call that keeps it in a module of a zoo."""
         words = ", ".join(map(repr, (self.case.module, self.case.name, *self.changes)))
         return f"{KEEP}{words}, target={self.target!r})"
+
+    @property
+    def model(self) -> Model | None:
+        """The model of one call that it is, with what it borrows; None for a case of another zoo."""
+        found = read().get(self.case.name)
+        for change in self.changes if found is not None and self.changes != UNCHANGED else ():
+            found = borrowed(found, change) if found is not None and is_borrowing(change) else found
+        return found
 
     def further(self, change: str) -> Try:
         """Return it with one more change."""
@@ -90,13 +106,12 @@ class SearchOrder:
     ----------
     near
         Cases that reach the edit, with a target: they take turns to be changed.
+    models
+        Models of one call each: those next to what reached the edit come first, then those with facts of two of them.
     others
-        Models that may reach it, the likely ones first: they are tried as they are.
+        Models that may reach it: they are tried as they are.
     changes
         Changes that may be made, by name.
-    likely
-        Those of them that the edit asks for: they are tried first, each on two cases, and are every second further
-        change.
     runs
         How many programs ran each edited statement.
     """
@@ -104,9 +119,9 @@ class SearchOrder:
     def __init__(
         self,
         near: Sequence[tuple[Case, str]],
-        others: Iterable[Try],
-        changes: Sequence[str],
-        likely: Sequence[str] = (),
+        models: Sequence[Try] = (),
+        others: Iterable[Try] = (),
+        changes: Sequence[str] = (),
         seed: int = SEED,
         runs: Mapping[Hashable, int] | None = None,
     ) -> None:
@@ -114,10 +129,9 @@ class SearchOrder:
         self.near = tuple(near)
         self.runs = Counter(runs)
         self.changes = tuple(changes)
-        self.likely = tuple(likely)
         self.turn = 0
-        order = (*self.likely, *self.likely, *(each for each in self.changes if each not in self.likely))
-        self.first = deque((change, 0) for change in order if self.near)
+        self.first = deque((change, 0) for change in self.changes if self.near)
+        self.models = dict.fromkeys(models)
         self.others = deque(others)
         #: Models that ran edited statements, or others of the edited files, in a way of their own.
         self.reaching: list[tuple[Try, Reached]] = []
@@ -130,17 +144,26 @@ class SearchOrder:
         #: How often each change that is tried once was tried before it fitted.
         self.tries: dict[Cell, int] = {}
         self.number = 0
+        #: Models since one went a new way through the edited files.
+        self.repeating = 0
 
     def next(self) -> Try | None:
-        """Return what to try next; None where nothing is left. The three kinds take turns."""
-        kinds = (self._first, self._other, self._further)
-        start, self.number = self.number % 3, self.number + 1
+        """Return what to try next; None where nothing is left, or what is left repeats. The kinds take turns."""
+        if self.is_over:
+            return None
+        kinds = (self._model, self._first, self._model, self._borrowing, self._other, self._further)
+        start, self.number = self.number % len(kinds), self.number + 1
         for kind in (*kinds[start:], *kinds[:start]):
             found = kind()
             if found is not None:
                 self.asked.add(found.cell)
                 return found
         return None
+
+    @property
+    def is_over(self) -> bool:
+        """True if models that reached the edit went no new way through the edited files `ENOUGH` times in a row."""
+        return bool(self.reaching) and self.repeating >= ENOUGH
 
     def tell(self, tried: Try, ran: Reached, failed: bool) -> None:
         """Note what became of a try, and what the head ran.
@@ -150,6 +173,7 @@ class SearchOrder:
         failed
             Whether the model, or its export, came to no program: its last change is not tried again on the case.
         """
+        self.repeating += 1
         if failed:
             self.failing[tried.case.name].add(tried.changes[-1])
             tries = self.tries.get(tried.cell, TRIES)
@@ -161,6 +185,7 @@ class SearchOrder:
                 self.changeable.add(tried.case.name)
             if ran.situation and ran not in self.seen:
                 self.seen.add(ran)
+                self.repeating = 0
                 (self.reaching if ran.edited else self.on_the_way).append((tried, ran))
 
     def _first(self) -> Try | None:
@@ -172,6 +197,34 @@ class SearchOrder:
             if self._is_new(found):
                 self.tries[found.cell] = tries + 1
                 return found
+        return None
+
+    def _model(self) -> Try | None:
+        """Return the model that differs in the fewest facts from one that reached the edit; else the first one."""
+        last = [each for each, _ in self.reaching if each.model is not None][-LATEST:]
+        of_operators = {each.case.family for each in last}
+        near = [each for each in self.models if each.case.family in of_operators]
+        for found in (min(near, key=lambda each: _distance(each, last), default=None), *self.models):
+            if found is not None:
+                del self.models[found]
+                if self._is_new(found):
+                    return found
+        return None
+
+    def _borrowing(self) -> Try | None:
+        """Return a model that reached the edit with one fact of another one of its operator, or one more."""
+        able = [each for each, _ in self.reaching if each.model is not None and len(each.changes) < MOST]
+        for _ in range(len(able) and DRAWS):
+            one = able[max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))]
+            model, of_operator = one.model, models_of(one.case.family)
+            assert model is not None
+            donor = self.chance.choice(of_operator)
+            facts = [name for name in model.facts if name not in ("target", "shape")]
+            fact = self.chance.choice(facts)
+            if model.facts[fact] != donor.facts.get(fact):
+                found = one.further(borrowing(fact, donor.name))
+                if self._is_new(found):
+                    return found
         return None
 
     def _other(self) -> Try | None:
@@ -188,12 +241,11 @@ class SearchOrder:
         last = self.reaching or self.on_the_way
         able = [each for each in last if self._may_change(each[0])]
         rarest = min(reversed(able), key=lambda each: rarity(each[1].edited, self.runs), default=None)
-        for _ in range(len(able) and 20):
+        for _ in range(len(able) and DRAWS):
             # The larger of two draws.
             place = max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))
             one = rarest if rarest is not None and self.chance.randrange(2) else able[place]
-            drawn = self.likely if self.likely and self.chance.randrange(2) else self.changes
-            found = one[0].further(self.chance.choice(drawn))
+            found = one[0].further(self.chance.choice(self.changes))
             if self._is_new(found):
                 return found
         return None
@@ -209,6 +261,23 @@ class SearchOrder:
         fails = not self.failing[found.case.name].isdisjoint(found.changes)
         again = len(set(found.changes)) < len(found.changes)
         return found.cell not in self.asked and not fails and not again and bool(NAME_PATTERN.fullmatch(name))
+
+
+def _distance(one: Try, others: Sequence[Try]) -> int:
+    """Return in how many facts a model differs from the nearest of some others."""
+    model = one.model
+    assert model is not None
+    return min(
+        model.distance(each.model) + (one.target != each.target)
+        for each in others
+        if each.model is not None and each.model.operator == model.operator
+    )
+
+
+@functools.cache
+def models_of(operator: str) -> tuple[Model, ...]:
+    """Return the models of an operator."""
+    return tuple(each for each in read().values() if each.operator == operator)
 
 
 def rarity(edited: Collection[Hashable], runs: Mapping[Hashable, int]) -> int:
@@ -238,10 +307,13 @@ class Search:
     tried: int = field(default=0, init=False)
     reaching: int = field(default=0, init=False)
     sweeps: list[Sweep] = field(default_factory=list, init=False)
+    #: Models tried, and those of them that ran an edited line, by operator, or by the family of the case.
+    by_family: dict[str, list[int]] = field(default_factory=dict, init=False)
 
     def words(self) -> str:
         """Return how many models were tried."""
-        return f"{self._counts()}; seed {SEED}"
+        over = f"; the last {ENOUGH} went no new way through the edited code" if self.walk.is_over else ""
+        return f"{self._counts()}{over}; seed {SEED}"
 
     def line(self, left: float, seconds: float) -> str:
         """Return how far it is, with so many seconds left of all."""
@@ -311,6 +383,9 @@ class Search:
         ran = self.reached(lines_run(outcome))
         self.tried += 1
         self.reaching += bool(ran.edited)
+        counts = self.by_family.setdefault(new.case.family, [0, 0])
+        counts[0] += 1
+        counts[1] += bool(ran.edited)
         return outcome, ran
 
     def _smaller(self, found: Try, pair: _Pair) -> Try:

@@ -15,10 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
-from torch.nn import functional
 
-from executorch_goldens.exporting import rewriting
+from executorch_goldens.args.models import borrowed, is_borrowing, read
+from executorch_goldens.exporting import args, rewriting
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.rewriting import NotChangedError
 from executorch_goldens.zoo.registry import AS_IT_IS, CASES, Case, ZooError, changed_name
@@ -210,115 +211,36 @@ def half(example: Example) -> Example:
     return replace(_values(torch.Tensor.bfloat16)(example), module=example.module.bfloat16())
 
 
-def _linear(each: torch.Tensor) -> torch.nn.Module:
-    return _filled(torch.nn.Linear(each.shape[-1], each.shape[-1]))
+def mantissas(example: Example) -> Example:
+    """Weights and inputs have full mantissas: each is up to a sixteenth larger, zeros stay zeros."""
+
+    def fuller(name: str, each: torch.Tensor) -> torch.Tensor:
+        if not each.is_floating_point() or each.element_size() < 2:
+            return each
+        further = Data(name).generator("mantissas").random(tuple(each.shape)) / 16
+        return (each.double() * (1 + torch.from_numpy(np.asarray(further)))).to(each.dtype)
+
+    module = Data("weights").fill(example.module) if example.fill else example.module
+    state = {
+        name: fuller(name, each)
+        for name, each in module.state_dict().items()
+        if isinstance(each, torch.Tensor)
+    }
+    module.load_state_dict({**module.state_dict(), **state})
+    inputs = tuple(
+        fuller(str(place), each) if isinstance(each, torch.Tensor) else each
+        for place, each in enumerate(example.inputs)
+    )
+    return replace(example, module=module, inputs=inputs, fill=False)
 
 
-def _convolution(each: torch.Tensor) -> torch.nn.Module:
-    return _filled(torch.nn.Conv2d(each.shape[1], each.shape[1], 1))
-
-
-def _filled(layer: torch.nn.Module) -> torch.nn.Module:
-    """Return a layer with parameters that are always the same."""
-    with torch.no_grad():
-        for each in layer.parameters():
-            each.copy_(torch.linspace(-1, 1, each.numel()).reshape(each.shape))
-    return layer
-
-
-#: Operators of one tensor by name, which come before a model or after it: what passes look for is often two in a row.
-OPERATORS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    **{
-        name: getattr(torch, name)
-        for name in ("abs", "neg", "exp", "tanh", "sigmoid", "relu", "round", "clone")
-    },
-    **{name: getattr(functional, name) for name in ("gelu", "silu", "elu", "hardtanh", "hardswish")},
-    "leaky-relu": functional.leaky_relu,
-    "clamp": lambda each: torch.clamp(each, -0.5, 0.75),
-    "add": lambda each: each + 0.5,
-    "sub": lambda each: each - 0.5,
-    "mul": lambda each: each * 0.5,
-    "div": lambda each: each / 1.5,
-    "pow": lambda each: each**2,
-    "softmax": lambda each: torch.softmax(each, -1),
-    "sum": lambda each: each.sum(-1, keepdim=True),
-    "mean": lambda each: each.mean(-1, keepdim=True),
-    "amax": lambda each: each.amax(-1, keepdim=True),
-    "cat": lambda each: torch.cat((each, each * 2), -1),
-    "slice": lambda each: each[..., 1:],
-    "select": lambda each: each.select(-1, 0),
-    "pad": lambda each: functional.pad(each, (1, 1)),
-    "unsqueeze": lambda each: each.unsqueeze(1),
-    "squeeze": torch.squeeze,
-    "view": lambda each: each.reshape(-1, each.shape[-1]),
-    "transpose": lambda each: each.transpose(-1, -2),
-    "permute": lambda each: each.permute(_rotation(each.dim())),
-    "expand": lambda each: each.expand(2, *each.shape),
-    "avg-pool2d": lambda each: functional.avg_pool2d(each, 2, 1),
-    "max-pool2d": lambda each: functional.max_pool2d(each, 2, 1),
-}
-#: The same for layers, each made for a tensor.
-LAYERS: Mapping[str, Callable[[torch.Tensor], torch.nn.Module]] = {
-    **dict.fromkeys(("linear", "addmm", "mm"), _linear),
-    **dict.fromkeys(("convolution", "conv2d"), _convolution),
-}
-#: Beginnings of the changes that put one of these before a model, or after it.
-BEFORE, AFTER = "first-", "then-"
-
-
-class _OfFirst(torch.nn.Module):
-    """Inputs, the first of them after an operator."""
-
-    def __init__(self, operator: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.operator = operator
-
-    def forward(self, first: torch.Tensor, *others: Any) -> tuple[Any, ...]:
-        return self.operator(first), *others
-
-
-#: What makes an operator for a tensor: those of `OPERATORS` are the same for all.
-_Make = Callable[[torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]
-
-
-def _same_for_all(operator: Callable[[torch.Tensor], torch.Tensor]) -> _Make:
-    return lambda each: operator
-
-
-def _operator_before(make: _Make) -> Change:
-    def change(example: Example) -> Example:
-        if not (isinstance(example.inputs[0], torch.Tensor) and example.inputs[0].is_floating_point()):
-            raise NotChangedError("its first input is no tensor of floats")
-        return replace(example, module=Around(example.module, _OfFirst(make(example.inputs[0]))))
-
-    return change
-
-
-def _operator_after(make: _Make) -> Change:
-    def change(example: Example) -> Example:
-        with torch.no_grad():
-            outputs = example.module.eval()(*example.inputs)
-        first = outputs if isinstance(outputs, torch.Tensor) else outputs[0]
-        return replace(example, module=Around(example.module, after=make(first)))
-
-    return change
-
-
-_MAKES: Mapping[str, _Make] = {
-    **{name: _same_for_all(operator) for name, operator in OPERATORS.items()},
-    **LAYERS,
-}
-#: Changes by an operator before a model or after it, by name.
-IN_A_ROW: Mapping[str, Change] = {
-    **{f"{AFTER}{name}": _operator_after(make) for name, make in _MAKES.items()},
-    **{f"{BEFORE}{name}": _operator_before(make) for name, make in _MAKES.items()},
-}
 #: Changes by a rewrite of the graph.
 _REWRITTEN: Mapping[str, Change] = {
     name: functools.partial(rewriting.rewritten, rewrite=each) for name, each in rewriting.REWRITES.items()
 }
 #: Changes by name, in the order in which a search tries them.
 CHANGES: Mapping[str, Change] = {
+    "mantissas": mantissas,
     **{name: _REWRITTEN[name] for name in rewriting.FIRST},
     "stacked": stacked,
     "rotated": _of_outputs(lambda each: each.permute(_rotation(each.dim()))),
@@ -350,7 +272,6 @@ CHANGES: Mapping[str, Change] = {
     "rectified": _of_outputs(torch.relu),
     "deeper": inputs_deeper,
     **_REWRITTEN,
-    **IN_A_ROW,
     AS_IT_IS: lambda example: example,
 }
 
@@ -365,6 +286,8 @@ def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Cas
     """
 
     def build(data: Data) -> Example:
+        if (model := read().get(case.name)) is not None and changes != (AS_IT_IS,):
+            return args.build(functools.reduce(borrowed, changes, model), Data(case.name))
         example: Example = case.build(Data(case.name))
         if changes == (AS_IT_IS,):
             return example
@@ -404,7 +327,7 @@ def keep(to: str, module: str, name: str, *changes: str, target: str) -> None:
     executorch_goldens.zoo.registry.ZooError
         For a case or a change that there is not.
     """
-    if unknown := [each for each in changes if each not in CHANGES]:
+    if unknown := [each for each in changes if each not in CHANGES and not is_borrowing(each)]:
         raise ZooError(f"{unknown[0]!r} is no change; there are {', '.join(CHANGES)}")
     found = changed(_case(module, name), changes, to)
     also = (target,) if target in TARGETS and TARGETS[target].opt_in else ()

@@ -2,17 +2,15 @@
 
 Each edited line gets several. Two cells are unlike at a line if they are of another source or another target, or reach
 its function in another situation (`executorch_goldens.reach.map`). Of like ones, the cheapest come first. Every second
-one is of those that run what few run after the line: an edited condition decides that, whoever asks it.
+one is of those that run what few run after the line: an edited condition decides that, whoever asks it. Cells that are
+not right on the base come last.
 """
 
 from __future__ import annotations
 
-import difflib
-import functools
 import itertools
-import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -22,18 +20,6 @@ from executorch_goldens.reach.map import MappedFunction, ReachMap
 
 T = TypeVar("T")
 
-#: A word of a name: of `snake_case`, or of `CamelCase`.
-_WORD = re.compile(r"[A-Z]?[a-z]+")
-#: A name with what it is in, as ``torch.ops.aten.cat.default``.
-_TOKEN = re.compile(r"[\w.]+")
-#: Words that say nothing of a model, and how many letters say nothing.
-COMMON = frozenset(
-    ("pass", "node", "self", "args", "call", "default", "exir", "ops", "edge", "aten", "tensor", "graph")
-)
-SHORT = 2
-#: Endings of the forms of a word, and how many letters are too few to be a word without one.
-ENDINGS = ("ing", "ed", "es", "d", "s", "e")
-LETTERS = 3
 #: Seconds of processor time of an export from which a cell waits for all cheaper ones, and is changed by a search only
 #: if no cheaper one reaches the edit.
 DEAR = 4.0
@@ -51,15 +37,12 @@ class ReachGoal:
         The function that it is in.
     cells
         Numbers, in the map, of the cells that reach it.
-    words
-        Words of the edited statements, and of the names around them.
     is_after
         Whether it is no edited line, and one that may run after one.
     """
 
     function: MappedFunction
     cells: frozenset[int]
-    words: frozenset[str] = frozenset()
     is_after: bool = False
 
 
@@ -97,8 +80,7 @@ def choose(edits: Edits, base: Path, known: ReachMap, budget: float, jobs: int) 
     places: dict[Hashable, ReachGoal] = {}
     unmapped: list[str] = []
     for edit in edits.every:
-        words = words_of(edit)
-        found = [replace(place, words=words) for place in _places(edit, base, known) if place.cells]
+        found = [place for place in _places(edit, base, known) if place.cells]
         for place in found:
             # After the edits of a function the same runs.
             places.setdefault((place.function.digest, place.cells) if place.is_after else place, place)
@@ -127,11 +109,7 @@ def around(edits: Edits, known: ReachMap) -> list[int]:
 
     They reach an edited function, unlike ones first; else an edited file, or one in its folder, the cheapest first.
     """
-    places = [
-        replace(place, words=words_of(edit))
-        for edit in edits.every
-        for place in _whole(known, edit.base_file, edit.function)
-    ]
+    places = [place for edit in edits.every for place in _whole(known, edit.base_file, edit.function)]
     if found := dict.fromkeys(turns([list(_in_turns(place, known)) for place in places])):
         return list(found)
     folders = {str(PurePosixPath(file).parent) for file in edits.files}
@@ -256,13 +234,10 @@ def _rounds(places: Sequence[ReachGoal], known: ReachMap, chosen: Mapping[int, N
 
 
 def _in_turns(place: ReachGoal, known: ReachMap) -> Iterator[int]:
-    """Yield the cells of a place, unlike ones first.
-
-    Every second one is of those whose name has a word of the edit, as long as there are any.
-    """
-    named = {cell for cell in place.cells if _is_named(known.cells[cell].case, place.words)}
-    halves = (named, place.cells - named)
-    yield from turns([list(unlike(half, place.function, known)) for half in halves])
+    """Yield the cells of a place, unlike ones first; those that are not right on the base at the end."""
+    right = {cell for cell in place.cells if not known.cells[cell].is_wrong}
+    for half in (right, place.cells - right):
+        yield from unlike(half, place.function, known)
 
 
 def unlike(cells: Collection[int], function: MappedFunction, known: ReachMap) -> Iterator[int]:
@@ -277,52 +252,6 @@ def unlike(cells: Collection[int], function: MappedFunction, known: ReachMap) ->
 
 def _cheapest_first(cells: Collection[int], known: ReachMap) -> list[int]:
     return sorted(cells, key=lambda cell: (known.cells[cell].seconds, cell))
-
-
-def words_of(edit: CodeEdit) -> frozenset[str]:
-    """Return the words of an edit: those by which its statements differ, and those of its function's class and file.
-
-    >>> words_of(CodeEdit("executorch/backends/arm/_passes/rewrite_pad.py", "RewritePadPass.call")) >= {"pad"}
-    True
-    """
-    around = _WORD.findall(f"{Path(edit.file).stem} {edit.function.partition('.')[0]}")
-    return frozenset(word.lower() for word in (*_WORD.findall(differing(edit)), *around)) - COMMON
-
-
-def differing(edit: CodeEdit) -> str:
-    """Return what differs of the statements of an edit, in their order; all of them where only their order differs.
-
-    Of ``run(Pad(), Slice())`` and ``run(Slice(), Pad())`` this is ``Pad Pad``.
-    """
-    old, new = (_TOKEN.findall(" ".join(each.text for each in side)) for side in (edit.base, edit.head))
-    matcher = difflib.SequenceMatcher(None, old, new, False)
-    parts = [each for each in matcher.get_opcodes() if each[0] != "equal"]
-    found = [word for _, start, end, first, last in parts for word in (*old[start:end], *new[first:last])]
-    return " ".join(found or (*old, *new))
-
-
-def _is_named(case: str, words: frozenset[str]) -> bool:
-    """Return whether the name of a case has one of some words, in any of its forms."""
-    return not _stems(frozenset(part for part in case.split("-") if len(part) > SHORT)).isdisjoint(
-        _stems(words)
-    )
-
-
-@functools.cache
-def _stems(words: frozenset[str]) -> frozenset[str]:
-    return frozenset(map(stem, words))
-
-
-def stem(word: str) -> str:
-    """Return what the forms of a word have in common; endings that leave less than four letters stay.
-
-    >>> {stem(word) for word in ("slice", "slices", "sliced", "slicing")}
-    {'slic'}
-    >>> stem("pads"), stem("used")
-    ('pad', 'used')
-    """
-    ending = next((each for each in ENDINGS if word.endswith(each) and len(word) - len(each) > LETTERS), "s")
-    return word.removesuffix(ending)
 
 
 def turns(each: Sequence[Sequence[T]]) -> Iterator[T]:

@@ -45,6 +45,8 @@ class MappedCell(msgspec.Struct, frozen=True, array_like=True):
         Processor time of one export.
     facts
         A digest of what the program is made of: its node visitors, and whether a value has several users.
+    is_wrong
+        Whether it is not right there: its golden fails, or is a known defect.
     """
 
     source: int
@@ -52,6 +54,7 @@ class MappedCell(msgspec.Struct, frozen=True, array_like=True):
     case: str
     milliseconds: int
     facts: str
+    is_wrong: bool = False
 
     @property
     def cell(self) -> Cell:

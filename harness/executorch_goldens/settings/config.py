@@ -53,8 +53,6 @@ class Config:
         Zoos: modules that register cases.
     import_from
         Directories that zoos are imported from beside that of the file.
-    search
-        Further zoos, without goldens, whose models ``goldens compare`` tries where no cell shows an edit.
     goldens
         Root of the goldens: a directory per release.
     targets
@@ -92,7 +90,6 @@ class Config:
     sweeps: Path
     models: tuple[str, ...] = ()
     import_from: tuple[Path, ...] = ()
-    search: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     releases: tuple[str, ...] = ()
     toolchains: tuple[str, ...] = ()
@@ -233,7 +230,6 @@ class _Table(msgspec.Struct, rename="kebab", forbid_unknown_fields=True):
 
     models: _Texts = ()
     import_from: _Texts = ()
-    search: _Texts = ()
     goldens: Path = Path("goldens")
     targets: _Texts = ()
     releases: _Texts = ()

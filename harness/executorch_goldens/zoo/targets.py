@@ -380,6 +380,10 @@ BUILT = Target(
     opt_in=True,
 )
 
+#: The `sqnr` of a case whose outputs may be anything once it is quantized.
+ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.items() if target.is_quantized}
+
+
 
 @functools.cache
 def available() -> Mapping[str, Target]:

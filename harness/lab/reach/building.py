@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class ReachRecord:
         The zoo that registers it.
     lines
         See `executorch_goldens.artifact.Artifact.reach`.
+    is_wrong
+        See `executorch_goldens.reach.map.MappedCell`.
     """
 
     source: str
@@ -35,6 +38,7 @@ class ReachRecord:
     seconds: float
     facts: str
     lines: Mapping[str, tuple[int, ...]]
+    is_wrong: bool = False
 
 
 def records(known: ReachMap) -> Iterator[ReachRecord]:
@@ -49,7 +53,80 @@ def records(known: ReachMap) -> Iterator[ReachRecord]:
                 lines[number].setdefault(known.files[function.file], []).extend(ran)
     for cell, of_cell in zip(known.cells, lines, strict=True):
         found = {file: tuple(ran) for file, ran in of_cell.items()}
-        yield ReachRecord(known.sources[cell.source], cell.cell, cell.seconds, cell.facts, found)
+        yield ReachRecord(
+            known.sources[cell.source], cell.cell, cell.seconds, cell.facts, found, cell.is_wrong
+        )
+
+
+def encoded(record: ReachRecord) -> str:
+    cell, seconds = record.cell, round(record.seconds, 3)
+    found = [cell.target, cell.case, seconds, record.facts, record.lines, record.is_wrong]
+    return f"{json.dumps(found, separators=(',', ':'))}\n"
+
+
+def read(file: Path) -> Iterator[ReachRecord]:
+    """Yield the records of a source; of one that was cut off while it was written, nothing."""
+    if not file.is_file():
+        return
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            target, case, seconds, facts_of, lines, is_wrong = json.loads(line)
+        except ValueError:
+            continue
+        ran = {name: tuple(found) for name, found in lines.items()}
+        yield ReachRecord(
+            file.name.removesuffix(".jsonl"), Cell(target, case), seconds, facts_of, ran, is_wrong
+        )
+
+
+class Ways:
+    """The statements that ran so far, and the ways through functions of some files.
+
+    Parameters
+    ----------
+    packages
+        The release's site-packages.
+    of_ways
+        Beginnings of the paths of files whose functions' situations count.
+    """
+
+    def __init__(self, packages: Path, of_ways: tuple[str, ...]) -> None:
+        self.packages = packages
+        self.of_ways = of_ways
+        self.seen: set[tuple[str, object]] = set()
+
+    def add(self, lines: Mapping[str, tuple[int, ...]]) -> bool:
+        """Note what a program ran; return whether some of it is new."""
+        before = len(self.seen)
+        for file, ran in lines.items():
+            if file not in _within:
+                _within[file] = _by_line((self.packages / file).read_text(encoding="utf-8"))
+            of_functions = _in_functions(_within[file], ran)
+            self.seen.update((file, line) for line in ran if abs(line) in _within[file])
+            if file.startswith(self.of_ways):
+                self.seen.update((file, (function.name, way)) for function, way in of_functions.items())
+        return len(self.seen) > before
+
+
+#: The functions of files by line.
+_within: dict[str, dict[int, code.Function]] = {}
+
+
+def _by_line(source: str) -> dict[int, code.Function]:
+    places = sorted(code.module(source).functions.values(), key=lambda each: each.first)
+    return {line: each for each in places for line in range(each.first, each.last + 1)}
+
+
+def _in_functions(
+    within: Mapping[int, code.Function], lines: Iterable[int]
+) -> dict[code.Function, tuple[int, ...]]:
+    """Return what ran of each function, as `Situation.lines` has it."""
+    by_function: dict[code.Function, list[int]] = {}
+    for line in lines:
+        if (function := within.get(abs(line))) is not None:
+            relative = abs(line) - function.first
+            by_function.setdefault(function, []).append(relative if line > 0 else -relative - 1)
+    return {function: tuple(sorted(ran)) for function, ran in by_function.items()}
 
 
 def build(
@@ -74,7 +151,12 @@ def build(
     numbers = {source: number for number, source in enumerate(sources)}
     cells = [
         MappedCell(
-            numbers[each.source], each.cell.target, each.cell.case, round(each.seconds * 1000), each.facts
+            numbers[each.source],
+            each.cell.target,
+            each.cell.case,
+            round(each.seconds * 1000),
+            each.facts,
+            each.is_wrong,
         )
         for each in ordered
     ]
@@ -92,14 +174,8 @@ def _functions(file: int, source: code.Module, lines: list[tuple[int, ...]]) -> 
     within = {line: each for each in places for line in range(each.first, each.last + 1)}
     found: dict[code.Function, dict[tuple[int, ...], int]] = {}
     for number, of_cell in enumerate(lines):
-        by_function: dict[code.Function, list[int]] = {}
-        for line in of_cell:
-            if (function := within.get(abs(line))) is not None:
-                relative = abs(line) - function.first
-                by_function.setdefault(function, []).append(relative if line > 0 else -relative - 1)
-        for function, ran in by_function.items():
+        for function, key in _in_functions(within, of_cell).items():
             situations = found.setdefault(function, {})
-            key = tuple(sorted(ran))
             situations[key] = situations.get(key, 0) | 1 << number
     for function in places:
         situations = found.get(function, {})

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import hashlib
-import json
 import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from executorch_goldens import plugins
@@ -23,6 +24,7 @@ from executorch_goldens.artifact import Artifact, Casualty, Cell, Failure, Lower
 from executorch_goldens.cli import DIFFERENT, SAME
 from executorch_goldens.errors import CommandError
 from executorch_goldens.goldens import golden
+from executorch_goldens.goldens.decisions import FAILURE, KNOWN, Decisions
 from executorch_goldens.patches.guard import resolve
 from executorch_goldens.reach import edits
 from executorch_goldens.reach import map as maps
@@ -47,6 +49,8 @@ SOURCES = (
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
     *FURTHER.values(),
 )
+#: Folders of the goldens of zoos that have their own.
+ROOTS = {"lab.pairs.zoo": "pairs", "lab.options.zoo": "options"}
 #: Folders of the package ``executorch`` that only cells of these backends run.
 BACKENDS = ("backends/arm/", "backends/xnnpack/")
 #: Seconds between two looks at the clock while an export is waited for.
@@ -86,7 +90,9 @@ def run(options: argparse.Namespace) -> int:
             number = record(toolchain, source, options, folder / f"{source}.jsonl", deadline)
             print(f"{source}: {number} cells recorded", file=sys.stderr, flush=True)
     # Two sessions at once may have recorded the same cell.
-    records = [*{each.cell: each for file in sorted(folder.glob("*.jsonl")) for each in read(file)}.values()]
+    records = [
+        *{each.cell: each for file in sorted(folder.glob("*.jsonl")) for each in building.read(file)}.values()
+    ]
     print(f"{len(records)} records of {toolchain.release.version}")
     if time.monotonic() > deadline:
         print(f"stopped after {options.minutes:g} minutes: no map is written, and the same command goes on")
@@ -101,7 +107,7 @@ def record(
 ) -> int:
     """Export the cells of a source that have no record; return how many were recorded."""
     repository = config.load()
-    known = {each.cell for each in read(file)}
+    known = {each.cell for each in building.read(file)}
     # The zoo holds the situations, which are a source of their own.
     cases = load_zoo((source,))
     own = {name for name, case in cases.items() if zoo_of(case, SOURCES) == source}
@@ -127,7 +133,7 @@ def record(
                 made = building.ReachRecord(
                     source, outcome.cell, outcome.core_seconds, facts(outcome.result), outcome.result.reach
                 )
-                lines.write(encoded(made))
+                lines.write(building.encoded(made))
                 lines.flush()
                 number += 1
     except SweepError as error:
@@ -180,26 +186,6 @@ def facts(artifact: Artifact) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
-def encoded(record: building.ReachRecord) -> str:
-    found = [record.cell.target, record.cell.case, round(record.seconds, 3), record.facts, record.lines]
-    return f"{json.dumps(found, separators=(',', ':'))}\n"
-
-
-def read(file: Path) -> Iterator[building.ReachRecord]:
-    """Yield the records of a source; of one that was cut off while it was written, nothing."""
-    if not file.is_file():
-        return
-    for line in file.read_text(encoding="utf-8").splitlines():
-        try:
-            target, case, seconds, facts_of, lines = json.loads(line)
-        except ValueError:
-            continue
-        ran = {name: tuple(found) for name, found in lines.items()}
-        yield building.ReachRecord(
-            file.name.removesuffix(".jsonl"), Cell(target, case), seconds, facts_of, ran
-        )
-
-
 def update(toolchain: Toolchain, records: Sequence[building.ReachRecord]) -> None:
     """Put some records into the map."""
     release = toolchain.release.version
@@ -210,12 +196,26 @@ def update(toolchain: Toolchain, records: Sequence[building.ReachRecord]) -> Non
     kept.update((each.cell, each) for each in records)
     packages = toolchain.site_packages
     today = datetime.date.today().isoformat()
+    wrong = {each.cell for each in kept.values() if is_wrong(each, release)}
+    kept.update((cell, replace(kept[cell], is_wrong=True)) for cell in wrong)
     made = building.build(
         release, maps.lock_of(release), today, kept.values(), packages, of_backends(packages)
     )
     building.write(path, made)
     print(f"{path}: {len(made.cells)} cells, {len(made.functions)} functions, {path.stat().st_size:,} bytes")
     pages.update(["reach"])
+
+
+def is_wrong(record: building.ReachRecord, release: str) -> bool:
+    """Return whether a cell is not right on a release: as it was recorded, or as decisions about its goldens say."""
+    about = decisions(ROOTS.get(record.source, ""), release).about
+    return record.is_wrong or any(about(what, record.cell) for what in (FAILURE, KNOWN))
+
+
+@functools.cache
+def decisions(folder: str, release: str) -> Decisions:
+    """Return the decisions of a release about goldens in a folder of the repository's."""
+    return Decisions.of_root(config.load().goldens / folder / release, release)
 
 
 def kept_records(path: Path, toolchain: Toolchain) -> Iterator[building.ReachRecord]:

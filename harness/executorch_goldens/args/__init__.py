@@ -1,0 +1,1 @@
+"""One call of an operator each: what its arguments can be, and what is around it."""

@@ -1,0 +1,41 @@
+"""The zoo of every argument: one call of an operator a case, as `models` has them."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from executorch_goldens.args import models
+from executorch_goldens.args.models import Model
+from executorch_goldens.zoo.registry import CASES, Case
+from executorch_goldens.zoo.targets import ANY_SQNR, TARGETS
+
+if TYPE_CHECKING:
+    from executorch_goldens.exporting.data import Data, Example
+
+
+def build(model: Model, data: Data) -> Example:
+    """Build a model."""
+    from executorch_goldens.exporting.args import build
+
+    return build(model, data)
+
+
+def case(model: Model) -> Case:
+    """Return a model as a case of this zoo, for its target."""
+    return Case(
+        name=model.name,
+        family=model.operator,
+        guards=str(model),
+        build=functools.update_wrapper(functools.partial(build, model), build),
+        backends=(model.target,),
+        also=(model.target,) if TARGETS[model.target].opt_in else (),
+        run_on=("example",),
+        # Nobody chose the values so that quantization leaves something of them.
+        sqnr=ANY_SQNR,
+        releases=model.releases,
+    )
+
+
+for _model in models.read().values():
+    CASES.add(case(_model))

@@ -1,0 +1,138 @@
+"""Which operators of ATen each function and class of installed files names: tables, comparisons, patterns, visitors.
+
+The files are imported, and names in their sources are looked up in what that made: an attribute of
+``exir_ops.edge.aten`` is an operator, and so is what is in a table that a function mentions.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+#: Folders of the package ``executorch`` whose Python lowers programs.
+FOLDERS = ("backends/arm", "backends/xnnpack", "backends/transforms", "exir")
+#: Parts of paths of what lowers nothing.
+ELSEWHERE = frozenset(("test", "tests", "scripts", "runtime", "third-party", "_clang_pybind"))
+#: How deep tables are looked into.
+DEPTH = 3
+PREFIX = "aten."
+
+
+def named(
+    packages: Path, files: Iterable[str], sources: Mapping[str, str] | None = None
+) -> dict[str, dict[str, list[str]]]:
+    """Return the operators of ATen that definitions of files name: by file, then by function, ``Class.method``.
+
+    What a module or a class names outside of functions is under the class, or under the empty name.
+
+    Parameters
+    ----------
+    packages
+        The site-packages that files are below and are imported from; one that cannot be imported names none.
+    sources
+        Text of files in place of what is installed.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for file in files:
+        module = _imported(file)
+        if module is None:
+            continue
+        text = (sources or {}).get(file) or (packages / file).read_text(encoding="utf-8")
+        names: dict[str, set[str]] = {}
+        for name, node in _definitions(ast.parse(text).body, ""):
+            names.setdefault(name, set()).update(_operators(node, vars(module)))
+        if own := {name: sorted(operators) for name, operators in names.items() if operators}:
+            found[file] = own
+    return found
+
+
+def files_of(packages: Path) -> Iterator[str]:
+    """Yield the files below site-packages that lower programs."""
+    for folder in FOLDERS:
+        for path in sorted((packages / "executorch" / folder).rglob("*.py")):
+            file = path.relative_to(packages)
+            if ELSEWHERE.isdisjoint(file.parts):
+                yield file.as_posix()
+
+
+def _imported(file: str) -> Any:
+    name = ".".join(Path(file).with_suffix("").parts).removesuffix(".__init__")
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit):
+        # A backend that is not installed, or a script.
+        return None
+
+
+def _definitions(body: Iterable[ast.stmt], within: str) -> Iterator[tuple[str, ast.stmt]]:
+    for node in body:
+        name = ".".join(filter(None, (within, getattr(node, "name", ""))))
+        if isinstance(node, ast.ClassDef):
+            yield from _definitions(node.body, name)
+        else:
+            yield (name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else within), node
+
+
+def _operators(node: ast.AST, names: Mapping[str, Any]) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute | ast.Name):
+            yield from _in(_value(each, names), DEPTH)
+        elif isinstance(each, ast.Constant):
+            yield from _in(each.value, 0)
+
+
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    """Return what a dotted name is in a module; None where that follows from more than its names."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, ast.Attribute) and (held := _value(node.value, names)) is not None:
+        return _attribute(held, node.attr)
+    return None
+
+
+def _attribute(held: Any, name: str) -> Any:
+    """Return an attribute; None where there is none, or a namespace of operators refuses the name."""
+    try:
+        return getattr(held, name, None)
+    except Exception:
+        return None
+
+
+def _in(value: Any, depth: int) -> Iterator[str]:
+    """Yield the operators in a value: itself, or what it holds."""
+    if isinstance(value, type):
+        return
+    operator = _attribute(value, "_op") or value
+    if isinstance(operator, torch._ops.OpOverload):
+        yield from _of_aten(str(operator))
+    elif isinstance(operator, torch._ops.OpOverloadPacket):
+        yield from _of_aten(f"{operator}.*")
+    elif isinstance(value, str):
+        # As visitors and tables have their operators: ``"aten.cat.default"``.
+        name, _, overload = value.removeprefix(PREFIX).partition(".")
+        if value.startswith(PREFIX) and overload in dir(getattr(torch.ops.aten, name, None)):
+            yield f"{name}.{overload}"
+    elif depth and isinstance(value, list | tuple | set | frozenset | dict):
+        for each in value:
+            yield from _in(each, depth - 1)
+        yield from _in([*value.values()], depth - 1) if isinstance(value, dict) else ()
+    elif depth and dataclasses.is_dataclass(value):
+        yield from _in([getattr(value, field.name, None) for field in dataclasses.fields(value)], depth - 1)
+
+
+def _of_aten(name: str) -> Iterator[str]:
+    if name.startswith(PREFIX):
+        yield name.removeprefix(PREFIX)
+
+
+if __name__ == "__main__":
+    site = Path(importlib.import_module("executorch").__path__[0]).parent
+    json.dump(named(site, files_of(site)), sys.stdout)

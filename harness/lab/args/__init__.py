@@ -1,0 +1,1 @@
+"""A source of models: one call of an operator each, drawn from the operators' schemas."""

@@ -1,0 +1,139 @@
+"""``python -m lab args``: models of one call of an operator each, drawn from the operators' schemas.
+
+``--update`` draws them again: for each operator of ATen that a pass, visitor, partitioner, quantizer or support check
+of a release names, by importing these, a covering array over what its arguments can be and what is around the call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import math
+import mmap
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from executorch_goldens.args import models
+from executorch_goldens.args.models import Model
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import UsageError
+from executorch_goldens.files import durable
+from executorch_goldens.settings import config, releases
+from executorch_goldens.settings.arguments import positive_float, share
+from executorch_goldens.settings.exports import cores
+from executorch_goldens.toolchains.toolchain import Toolchain, here
+from lab.args import trying
+
+#: Bytes of the text of a model.
+LONGEST = 1 << 14
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("args", description=__doc__)
+    parser.add_argument("--show", metavar="NAME", help="print a model")
+    parser.add_argument(
+        "--try", dest="tries", action="store_true", help="export and judge on the installed release"
+    )
+    parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
+    share(parser.add_argument, "--jobs", default=cores())
+    parser.add_argument("--update", action="store_true", help="draw all models again, and write them")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw the models, show one, or count them."""
+    if options.update:
+        update()
+    if options.tries:
+        trying.run(here(), options.jobs, time.monotonic() + 60 * (options.minutes or math.inf))
+        return SAME
+    known = models.read()
+    if options.show:
+        if options.show not in known:
+            raise UsageError(f"no model is called {options.show!r}; list them by: goldens run --list")
+        print(f"{known[options.show].target}: {known[options.show]}")
+        return SAME
+    operators = collections.Counter(each.operator for each in known.values())
+    print(f"{len(known)} models of {len(operators)} operators")
+    return SAME
+
+
+def update() -> None:
+    """Draw the models of the operators that any release names."""
+    from lab.args import drawing
+
+    of_releases = {release: frozenset(operators_of(release)) for release in releases.load().releases}
+    every = [each for each in sorted(frozenset().union(*of_releases.values())) if drawing.is_drawn(each)]
+    found: list[Model] = []
+    numbers = collections.Counter[str]()
+    for family in drawing.families(every):
+        for model in drawn(family):
+            beginning = drawing.slug(model.operator)
+            named = [release for release, operators in of_releases.items() if model.operator in operators]
+            found.append(
+                Model(
+                    f"{beginning}-{numbers[beginning]:04}",
+                    *(
+                        getattr(model, name)
+                        for name in ("target", "operator", "arguments", "before", "after", "users", "open")
+                    ),
+                    releases=tuple(named) if len(named) < len(of_releases) else (),
+                )
+            )
+            numbers[beginning] += 1
+    found.sort(key=lambda model: model.name)
+    durable.replace(models.FILE, models.encoded(found))
+    models.read.cache_clear()
+    print(f"seed {drawing.SEED}: {models.FILE.stat().st_size:,} bytes")
+
+
+def operators_of(release: str) -> Iterator[str]:
+    """Yield the operators that the sources of an installed release name, as ``name.overload``."""
+    interpreter = Toolchain.from_name(release, config.load()).python
+    command = [str(interpreter), "-m", "executorch_goldens.exporting.operators"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(models.__file__).parents[2])}
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, env=environment, cwd=tempfile.gettempdir()
+    )
+    for of_file in json.loads(done.stdout.splitlines()[-1]).values():
+        for operators in of_file.values():
+            yield from operators
+
+
+def drawn(family: Any) -> Sequence[Model]:
+    """Draw the models of a family in a process of its own: what ends that by a signal is left out."""
+    from lab.args.drawing import Drawing
+
+    crashing: set[str] = set()
+    with mmap.mmap(-1, LONGEST) as last:
+        while True:
+            reading, writing = os.pipe()
+            child = os.fork()
+            if not child:
+                os.close(reading)
+                status = 1
+                try:
+                    made = Drawing(family, crashing, last).draw()
+                    with os.fdopen(writing, "wb") as stream:
+                        stream.write(msgspec.json.encode(made))
+                    status = 0
+                finally:
+                    os._exit(status)
+            os.close(writing)
+            with os.fdopen(reading, "rb") as stream:
+                data = stream.read()
+            _, status = os.waitpid(child, 0)
+            if not status:
+                return msgspec.json.decode(data, type=list[Model])
+            if os.waitstatus_to_exitcode(status) > 0:
+                raise RuntimeError(f"{family.operators}: cannot be drawn")
+            crashing.add(last[:].decode().rstrip())

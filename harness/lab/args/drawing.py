@@ -1,0 +1,445 @@
+"""Draws the models of an operator: covering arrays over the levels of its arguments and of what is around a call.
+
+Every pair of two factors' levels is in some model, every triple of those that an operator has in twos, as far as eager
+PyTorch takes it: a row that it refuses is drawn again, and what no draw makes it take cannot be. Operators of one
+schema share an array, in which the operator is a factor.
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import random
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import covertable
+import msgspec
+import torch
+from covertable import sorters
+
+from executorch_goldens.args.models import AFTER, BEFORE, INPUT, LAYOUTS, USERS, VALUES, Model, Operand, Value
+from executorch_goldens.exporting.args import build
+from executorch_goldens.exporting.data import Data
+from executorch_goldens.zoo.targets import TARGETS
+from lab.args.levels import (
+    DEFAULT,
+    FLOATS,
+    HELD,
+    HELD_OF_LATER,
+    KINDS,
+    OTHERS,
+    RANGES,
+    SIZES,
+    Context,
+    levels,
+    value,
+)
+from lab.args.shapes import FURTHER, RANKS, SHAPES
+
+SEED = 82
+#: Targets that each factor meets; the others take turns for `ANY_OTHER`.
+COMMON = ("tosa-fp", "tosa-int", "xnnpack-fp32", "xnnpack-int8")
+ANY_OTHER = "other"
+OTHER_TARGETS = tuple(name for name in TARGETS if name not in COMMON)
+#: Of what is around a call, and of the first operand: kinds, one of which is drawn.
+AROUND_BEFORE = {
+    "none": ("",),
+    "moves": ("permute", "reshape", "slice", "pad"),
+    "computes": ("relu", "mul", "cast", "outside"),
+}
+AROUND_AFTER = {
+    "none": ("",),
+    "moves": ("permute", "reshape", "slice", "cat"),
+    "computes": ("add", "mul", "sigmoid", "sum", "outside"),
+    "fuses": ("relu", "clamp", "batch-norm"),
+}
+OF_USERS = {"one": ("",), "several": ("two", "outside", "operand"), "again": ("equal", "chained")}
+LAID_OUT = {"contiguous": LAYOUTS[:1], "other": LAYOUTS[1:]}
+VALUED = {"sixteenths": VALUES[:1], "mantissas": VALUES[1:2], "other": VALUES[2:]}
+assert {*itertools.chain(*AROUND_BEFORE.values())} == {*BEFORE}
+assert {*itertools.chain(*AROUND_AFTER.values())} == {*AFTER}
+assert {*itertools.chain(*OF_USERS.values())} == {*USERS}
+#: Names of arguments that an operator has in twos: every triple of their levels is in some model.
+IN_TWOS = ("kernel", "kernel_size", "stride", "padding", "dilation", "output_padding")
+#: Share of the models for a quantized target that are of float32 whatever their row says, and of those without an input
+#: that get one.
+SELDOM = 0.8
+#: Draws of a row, and of rows for a pair that none has, until eager takes one.
+DRAWS, MORE = 12, 24
+#: Operators that no program has in a place where it could be lowered: they give no tensor, write to another one, draw
+#: at random, or are made by PyTorch alone.
+NO_MODEL = frozenset(
+    (
+        *(
+            "_assert_async",
+            "_assert_scalar",
+            "_assert_tensor_metadata",
+            "_local_scalar_dense",
+            "item",
+            "sym_numel",
+        ),
+        *(
+            "sym_size",
+            "sym_stride",
+            "sym_constrain_range",
+            "sym_constrain_range_for_size",
+            "detach_",
+            "empty",
+        ),
+        *(
+            "native_dropout_backward",
+            "_softmax_backward_data",
+            "mkldnn_rnn_layer",
+            "_shape_as_tensor",
+            "nonzero",
+        ),
+        *(
+            "dequantize",
+            "quantize_per_tensor",
+            "lift_fresh_copy",
+            "_efficient_attention_forward",
+            "log_sigmoid_forward",
+        ),
+        *("_batch_norm_with_update", "_flash_attention_forward"),
+    )
+)
+
+
+@dataclass
+class Family:
+    """Operators of one schema.
+
+    Attributes
+    ----------
+    operators
+        ``name.overload``.
+    """
+
+    operators: list[str] = field(default_factory=list)
+
+    @property
+    def schema(self) -> Sequence[torch.Argument]:
+        return list(schema_of(self.operators[0]).arguments)
+
+    def factors(self) -> dict[str, tuple[Any, ...]]:
+        """Return the levels of each factor."""
+        name = base(self.operators[0])
+        found: dict[str, tuple[Any, ...]] = {"(operator)": tuple(self.operators)}
+        further = special(FURTHER, self.operators[0])
+        tensors = 0
+        for argument in self.schema:
+            kind, is_optional = kind_of(argument)
+            if kind in ("Tensor", "List[Tensor]", "List[Optional[Tensor]]"):
+                held = HELD_OF_LATER if tensors else HELD
+                found[f"{argument.name} held"] = (*held, DEFAULT) if is_optional else held
+                tensors += 1
+            elif argument.name not in further and (
+                own := levels(argument.name, kind, argument.has_default_value() or is_optional)
+            ):
+                found[argument.name] = own
+        found.update(further)
+        if tensors:
+            found["(rank)"] = special(RANKS, self.operators[0]) or (0, 1, 2, 3, 4, 5, 6)
+            found["(sizes)"] = tuple(SIZES)
+            # Weights of whole numbers are in no program.
+            has_weights = any(argument.name == "weight" for argument in self.schema)
+            found["(kind of dtype)"] = tuple(KINDS)[:2] if has_weights else tuple(KINDS)
+            found["(layout)"] = tuple(LAID_OUT)
+            found["(before)"] = tuple(AROUND_BEFORE)
+            found["(open)"] = (False, True)
+        found["(values)"] = tuple(VALUED)
+        found["(after)"] = tuple(AROUND_AFTER)
+        found["(users)"] = tuple(OF_USERS)
+        found["(target)"] = (*COMMON, ANY_OTHER)
+        assert name
+        return found
+
+
+def is_drawn(operator: str) -> bool:
+    """Return whether models of an operator are drawn: PyTorch has it, and it gives a tensor of its own."""
+    name, _, overload = operator.partition(".")
+    known = getattr(torch.ops.aten, name, None)
+    return name not in NO_MODEL and overload != "out" and known is not None and overload in known.overloads()
+
+
+def base(operator: str) -> str:
+    return operator.partition(".")[0]
+
+
+def special(table: Mapping[str, Any], operator: str) -> Any:
+    """Return what a table has of an operator, by its name with the overload or without."""
+    return table.get(operator, table.get(base(operator), {} if table is FURTHER else None))
+
+
+def schema_of(operator: str) -> Any:
+    name, _, overload = operator.partition(".")
+    return getattr(getattr(torch.ops.aten, name), overload)._schema
+
+
+def kind_of(argument: torch.Argument) -> tuple[str, bool]:
+    """Return the type of an argument, without ``Optional``, and whether it had that."""
+    text = str(argument.type)
+    return (text[len("Optional[") : -1], True) if text.startswith("Optional[") else (text, False)
+
+
+def families(operators: Iterable[str]) -> list[Family]:
+    """Return the operators by schema; those with shapes of their own are apart."""
+    found: dict[Any, Family] = {}
+    for operator in sorted(operators):
+        own = [(str(each.type), each.name) for each in schema_of(operator).arguments]
+        make = special(SHAPES, operator)
+        key = (
+            tuple(own),
+            id(make) if make else 0,
+            str(special(RANKS, operator)),
+            str(special(FURTHER, operator)),
+        )
+        found.setdefault(key, Family()).operators.append(operator)
+    return list(found.values())
+
+
+def arrays(family: Family) -> list[dict[str, Any]]:
+    """Return the rows of a covering array over the factors of a family."""
+    factors = {name: each for name, each in family.factors().items() if each}
+    pairs = [name for name in IN_TWOS if len(factors.get(name, ())) > 1]
+    has_two_dims = 2 in factors.get("spatial", ())
+    three = [{"fields": pairs, "strength": 3}] if len(pairs) > 2 and has_two_dims else []
+    made = covertable.make(factors, strength=2, sorter=sorters.hash, salt=str(SEED), sub_models=three)
+    return [dict(row) for row in made]
+
+
+class Drawing:
+    """Draws the models of a family.
+
+    Parameters
+    ----------
+    crashing
+        Models that end the process when they run in eager.
+    last
+        Memory that has the model that ran last, which outlives the process.
+    """
+
+    def __init__(self, family: Family, crashing: Collection[str] = (), last: mmap.mmap | None = None) -> None:
+        self.family = family
+        self.crashing = crashing
+        self.last = last
+        self.factors = family.factors()
+        self.chance = random.Random(f"{SEED} {' '.join(family.operators)}")
+        self.models: list[Model] = []
+        self.covered: set[frozenset[tuple[str, Any]]] = set()
+        self.texts: set[str] = set()
+        self.turn = self.chance.randrange(len(OTHER_TARGETS))
+
+    def draw(self) -> list[Model]:
+        """Return the models of the array, and of the pairs that eager refused in its rows."""
+        for row in arrays(self.family):
+            self._keep(row, DRAWS)
+        pairs = [
+            frozenset(((one, a), (other, b)))
+            for one, other in itertools.combinations(self.factors, 2)
+            for a in self.factors[one]
+            for b in self.factors[other]
+        ]
+        for pair in pairs:
+            if pair not in self.covered:
+                fixed = dict(pair)
+                for _ in range(MORE):
+                    row = {
+                        name: fixed.get(name, self.chance.choice(each)) for name, each in self.factors.items()
+                    }
+                    # The rest as plain as it can be: what eager refuses then is the pair.
+                    for name in ("(before)", "(after)", "(users)", "(layout)", "(open)"):
+                        if name in row and name not in fixed and self.chance.random() < 0.7:
+                            row[name] = self.factors[name][0]
+                    if self._keep(row, 1):
+                        break
+        return self.models
+
+    def _keep(self, row: dict[str, Any], draws: int) -> bool:
+        for _ in range(draws):
+            model = self._model(row)
+            if model is None or (text := f"{model.target}: {model}") in self.texts or text in self.crashing:
+                continue
+            if self.last is not None:
+                self.last[:] = text.encode()[: len(self.last)].ljust(len(self.last))
+            if runs(model):
+                self.texts.add(text)
+                self.models.append(model)
+                self.covered.update(frozenset(pair) for pair in itertools.combinations(row.items(), 2))
+                return True
+        return False
+
+    def _model(self, row: Mapping[str, Any]) -> Model | None:
+        """Return a model of a row; None where its levels cannot go together."""
+        target = row["(target)"]
+        if target == ANY_OTHER:
+            self.turn += 1
+            target = OTHER_TARGETS[self.turn % len(OTHER_TARGETS)]
+        rank, operator = row.get("(rank)", 0), row["(operator)"]
+        dtype = self.chance.choice(KINDS[row.get("(kind of dtype)", "float32")])
+        if TARGETS[target].is_quantized and (dtype in FLOATS[1:] or self.chance.random() < SELDOM):
+            # Quantizers take float32; a few whole numbers are beside.
+            dtype = "float32"
+        sizes = SIZES[row.get("(sizes)", "even")]
+        # A kind of values is drawn once for all operands of a model.
+        row = {**row, "(values)": self.chance.choice(VALUED[row["(values)"]])}
+        at = Context(self.chance, row, tuple(self.chance.choice(sizes) for _ in range(rank)), dtype)
+        make = special(SHAPES, operator)
+        try:
+            own = dict(make(at)) if make is not None else {}
+            arguments = dict(self._arguments(at, operator, own))
+        except (IndexError, KeyError, ZeroDivisionError, ValueError):
+            return None
+        arguments = self._with_input(arguments)
+        before = self.chance.choice(AROUND_BEFORE[row.get("(before)", "none")])
+        after = self.chance.choice(AROUND_AFTER[row["(after)"]])
+        opened = None
+        if row.get("(open)"):
+            opened = self.chance.choice((0, max(at.rank - 1, 0)))
+            if not at.rank or before in ("reshape", "slice", "pad", "permute"):
+                return None
+        if before and not _may_precede(arguments, before):
+            return None
+        return Model(
+            "",
+            target,
+            operator,
+            arguments,
+            before,
+            after,
+            self.chance.choice(OF_USERS[row["(users)"]]),
+            opened,
+        )
+
+    def _arguments(self, at: Context, operator: str, own: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
+        name, row = base(operator), at.row
+        low, high = RANGES.get(name, (-2.0, 2.0))
+        first = True
+        for argument in self.family.schema:
+            kind, is_optional = kind_of(argument)
+            given = row.get(argument.name)
+            if argument.name in own:
+                made = own[argument.name]
+            elif kind == "Tensor":
+                held = row[f"{argument.name} held"]
+                if held == DEFAULT:
+                    continue
+                if first:
+                    made = self._first(at, held, low, high)
+                else:
+                    made = self._second(at, argument.name, name)
+            elif argument.name in row and given != DEFAULT:
+                made = value(argument.name, kind, given, at)
+            elif argument.has_default_value() or is_optional:
+                continue
+            elif kind == "bool":
+                made = False
+            else:
+                raise KeyError(argument.name)
+            first = first and not isinstance(made, Operand)
+            at.made[argument.name] = made
+            yield argument.name, made
+
+    def _with_input(self, arguments: dict[str, Value]) -> dict[str, Value]:
+        """Return arguments of which one is an input, for most models: what has none is folded."""
+        held = [each.held for each in operands(arguments)]
+        if not held or INPUT in held or self.chance.random() > SELDOM:
+            return arguments
+        name, first = next(
+            (name, each) for name, each in arguments.items() if isinstance(each, Operand | list) and each
+        )
+        if isinstance(first, Operand):
+            return {**arguments, name: msgspec.structs.replace(first, held=INPUT)}
+        return arguments
+
+    def _first(self, at: Context, held: str, low: float, high: float) -> Operand:
+        layout = self.chance.choice(
+            [each for each in LAID_OUT[at.row["(layout)"]] if fits(each, at.rank)] or LAYOUTS[:1]
+        )
+        low, high = _of_dtype(at.dtype, low, high)
+        return Operand(at.dtype, at.shape, held, layout, at.row["(values)"], low, high)
+
+    def _second(self, at: Context, argument: str, name: str) -> Operand:
+        from lab.args.shapes import _broadcast
+
+        (made,) = _broadcast(at, argument).values()
+        assert isinstance(made, Operand)
+        low, high = _of_dtype(made.dtype, *OTHERS.get(name, (made.least, made.most)))
+        return Operand(made.dtype, made.shape, made.held, made.layout, made.values, low, high)
+
+
+def _of_dtype(dtype: str, low: float, high: float) -> tuple[float, float]:
+    if dtype == "bool":
+        return 0.0, 1.0
+    return (
+        (low, high)
+        if dtype in FLOATS
+        else (float(int(low)) if low >= 0 else -8.0, max(float(int(high)), 8.0))
+    )
+
+
+def fits(layout: str, rank: int) -> bool:
+    """Return whether a tensor of a rank can be laid out so."""
+    return {
+        "channels-last": rank in (4, 5),
+        "permuted": rank > 1,
+        "sliced": rank > 0,
+        "expanded": rank > 0,
+    }.get(layout, True)
+
+
+def operands(arguments: Mapping[str, Value]) -> list[Operand]:
+    """Return the operands among some arguments, those in lists included."""
+    listed = (value if isinstance(value, list) else [value] for value in arguments.values())
+    return [each for values in listed for each in values if isinstance(each, Operand)]
+
+
+def _may_precede(arguments: Mapping[str, Value], before: str) -> bool:
+    """Return whether something may come between the first input and the first operand."""
+    inputs = [each for each in operands(arguments) if each.held == INPUT]
+    if not inputs:
+        return False
+    first = inputs[0]
+    if first.dtype not in FLOATS and before not in ("permute", "reshape", "slice"):
+        return False
+    if before == "cast":
+        return first.dtype == "float32"
+    if before == "pad":
+        return bool(first.shape) and first.shape[-1] > 1
+    return bool(first.shape) or before in ("relu", "mul", "outside")
+
+
+def runs(model: Model) -> bool:
+    """Return whether eager takes a model, and gives the same twice, as numbers of which some are finite."""
+    try:
+        with torch.no_grad():
+            example = build(model, Data("model"))
+            if not example.inputs or any(each.numel() > 4096 for each in example.inputs):
+                return False
+            one, other = (example.module(*[each.clone() for each in example.inputs]) for _ in range(2))
+    except Exception:
+        return False
+    tensors = [each for each in one if isinstance(each, torch.Tensor)]
+    if len(tensors) != len(one) or not tensors or not tensors[0].numel():
+        return False
+    if any(each.is_complex() or each.numel() > 8192 for each in tensors):
+        return False
+    same = all(
+        torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)) if a.is_floating_point() else torch.equal(a, b)
+        for a, b in zip(one, other, strict=True)
+    )
+    return same and bool(torch.isfinite(tensors[0]).any())
+
+
+def slug(operator: str) -> str:
+    """Return the beginning of the names of an operator's models.
+
+    >>> slug("max_pool2d.default"), slug("add_.Tensor"), slug("_softmax.default")
+    ('max-pool2d', 'add-in-place-tensor', 'softmax')
+    """
+    name, _, overload = operator.partition(".")
+    place = "-in-place" if name.endswith("_") and not name.endswith("__") else ""
+    kind = "" if overload == "default" else f"-{overload}"
+    return f"{name.strip('_')}{place}{kind}".replace("_", "-").lower()

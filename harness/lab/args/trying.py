@@ -1,0 +1,168 @@
+"""Exports the models on a release, judges each, and keeps the reach of those that go a way which none went.
+
+A session goes on where an earlier one was stopped. Of one export nothing says that it repeats: what is unstable only by
+chance is not known from it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from executorch_goldens.args import models
+from executorch_goldens.args.models import Model
+from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.comparing.outcome import FAILING, RIGHT, UNSTABLE, WRONG, Made
+from executorch_goldens.goldens.inventory import inventory
+from executorch_goldens.reach import edits
+from executorch_goldens.reach import map as maps
+from executorch_goldens.settings import config
+from executorch_goldens.settings.exports import Settings
+from executorch_goldens.toolchains.toolchain import Toolchain
+from lab.reach import building
+from lab.reach.command import facts, spared
+
+ZOO = "executorch_goldens.args.zoo"
+#: Where results are kept while they are made, by release.
+KEPT = Path("build/args")
+#: Files whose functions' ways count: what lowers for a backend. Of all others a statement that none ran does.
+BACKENDS = ("executorch/backends/arm/", "executorch/backends/xnnpack/", "executorch/backends/transforms/")
+#: What a model came to: taken whole by delegates and right, or in part, or by none; wrong; lowering raises; a process
+#: that ended.
+WHOLE, PARTLY, OUTSIDE, IS_WRONG, FAILED, ENDED = OUTCOMES = (
+    "whole",
+    "partly",
+    "outside",
+    "wrong",
+    "failed",
+    "ended",
+)
+#: Operators that no delegate takes, of those that are around a call (`executorch_goldens.args.models`).
+NEVER_TAKEN = frozenset(("aten.fmod.Scalar",))
+
+
+class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a model came to on a release.
+
+    Attributes
+    ----------
+    outcome
+        One of `OUTCOMES`.
+    finding
+        The kind of what is not right, and its key; empty for what is right.
+    """
+
+    model: str
+    outcome: str
+    finding: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def order(every: Sequence[Model]) -> Iterator[Model]:
+    """Yield models so that operators take turns: a session that is stopped has some of each."""
+    of_operators: dict[str, list[Model]] = defaultdict(list)
+    for each in every:
+        of_operators[each.operator].append(each)
+    for turn in itertools.zip_longest(*of_operators.values()):
+        yield from (each for each in turn if each is not None)
+
+
+def tried(file: Path) -> Iterator[Tried]:
+    """Yield the results in a file; of a line that was cut off while it was written, nothing."""
+    for line in file.read_bytes().splitlines() if file.is_file() else ():
+        try:
+            yield msgspec.json.decode(line, type=Tried)
+        except msgspec.DecodeError:
+            continue
+
+
+def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
+    """Export the models that have no result on a release; return how many were exported.
+
+    Parameters
+    ----------
+    deadline
+        By `time.monotonic`.
+    """
+    release = toolchain.release.version
+    folder = KEPT / release
+    folder.mkdir(parents=True, exist_ok=True)
+    results, reached = folder / "tried.jsonl", folder / f"{ZOO}.jsonl"
+    done = {each.model for each in tried(results)}
+    every = [each for each in models.read().values() if release in (each.releases or (release,))]
+    wanted = [each for each in order(every) if each.name not in done]
+    ways = building.Ways(toolchain.site_packages, BACKENDS)
+    known = config.load().goldens / release / maps.FILE
+    for record in building.records(maps.read(known)) if known.is_file() else ():
+        ways.add(record.lines)
+    for record in building.read(reached):
+        ways.add(record.lines)
+    settings = toolchain.settings((ZOO,), jobs, reach=edits.PACKAGES, shortcuts=spared())
+    cells = {Cell(each.target, each.name): each for each in wanted}
+    number = kept = 0
+    with results.open("ab") as lines, reached.open("a", encoding="utf-8") as records:
+        for outcome in exported(list(cells), settings, deadline):
+            found = result(outcome, toolchain)
+            lines.write(msgspec.json.encode(found) + b"\n")
+            lines.flush()
+            number += 1
+            if isinstance(outcome.result, Artifact) and ways.add(outcome.result.reach):
+                kept += 1
+                record = building.ReachRecord(
+                    ZOO,
+                    outcome.cell,
+                    outcome.core_seconds,
+                    facts(outcome.result),
+                    outcome.result.reach,
+                    found.outcome in (IS_WRONG, FAILED),
+                )
+                records.write(building.encoded(record))
+                records.flush()
+            if not number % 100:
+                print(f"{release}: {number} of {len(cells)} tried, {kept} kept", file=sys.stderr, flush=True)
+    return number
+
+
+def exported(wanted: Sequence[Cell], settings: Settings, deadline: float) -> Iterator[Outcome]:
+    """Export cells until a time, a bounded number ahead, and yield the result of each."""
+    from lab.reach.command import exported as one_after_another
+
+    for start in range(0, len(wanted), CHUNK):
+        if time.monotonic() > deadline:
+            return
+        yield from one_after_another(wanted[start : start + CHUNK], settings, deadline)
+
+
+#: Cells of a sweep: what it holds of each is freed with it.
+CHUNK = 500
+
+
+def result(outcome: Outcome, toolchain: Toolchain) -> Tried:
+    """Judge an export."""
+    name, seconds = outcome.cell.case, round(outcome.core_seconds, 2)
+    if not isinstance(outcome.result, Artifact):
+        return Tried(name, ENDED, (str(outcome.result.verdict),), seconds)
+    made = Made.from_outcomes([outcome], toolchain.release)
+    if made.state != RIGHT:
+        word = {FAILING: FAILED, WRONG: IS_WRONG, UNSTABLE: IS_WRONG}[made.state]
+        return Tried(name, word, tuple(map(str, made.cause)), seconds)
+    assert made.record is not None
+    found = inventory(made.record)
+    if not found.delegates.total():
+        return Tried(name, OUTSIDE, (), seconds)
+    return Tried(name, PARTLY if found.outside.keys() - NEVER_TAKEN else WHOLE, (), seconds)
+
+
+def counted(file: Path) -> str:
+    """Return how many models came to what, in words."""
+    number: dict[str, int] = defaultdict(int)
+    for each in tried(file):
+        number[each.outcome] += 1
+    return json.dumps(number)
