@@ -17,11 +17,8 @@ from executorch_goldens.artifact import PassRun
 from executorch_goldens.diff import equality
 from executorch_goldens.goldens.inventory import Inventory, InventoryError
 from executorch_goldens.goldens.record import CONTENTS, FAILURE, MANIFEST, PROGRAM, TRACE, Record
-from lab.compact import parts
 from lab.compact.table import ENDING
 
-#: The text of a sheet's golden with a line for each sample (`lab.compact.parts`).
-PARTS = "parts"
 #: The text with the quantities.
 COUNTED = "quantities"
 #: Manifest field with the trace in short.
@@ -30,7 +27,7 @@ PASSES = "passes"
 FORM = {"format": "2", "form": "compact"}
 #: Facts of older goldens that none needs.
 RETIRED = ("kernels", "shortcuts")
-#: Lines of `COUNTED` that goldens came to have later: what only one of two says is not compared. So are `PARTS`.
+#: Lines of `COUNTED` that goldens came to have later: what only one of two says is not compared.
 ADDED_COUNTS = "duplicated "
 #: Characters of a digest in `PASSES`: 24 bits, in which few hundred names do not collide.
 DIGITS = 4
@@ -52,14 +49,8 @@ class CompactRecord(Record):
             raise InventoryError(f"a golden fits its digest and cannot be read ({error})") from error
 
 
-def compact(record: Record, of_parts: str = "") -> CompactRecord:
-    """Return the compact form of a golden; it differs where the golden does.
-
-    Parameters
-    ----------
-    of_parts
-        Its `PARTS`; empty for none.
-    """
+def compact(record: Record) -> CompactRecord:
+    """Return the compact form of a golden; it differs where the golden does."""
     facts = {**FORM, **record.facts}
     # Its digest is of the whole text, as it was before goldens had the program in short.
     whole = {PROGRAM: record.whole} if record.whole is not None else {}
@@ -72,8 +63,6 @@ def compact(record: Record, of_parts: str = "") -> CompactRecord:
     sections = {name: text for name, text in record.sections.items() if name == FAILURE}
     if not record.fails:
         sections[COUNTED] = "".join(f"{line}\n" for line in _quantities(record))
-    if of_parts:
-        sections[PARTS] = of_parts
     return CompactRecord(facts, sections)
 
 
@@ -145,12 +134,6 @@ def compared(record: Record, other: Record) -> Record:
     if COUNTED in sections and ADDED_COUNTS not in other.sections.get(COUNTED, ""):
         lines = sections[COUNTED].splitlines(keepends=True)
         sections[COUNTED] = "".join(line for line in lines if not line.startswith(ADDED_COUNTS))
-    if PARTS in sections:
-        its = other.sections.get(PARTS)
-        if its is None:
-            del sections[PARTS]
-        else:
-            sections[PARTS] = parts.compared(sections[PARTS], its)
     return Record(facts, sections)
 
 
@@ -162,9 +145,6 @@ def equal(one: Record, other: Record) -> bool:
 def differences(before: Record, after: Record) -> Iterator[str]:
     """Yield how two compact goldens differ: the names of texts, then the lines."""
     old, new = compared(before, after).texts(), compared(after, before).texts()
-    if PARTS in old and PARTS in new:
-        names = parts.differing(old[PARTS], new[PARTS])
-        yield f"parts that differ, of {len(new[PARTS].splitlines())}: {', '.join(names) or 'none'}"
     for name in sorted({*old, *new}):
         before_it, after_it = (each.get(name, "").splitlines() for each in (old, new))
         found = difflib.unified_diff(before_it, after_it, f"golden/{name}", f"now/{name}", lineterm="", n=0)

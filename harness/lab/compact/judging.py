@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from executorch_goldens.artifact import Artifact, Cell, Lowered, Outcome
+from executorch_goldens.artifact import Cell, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import rendering
 from executorch_goldens.goldens.decisions import KNOWN, Decisions
@@ -17,8 +17,7 @@ from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.verdict import Acceptance, Verdict, as_known
 from executorch_goldens.settings.releases import Release
 from executorch_goldens.words import findings
-from lab.compact import form, parts
-from lab.compact.parts import Parts
+from lab.compact import form
 
 #: Hexadecimal digits of the digests that digests in tables are over.
 WHOLE = 64
@@ -61,7 +60,6 @@ def compare(
     reviewed: Record | None,
     release: Release,
     decided: Decisions,
-    of_cell: Parts = (),
 ) -> JudgedCell:
     """Judge the exports of a cell and compare them with its golden; None where it has none.
 
@@ -69,8 +67,6 @@ def compare(
     ----------
     decided
         The decisions about cells of the release.
-    of_cell
-        The samples of its sheet.
     """
     try:
         if (objection := verdict.objection(cell, outcomes, decided.unchecked(cell))) is not None:
@@ -79,7 +75,7 @@ def compare(
         whole = rendering.render(artifact, made_with(artifact, variations, release, reviewed), WHOLE)
     except DecodeError as error:
         return JudgedCell(as_known(decided, Verdict(cell, "undecodable", (Undecodable(str(error)),))))
-    made = form.compact(whole, _parts(artifact, whole, of_cell))
+    made = form.compact(whole)
     for defect in decided.about(KNOWN, cell):
         if isinstance(artifact.result, Lowered) and artifact.result.not_run:
             # Nothing says that it is right.
@@ -94,19 +90,6 @@ def compare(
     differs = DiffersInTable(tuple(form.differences(reviewed, made)))
     changed = Verdict(cell, "changed", (differs,), acceptance=Acceptance.POSSIBLE)
     return JudgedCell(_diverging(changed, outcomes, reviewed), made)
-
-
-def _parts(artifact: Artifact, made: Record, of_cell: Parts) -> str:
-    lowered = artifact.result
-    if not of_cell or not isinstance(lowered, Lowered):
-        return ""
-    outlines = {
-        delegate.name: payload
-        for number, delegate in enumerate(lowered.delegates)
-        for name, payload in made.delegates.items()
-        if name.startswith(f"delegate_{number}.")
-    }
-    return "".join(f"{line}\n" for line in parts.lines(lowered, of_cell, outlines))
 
 
 def _diverging(judged: Verdict, outcomes: Sequence[Outcome], reviewed: Record | None) -> Verdict:

@@ -21,7 +21,6 @@ from executorch_goldens.running.plan import Plan
 from executorch_goldens.settings import config
 from executorch_goldens.sweep.sweep import Sweep
 from lab.compact import goldens, judging, known
-from lab.compact.parts import Parts
 
 #: What a cell may be beside its verdict.
 KNOWN, RECORDED, UNEXPECTED = "known defect", "recorded", "unexpected"
@@ -41,8 +40,6 @@ class Compact:
         Its folder among goldens and results, relative to the root.
     core
         The cases of its core on a release.
-    parts
-        The samples of a case on a release; empty for a case that is no sheet.
     export_timeout
         Seconds that one export may take where nothing is said of it; None for as long as any.
     layered
@@ -53,7 +50,6 @@ class Compact:
     module: str
     folder: Path
     core: Callable[[str], frozenset[str]]
-    parts: Callable[[str, str], Parts] = lambda case, release: ()
     export_timeout: float | None = None
     layered: bool = False
 
@@ -130,13 +126,12 @@ class Run:
         return Found(judged, KNOWN if judged.known else judged.name)
 
     def _judged(self, cell: Cell, outcomes: Sequence[Outcome], reviewed: Record | None) -> JudgedCell:
-        release, of_cell = self.planned.release, self.zoo.parts(cell.case, self.version)
         decided = self.planned.decided
         if self.updating:
             # What an update finds is known from then on, whatever was.
             left = tuple(each for each in decided.stated if each.what != decisions.KNOWN)
             decided = dataclasses.replace(decided, stated=left)
-        made = judging.compare(cell, outcomes, reviewed, release, decided, of_cell)
+        made = judging.compare(cell, outcomes, reviewed, self.planned.release, decided)
         failure = Exports(outcomes).agreed.result if made.record is not None else None
         if isinstance(failure, Failure) and (place := self.own.place(failure.traceback, cell.target)):
             return JudgedCell(verdict.own_failure(cell, failure, place))

@@ -1,9 +1,8 @@
-"""Guest zoos: cases that others wrote, registered as zoos of their own: ExecuTorch's test models, PyTorch's samples.
+"""Guest zoos: models of ExecuTorch's own tests, registered as zoos of their own.
 
 ``nox -s lab -- guest NAME`` runs one. Its listing (`lab.guests.listing`) says which cases there are on which release;
 the case is built where it is exported, by running upstream's test up to where it hands its model over
-(`lab.guests.capture`). Nothing of upstream's tests is copied. The samples of PyTorch's database of operators are drawn
-once, and are sheets of calls (`lab.guests.sheets`).
+(`lab.guests.capture`). Nothing of upstream's tests is copied.
 """
 
 from __future__ import annotations
@@ -21,25 +20,22 @@ QUANTIZATION = "as-upstream-tests"
 
 @dataclass(frozen=True)
 class GuestZoo:
-    """One folder of upstream's tests as a zoo, or one database of PyTorch's.
+    """One folder of upstream's tests as a zoo.
 
     Attributes
     ----------
     name
         As the command takes it, and as its folder among the goldens is called.
     tests
-        The folder with the tests, in the package ``executorch``; of sheets the module with the database.
+        The folder with the tests, in the package ``executorch``.
     floats, quantized
         The targets that a model is exported for which upstream's tests lower as it is, or quantize.
     core
-        The rule of the core: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``; of
-        sheets those whose place among all of their group is a multiple of `lab.guests.listing.PART`.
+        The rule of the core: every ``case``, one of each ``test``, or, where these are alike, one of each ``file``.
     export_timeout
         Seconds that one export may take where nothing is said of it; None for as long as any.
     run_on
         The samples that its programs run on: see `executorch_goldens.zoo.registry.Case`.
-    sheets
-        Whether its cases are sheets; these name their targets themselves.
     layered
         Whether its models need what only the layer of a release has: see `lab.guests.layer`.
     """
@@ -48,10 +44,9 @@ class GuestZoo:
     tests: str
     floats: tuple[str, ...]
     quantized: tuple[str, ...]
-    core: Literal["case", "test", "file", "part"] = "test"
+    core: Literal["case", "test", "file"] = "test"
     export_timeout: float | None = None
     run_on: tuple[str, ...] = SAMPLES
-    sheets: bool = False
     layered: bool = False
 
     @property
@@ -96,28 +91,5 @@ ZOOS: Mapping[str, GuestZoo] = {
             run_on=("example",),
             layered=True,
         ),
-        # Other values than those of its example may have no meaning for some sample of a sheet.
-        GuestZoo(
-            "torch-ops",
-            "torch.testing._internal.common_methods_invocations",
-            (),
-            (),
-            core="part",
-            run_on=("example",),
-            sheets=True,
-        ),
     )
 }
-
-#: Folders of upstream's tests that have no goldens here: sources of `lab.further`, by name.
-UNRECORDED: Mapping[str, GuestZoo] = {
-    zoo.name: zoo
-    for zoo in (
-        GuestZoo("arm-passes", "backends/arm/test/passes", *_TOSA),
-        GuestZoo("arm-misc", "backends/arm/test/misc", *_TOSA),
-        GuestZoo("arm-quantizer", "backends/arm/test/quantizer", *_TOSA),
-        GuestZoo("xnnpack-passes", "backends/xnnpack/test/passes", *_XNNPACK),
-    )
-}
-#: All folders of upstream's tests, and databases of PyTorch's.
-ALL: Mapping[str, GuestZoo] = {**ZOOS, **UNRECORDED}

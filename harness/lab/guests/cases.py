@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from executorch_goldens.zoo.registry import CASES, Case, ZooError
 from executorch_goldens.zoo.targets import TARGETS
 from lab.conditioning import ANY_SQNR
-from lab.guests import ALL, QUANTIZATION, ZOOS, GuestZoo, listing, sheets
+from lab.guests import QUANTIZATION, ZOOS, GuestZoo, listing
 from lab.guests.listing import QUANTIZED, Entry
 
 if TYPE_CHECKING:
@@ -55,12 +55,7 @@ def case_of(zoo: GuestZoo, entries: Iterable[Entry]) -> Case:
 
 
 def _targets_of(zoo: GuestZoo, kind: str) -> tuple[str, ...]:
-    """Return the targets for one of `Entry.kinds`: for a dtype, that of the backend that has it, if one does.
-
-    A sheet's kind is its target.
-    """
-    if zoo.sheets:
-        return (kind,)
+    """Return the targets for one of `Entry.kinds`: for a dtype, that of the backend that has it, if one does."""
     if kind == QUANTIZED:
         return zoo.quantized
     of_dtype = {target.backend: name for name, target in TARGETS.items() if target.dtype == kind}
@@ -75,8 +70,6 @@ def built(zoo: str, entries: Iterable[Entry], data: Data) -> Example:
     entry = next((entry for entry in entries if release in entry.releases), None)
     if entry is None:
         raise ZooError(f"case {data.case!r} of {zoo} is not there on ExecuTorch {release}")
-    if ALL[zoo].sheets:
-        return sheets.built(zoo, entry.node)
     from lab.guests import capture
 
-    return capture.example(ALL[zoo], entry.file, entry.node, entry.number, data.case)
+    return capture.example(ZOOS[zoo], entry.file, entry.node, entry.number, data.case)

@@ -16,8 +16,7 @@ from executorch_goldens.settings import releases
 from executorch_goldens.toolchains import handing
 from executorch_goldens.toolchains.toolchain import here
 from lab import REPOSITORY
-from lab.guests import ALL, GuestZoo, layer, listing, sheets
-from lab.guests.listing import Listing
+from lab.guests import ZOOS, layer, listing
 
 #: Lines of a difference that are shown.
 SHOWN = 40
@@ -29,7 +28,7 @@ def add_to(subparsers: argparse._SubParsersAction[Any]) -> None:
         description="Run ExecuTorch's own tests up to the point where they pass on their models, and compare these "
         "models with the listings in harness/lab/guests/listings.",
     )
-    parser.add_argument("--zoo", action="append", choices=tuple(ALL), help="only this one; repeatable")
+    parser.add_argument("--zoo", action="append", choices=tuple(ZOOS), help="only this one; repeatable")
     parser.add_argument("--update", action="store_true", help="write the listings")
     parser.set_defaults(run=run)
 
@@ -39,13 +38,15 @@ def run(arguments: argparse.Namespace) -> int:
     release = here().release.version
     matrix = tuple(releases.load().releases)
     code = SAME
-    for name in arguments.zoo or ALL:
-        python = layer.python_of(release) if ALL[name].layered else None
+    for name in arguments.zoo or ZOOS:
+        python = layer.python_of(release) if ZOOS[name].layered else None
         if python is not None and handing.is_needed(python):
             code = max(code, _in_layer(python, name, arguments.update))
             continue
+        from lab.guests.finding import listing_of
+
         committed = listing.read(name)
-        made = committed.without(release).joined(_installed(ALL[name]), matrix)
+        made = committed.without(release).joined(listing_of(ZOOS[name], release), matrix)
         cases = sum(release in entry.releases for entry in made.entries)
         omitted = sum(release in left.releases for left in made.omitted)
         print(f"{name} on ExecuTorch {release}: {cases} cases; {omitted} tests are left out")
@@ -73,14 +74,3 @@ def _in_layer(python: Path, zoo: str, update: bool) -> int:
     words = ["guests", "--zoo", zoo, *(["--update"] if update else [])]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "harness")}
     return subprocess.run([python, "-m", "lab", *words], env=environment, check=False).returncode
-
-
-def _installed(zoo: GuestZoo) -> Listing:
-    """Return the listing of a zoo for the installed release; sheets are listed once, and stay as they are."""
-    version = here().release.version
-    if not zoo.sheets:
-        from lab.guests.finding import listing_of
-
-        return listing_of(zoo, version)
-    listed = listing.read(zoo.name).for_release(version)
-    return listed if listed.entries else Listing(tuple(sheets.whole(zoo.name, (version,))))

@@ -38,8 +38,6 @@ LEFT_OUT = "-"
 FLOAT, QUANTIZED = "float", "quantized"
 #: Longest name of a case, `executorch_goldens.zoo.registry.NAME_PATTERN`.
 LONGEST = 64
-#: Of so many sheets one is in the core.
-PART = 6
 #: Characters of the digest in the place of what is cut off a name.
 DIGEST = 6
 
@@ -64,7 +62,7 @@ class Entry:
     node
         Of the test in it, as pytest names it.
     number
-        Of the model among those that the test hands over, from 0; of a sheet its place among all of its group.
+        Of the model among those that the test hands over, from 0.
     kinds
         How upstream lowers it: `FLOAT`, where it holds or takes another dtype that, ``bfloat16`` for instance;
         `QUANTIZED`.
@@ -197,11 +195,10 @@ def cores(zoo: str) -> dict[str, frozenset[str]]:
         "case": lambda entry: (entry.name,),
         "test": lambda entry: (entry.file, FLOWS.sub("", entry.node.partition("[")[0])),
         "file": lambda entry: (entry.file,),
-        "part": lambda entry: (entry.name,),
     }
     first: dict[str, dict[tuple[str, ...], str]] = {}
     for entry in read(zoo).entries:
-        if (ZOOS[zoo].core == "part" and entry.number % PART) or too_large(zoo, entry.name):
+        if too_large(zoo, entry.name):
             continue
         for release in entry.releases:
             first.setdefault(release, {}).setdefault(of_what[ZOOS[zoo].core](entry), entry.name)

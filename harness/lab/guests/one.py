@@ -18,7 +18,7 @@ from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.words.verdicts import detail, reason
 from lab.compact.runs import ACCEPTED, Compact, Found, Run
-from lab.guests import ZOOS, GuestZoo, layer, listing, sheets
+from lab.guests import ZOOS, GuestZoo, layer, listing
 from lab.options import cases as options_of_lowering
 from lab.pairs import cases as pairs
 
@@ -32,7 +32,6 @@ def _of_guests(zoo: GuestZoo) -> Compact:
         zoo.module,
         zoo.folder,
         functools.partial(listing.core, zoo.name),
-        functools.partial(sheets.parts_of, zoo.name) if zoo.sheets else lambda case, release: (),
         zoo.export_timeout,
         zoo.layered,
     )

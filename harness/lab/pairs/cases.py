@@ -1,4 +1,4 @@
-"""Makes the rows of an array cases: each for the one target that the row names."""
+"""Makes the rows of the matrix cases: each for the one target that the row names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from executorch_goldens.zoo.registry import CASES, SAMPLES, Case
+from executorch_goldens.zoo.registry import CASES, Case
 from executorch_goldens.zoo.targets import TARGETS
 from lab.conditioning import ANY_SQNR
 from lab.pairs import rows, text
@@ -40,9 +40,9 @@ def core(_: str) -> frozenset[str]:
     return frozenset(list(rows.read())[::CORE])
 
 
-def register(array: rows.Array, module: str, run_on: tuple[str, ...] = SAMPLES) -> None:
-    """Register the models of an array as cases of `module`."""
-    for name, row in rows.read(array).items():
+def register(module: str) -> None:
+    """Register the models of the matrix as cases of `module`."""
+    for name, row in rows.read().items():
         builder = functools.update_wrapper(functools.partial(build, row), build)
         # A case is of the module of its builder.
         builder.__module__ = module
@@ -54,7 +54,6 @@ def register(array: rows.Array, module: str, run_on: tuple[str, ...] = SAMPLES) 
                 build=builder,
                 backends=(row.target,),
                 also=(row.target,) if TARGETS[row.target].opt_in else (),
-                run_on=run_on,
                 # Nobody chose its values so that quantization leaves something of them.
                 sqnr=ANY_SQNR,
             )

@@ -1,8 +1,7 @@
-"""``python -m lab pairs``: matrices of situations in which every pair of two factors' values is in some model.
+"""``python -m lab pairs``: the matrix of situations in which every pair of two factors' values is in some model.
 
-They were drawn once, with the torch of the oldest release, without the rows that PyTorch itself does not run, or not
-export where a size is symbolic. ``--show NAME`` prints a model. ``python -m lab guest pairs`` runs the first one; the
-wider one has no goldens.
+It was drawn once, with the torch of the oldest release, without the rows that PyTorch itself does not run, or not
+export where a size is symbolic. ``--show NAME`` prints a model. ``python -m lab guest pairs`` runs it.
 """
 
 from __future__ import annotations
@@ -18,21 +17,17 @@ from lab.pairs import rows, text
 def add_to(subparsers: Any) -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser("pairs", description=__doc__)
-    parser.add_argument("array", nargs="*", choices=[[], *rows.ARRAYS], help="only this one")
     parser.add_argument("--show", metavar="NAME", help="print a model")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show a model, or list the arrays."""
-    arrays = [rows.ARRAYS[name] for name in options.array or rows.ARRAYS]
-    found = {name: row for array in arrays for name, row in rows.read(array).items()}
-    if options.show:
-        if options.show not in found:
-            there = " or ".join(f"{array.name}-0000 to {list(rows.read(array))[-1]}" for array in arrays)
-            raise UsageError(f"no model is called {options.show!r}; they are {there}")
+    """Show a model, or say how many there are."""
+    found = rows.read()
+    if not options.show:
+        print(f"pairs: {len(found)} models, {rows.digest()}")
+    elif options.show in found:
         print(text.source(found[options.show]), end="")
-        return SAME
-    for array in arrays:
-        print(f"{array.name}: {len(rows.read(array))} models, {rows.digest(array)}")
+    else:
+        raise UsageError(f"no model is called {options.show!r}; they are pairs-0000 to {list(found)[-1]}")
     return SAME

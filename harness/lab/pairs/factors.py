@@ -415,7 +415,7 @@ FORMS = tuple(range(6))
 
 
 class Row(NamedTuple):
-    """A model of the matrix: a value of each factor; `held` is one of the wider matrix alone."""
+    """A model of the matrix: a value of each factor."""
 
     operator: str
     form: int
@@ -428,7 +428,6 @@ class Row(NamedTuple):
     layout: str
     users: str
     sized: str
-    held: str = "parameter"
 
 
 FACTORS: Mapping[str, Sequence[object]] = {

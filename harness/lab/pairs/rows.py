@@ -1,4 +1,4 @@
-"""Reads and writes the arrays: a line a model, with its name first."""
+"""Reads and writes arrays: a line a model, with its name first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.pairs import factors, wider
+from lab.pairs import factors
 from lab.pairs.factors import Row
 
 #: Factors whose values are numbers.
@@ -37,8 +37,6 @@ class Array:
 
 
 PAIRS = Array("pairs", Path(__file__).parent / "rows.tsv", factors.FACTORS, factors.RULES)
-WIDER = Array("wider", Path(__file__).parent / "wider.tsv", wider.FACTORS, wider.RULES)
-ARRAYS = {array.name: array for array in (PAIRS, WIDER)}
 
 
 def read(array: Array = PAIRS) -> dict[str, Any]:

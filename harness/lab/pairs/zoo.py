@@ -1,6 +1,5 @@
 """The matrix as a zoo: each row of ``rows.tsv`` is a case, for the one target that the row names."""
 
-from lab.pairs import rows
 from lab.pairs.cases import register
 
-register(rows.PAIRS, __name__)
+register(__name__)

@@ -38,7 +38,6 @@ from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.zoo.registry import zoo_of
 from executorch_goldens.zoo.variations import variations
 from lab import pages
-from lab.further import SOURCES as FURTHER
 from lab.guests import ZOOS
 from lab.mutants.mechanical import drawing
 from lab.reach import building
@@ -47,7 +46,6 @@ from lab.reach import building
 SOURCES = (
     *("models", "models.situations", "lab.pairs.zoo", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
-    *FURTHER.values(),
 )
 #: Folders of the goldens of zoos that have their own.
 ROOTS = {"lab.pairs.zoo": "pairs", "lab.options.zoo": "options"}

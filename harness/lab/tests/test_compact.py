@@ -32,7 +32,7 @@ from executorch_goldens.goldens.numerics import Numerics
 from executorch_goldens.goldens.record import TRACE, Record
 from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.settings import releases
-from lab.compact import form, goldens, known, parts, runs, table
+from lab.compact import form, goldens, known, runs, table
 from lab.compact.form import COUNTED, GONE, OTHER, compact, recorded_runs
 from lab.compact.runs import KNOWN, RECORDED, UNEXPECTED, Compact, Run
 from tests.conftest import Artifacts
@@ -89,11 +89,6 @@ def test_what_goldens_came_to_have_later_is_compared_where_both_have_it(whole: R
     before = form.CompactRecord(now.facts, {COUNTED: "".join(counts)})
     assert form.equal(before, now)
     assert before.inventory.duplicated is None
-    lines = "abs-0: graph 1; delegate -; outside: none; right\n"
-    with_parts, wrong_parts = compact(whole, lines), compact(whole, lines.replace("right", "wrong"))
-    assert form.equal(now, with_parts)
-    assert not form.equal(with_parts, wrong_parts)
-    assert next(form.differences(with_parts, wrong_parts)) == "parts that differ, of 1: abs-0"
 
 
 def test_the_trace_in_short_names_the_passes_of_the_run_at_hand(whole: Record) -> None:
@@ -106,35 +101,6 @@ def test_the_trace_in_short_names_the_passes_of_the_run_at_hand(whole: Record) -
     assert recorded_runs(compact(whole), others) == [PassRun("", GONE, OTHER, True), *others]
     without = {name: text for name, text in whole.sections.items() if name != TRACE}
     assert recorded_runs(compact(Record(whole.facts, without)), there) is None
-
-
-GRAPH = """graph():
-    %x0_0 : [num_users=1] = placeholder[target=x0_0]
-    %x1_0 : [num_users=1] = placeholder[target=x1_0]
-    %aten_abs_default : [num_users=1] = call_function[target=executorch.exir.dialects.edge._ops.aten.abs.default]\
-(args = (%x0_0,), kwargs = {})
-    %aten_neg_default : [num_users=1] = call_function[target=executorch.exir.dialects.edge._ops.aten.neg.default]\
-(args = (%x1_0,), kwargs = {})
-    return (aten_abs_default, aten_neg_default)
-"""
-OF_GRAPH = (("abs-0", 1), ("neg-0", 1))
-
-
-def test_the_line_of_a_part_follows_it_alone(artifacts: Artifacts) -> None:
-    steady = artifacts["steady"][0].result
-    sheet = replace(steady, graph=GRAPH, samples=(), delegates=())
-    one, two = parts.lines(sheet, OF_GRAPH, {})
-    assert one.startswith("abs-0: graph ")
-    assert one.endswith("; delegate -; outside: aten.abs.default (1); not run")
-    # A further node that nothing of the second part reads, and names that are numbered otherwise.
-    more = GRAPH.replace("%x1_0,", "%x1_0, 7,").replace("neg_default", "neg_default_3")
-    again, changed = parts.lines(replace(sheet, graph=more), OF_GRAPH, {})
-    assert (again, changed.partition(": ")[0]) == (one, "neg-0")
-    assert changed != two
-    renamed = replace(sheet, graph=GRAPH.replace("neg_default", "neg_default_3"))
-    assert list(parts.lines(renamed, OF_GRAPH, {})) == [one, two]
-    # Outputs that are no part's: nothing is said.
-    assert not list(parts.lines(sheet, OF_GRAPH[:1], {}))
 
 
 # Tables

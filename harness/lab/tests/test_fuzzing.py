@@ -20,8 +20,8 @@ from lab.fuzz.model import COMPUTED, INPUT, LARGEST, LEAST, PARAMETER, Model
 from lab.fuzz.sketch import OPERATORS, SYMBOLIC_SIZE
 from lab.pairs.cases import example_of
 
-#: Of the first models of seed 0. Another one means that every name means another model: results of `lab.further.drawn`,
-#: maps of reach and the names in findings then say nothing.
+#: Of the first models of seed 0. Another one means that every name means another model, those in
+#: findings too.
 DIGEST = "c63bd19b8113"
 
 

@@ -27,7 +27,6 @@ from executorch_goldens.toolchains.environments import Environments, Layer
 from executorch_goldens.toolchains.naming import Name
 from executorch_goldens.zoo.registry import NAME_PATTERN, ZooError, load
 from lab.compact import goldens
-from lab.compact.form import PARTS
 from lab.guests import ZOOS, cases, command, layer, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of
 from lab.guests.one import RECORDED
@@ -503,16 +502,6 @@ def test_each_golden_is_of_a_case_of_its_zoo(zoo: str) -> None:
         here = Decisions.of_root(root, folder.name)
         records = {cell: goldens.read(folder, cell) for cell in cells}
         assert not [cell for cell, each in records.items() if each is None or here.missing(cell, each)]
-
-
-def test_the_samples_of_a_sheet_are_those_of_its_golden() -> None:
-    zoo, release = RECORDED["torch-ops"], "1.5.1"
-    for cell in goldens.recorded(GOLDENS / zoo.folder / release):
-        record = goldens.read(GOLDENS / zoo.folder / release, cell)
-        assert record is not None
-        if PARTS in record.sections:
-            names = [line.partition(": ")[0] for line in record.sections[PARTS].splitlines()]
-            assert [name for name, _ in zoo.parts(cell.case, release)] == names
 
 
 def test_models_that_need_packages_are_exported_in_the_layer_of_the_release(

@@ -10,11 +10,9 @@ import pytest
 import torch
 
 from executorch_goldens import cli
-from executorch_goldens.zoo.targets import TARGETS
 from lab.__main__ import main
-from lab.pairs import rows, text, wider
+from lab.pairs import rows, text
 from lab.pairs.factors import FACTORS, OPERATORS, RULES, Row
-from lab.pairs.wider import SYMBOLIC
 
 ROWS = rows.read()
 
@@ -24,7 +22,7 @@ def run(row: Row) -> None:
     made: dict[str, Any] = {}
     exec(text.source(row), made)
     outputs = made["Model"]()(*made["inputs"])
-    if row.sized in SYMBOLIC:
+    if row.sized == "symbolic":
         torch.export.export(made["Model"](), made["inputs"], dynamic_shapes=made["dynamic_shapes"])
     assert all(each.numel() and bool(torch.isfinite(each.float()).all()) for each in outputs)
 
@@ -78,45 +76,3 @@ def test_the_command_shows_a_model_and_refuses_a_name(capsys: pytest.CaptureFixt
     assert {"Model", "inputs"} <= {*made}
     assert main(["pairs", "--show", "pairs-9999"]) == cli.ERROR
     assert "'pairs-9999'" in capsys.readouterr().err
-
-
-WIDER = rows.read(rows.WIDER)
-
-
-def test_the_wider_matrix_has_every_target_dtype_and_operator_and_follows_its_rules() -> None:
-    for row in WIDER.values():
-        assert all(holds(row._asdict()) for _, holds in wider.RULES)
-    assert {row.target for row in WIDER.values()} == {*TARGETS}
-    assert {row.dtype for row in WIDER.values()} == {*wider.DTYPES}
-    assert {row.operator for row in WIDER.values()} == {*wider.OPERATORS}
-    of_both = {(row.operator, row.target) for row in WIDER.values()}
-    assert len(of_both) > 0.85 * len(wider.OPERATORS) * len(TARGETS)
-
-
-@pytest.mark.parametrize("name", list(WIDER)[::101])
-def test_a_model_of_the_wider_matrix_is_python_that_torch_runs(name: str) -> None:
-    run(WIDER[name])
-
-
-def test_factors_of_the_wider_matrix_are_seen_in_the_text() -> None:
-    row = Row(
-        "add", 0, "float32", 4, "tosa-fp", "same view", "detach", "constant", "contiguous", "one", "plain"
-    )
-    assert "x = given.reshape(given.shape)" in text.source(row)
-    assert "after = made.detach()" in text.source(row)
-    held = {name: text.source(row._replace(held=name)) for name in wider.HELD}
-    assert 'register_buffer("constant"' in held["buffer"]
-    assert "self.constant = (" in held["literal"]
-    assert ").transpose(0, -1).contiguous().transpose(0, -1))" in held["permuted buffer"]
-    assert "channels_last" in held["channels-last buffer"]
-    assert ".chunk(2, -1)[1])" in held["part of a buffer"]
-    assert ".reshape((1, 4, 1, 5))" in text.source(row._replace(sized="ones"))
-    assert "again = torch.add(x, y)" in text.source(row._replace(users="computed twice"))
-    assert "return after, after" in text.source(row._replace(users="returned twice"))
-    apart = row._replace(shared="apart")
-    assert "dynamic_shapes = ({3: last}, {3: last}, )" in text.source(apart._replace(sized="last"))
-    assert "dynamic_shapes = ({0: first, 3: last}, {3: last}, )" in text.source(
-        apart._replace(sized="first and last", shared="broadcast")
-    )
-    assert "torch.int32" in text.source(apart._replace(shared="another type"))
-    assert ".reshape(())" in text.source(row._replace(shared="scalar"))
