@@ -61,14 +61,11 @@ class Part:
         Name of the part; empty for the whole page.
     lines
         Makes it, as lines of Markdown.
-    slow
-        Whether that takes more than a few seconds.
     """
 
     page: str
     mark: str
     lines: Callable[[], Iterable[str]]
-    slow: bool = False
 
     @property
     def file(self) -> Path:

@@ -85,15 +85,15 @@ class Sketch:
 
     # Queries
 
-    def pick(self, suits: Callable[[Value], bool], also: str = "") -> Value | None:
-        """Return an input or a computed value, or one of the kinds `also`; biased towards recent values.
+    def pick(self, suits: Callable[[Value], bool]) -> Value | None:
+        """Return an input or a computed value; biased towards recent values.
 
         In a model with a symbolic dimension only values that have it are picked.
         """
         found = [
             value
             for value in self.values.values()
-            if value.kind in (INPUT, COMPUTED, *also) and suits(value) and self._is_first_symbolic(value)
+            if value.kind in (INPUT, COMPUTED) and suits(value) and self._is_first_symbolic(value)
         ]
         if not found:
             return None

@@ -33,7 +33,7 @@ KINDS: Mapping[bool | None, tuple[str, ...]] = {
 REPEATING = re.compile(r"_(u55|u65|u85|vgf)(_|$)")
 
 
-def listing_of(zoo: GuestZoo, release: str, progress: bool = False) -> Listing:
+def listing_of(zoo: GuestZoo, release: str) -> Listing:
     """Run the tests of a zoo in this process, and return its listing for `release`, which is installed.
 
     Models that several tests hand over are one case, of the first of them.
@@ -41,8 +41,6 @@ def listing_of(zoo: GuestZoo, release: str, progress: bool = False) -> Listing:
     entries: dict[str, Entry] = {}
     omitted = []
     for file in files_of(zoo):
-        if progress:
-            print(file, flush=True)
         first: dict[str, str] = {}
         try:
             for node, taken in _tests_of(zoo, file):

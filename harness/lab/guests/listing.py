@@ -118,13 +118,6 @@ class Listing:
             tuple(each for each in entries if each.releases), tuple(each for each in omitted if each.releases)
         )
 
-    def for_release(self, release: str) -> Listing:
-        """Return the entries of one release."""
-        return Listing(
-            tuple(replace(each, releases=(release,)) for each in self.entries if release in each.releases),
-            tuple(replace(each, releases=(release,)) for each in self.omitted if release in each.releases),
-        )
-
     def joined(self, other: Listing, releases: Sequence[str]) -> Listing:
         """Return the entries of both, sorted; releases in the order of `releases`."""
         entries: dict[Entry, set[str]] = {}

@@ -209,7 +209,7 @@ OPERATORS: Mapping[str, Operator] = {
             "x.clone()",
             "x.detach()",
             "x.contiguous()",
-            "x.alias()" if False else "torch.ops.aten.alias(x)",
+            "torch.ops.aten.alias(x)",
             f"{_F}.dropout(x, training=False)",
         ),
         NUMBERS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import tables
 from lab.pairs import factors
 from lab.pairs.factors import Row
 
@@ -41,13 +42,12 @@ PAIRS = Array("pairs", Path(__file__).parent / "rows.tsv", factors.FACTORS, fact
 
 def read(array: Array = PAIRS) -> dict[str, Any]:
     """Return the rows of an array by the names of their models."""
-    head, *lines = array.file.read_text(encoding="utf-8").splitlines()
-    assert head.split("\t") == ["name", *array.factors]
     found = {}
-    for line in lines:
-        name, *values = line.split("\t")
-        row = zip(array.factors, values, strict=True)
-        found[name] = array.row(**{factor: NUMBERS.get(factor, str)(value) for factor, value in row})
+    for values in tables.read(array.file, ("name", *array.factors)):
+        name = values.pop("name")
+        found[name] = array.row(
+            **{factor: NUMBERS.get(factor, str)(value) for factor, value in values.items()}
+        )
     return found
 
 
@@ -58,8 +58,5 @@ def digest(array: Array = PAIRS) -> str:
 
 def text(array: Array, rows: Iterable[Any]) -> str:
     """Return the file of `rows`."""
-    lines = ["\t".join(("name", *array.factors))]
-    for number, row in enumerate(rows):
-        values = row._asdict()
-        lines.append("\t".join((f"{array.name}-{number:04}", *(str(values[name]) for name in array.factors))))
-    return "".join(f"{line}\n" for line in lines)
+    named = ({"name": f"{array.name}-{number:04}", **row._asdict()} for number, row in enumerate(rows))
+    return tables.text(("name", *array.factors), named)

@@ -22,10 +22,7 @@ MADE = (lab.DOCS / "coverage",)
 OF_NO_INSTRUMENT = {"commands", "evidence", "history", "results"}
 
 
-@pytest.mark.parametrize(
-    "part",
-    [pytest.param(part, id=part.name, marks=[pytest.mark.slow] if part.slow else []) for part in PARTS],
-)
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_a_page_is_up_to_date(part: Part) -> None:
     assert difference(part) == [], "write it by: nox -s lab -- pages --update"
 
