@@ -24,15 +24,11 @@ def read(folder: Path, cell: Cell) -> Record | None:
     record = form.unsealed(texts)
     if form.texts_of(record) != texts:
         what = f"{cell.case} is damaged or was edited by hand: its content does not match its digest"
-        raise GoldenError(
-            table.file_of(folder, cell.target), what, "Bring it back with git, or record it again."
-        )
-    if not record.fails and COUNTED not in record.sections:
+    elif not record.fails and COUNTED not in record.sections:
         what = f"{cell.case} has neither {COUNTED} nor {FAILURE}"
-        raise GoldenError(
-            table.file_of(folder, cell.target), what, "Bring it back with git, or record it again."
-        )
-    return record
+    else:
+        return record
+    raise GoldenError(table.file_of(folder, cell.target), what, "Bring it back with git, or record it again.")
 
 
 def recorded(folder: Path) -> Iterator[Cell]:

@@ -70,11 +70,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Locked:
-    """One distribution of a lock: its version, how many hashes it has, and its text."""
+    """One distribution of a lock: its version and its text."""
 
     name: str
     version: str
-    hashes: int
     text: str
 
 
@@ -151,10 +150,9 @@ def entries(text: str, name: str) -> dict[str, Locked]:
         canonical = canonicalize_name(requirement.name)
         if canonical in found:
             raise LockError(f"{name}: {canonical} occurs twice")
-        hashes = len(HASH.findall(match[0]))
-        if not hashes:
+        if not HASH.search(match[0]):
             raise LockError(f"{name}: {canonical} has no hash")
-        found[canonical] = Locked(canonical, version, hashes, match[0])
+        found[canonical] = Locked(canonical, version, match[0])
     return found
 
 
