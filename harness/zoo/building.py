@@ -9,7 +9,6 @@ import contextlib
 import re
 import shutil
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from modulefinder import ModuleFinder
 from pathlib import Path

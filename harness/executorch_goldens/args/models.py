@@ -85,7 +85,7 @@ class Operand(msgspec.Struct, frozen=True, omit_defaults=True):
 Value: TypeAlias = Operand | list[Operand | int | float | bool | None] | bool | int | float | str | None
 
 
-class Model(msgspec.Struct, frozen=True, omit_defaults=True):
+class Model(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """A model of one call.
 
     Attributes

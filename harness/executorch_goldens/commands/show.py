@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from executorch_goldens import plugins
+from executorch_goldens.args.models import read
 from executorch_goldens.cli import SAME
 from executorch_goldens.commands.payload_files import (
     STANDARD,
@@ -42,6 +43,7 @@ examples:
   goldens show payload.tosa --tensor conv_weight --output weight.npy
   goldens show - --schemas envs/1.4.1/lib/python3.11/site-packages < delegate.bin
   goldens show tosa-int/cat-h-v --release 1.2.0
+  goldens show args/max-pool2d-0137
 """
 
 
@@ -110,11 +112,20 @@ def run(arguments: argparse.Namespace) -> int:
     return SAME
 
 
+def _models() -> Mapping[str, str]:
+    """Return the models of one call each, in a line, by the word of their zoo and their names."""
+    (zoo,) = config.ARGS
+    return {f"{zoo}/{name}": f"for {model.target}: {model}" for name, model in read().items()}
+
+
 def _of_cell(arguments: argparse.Namespace) -> Iterator[str]:
     # A payload does not wait for what reads goldens and runs.
     from executorch_goldens.artifact import Cell
     from executorch_goldens.results import proposals
 
+    if arguments.what in (named := _models()):
+        yield named[arguments.what]
+        return
     repository = config.load()
     cell = Cell(*arguments.what.split("/"))
     goldens, sweeps = arguments.goldens or repository.goldens, arguments.sweeps or repository.sweeps

@@ -86,9 +86,7 @@ class Asked:
             raise unknown_pass(name, known)
         sources = dict.fromkeys(known.cells[cell].source for cell in choice.cells)
         named = tuple(known.sources[number] for number in sources)
-        return cls(
-            named or zoos, head.site_packages, edits, choice, known, of_pass=name
-        )
+        return cls(named or zoos, head.site_packages, edits, choice, known, of_pass=name)
 
     @property
     def cells(self) -> tuple[Cell, ...]:

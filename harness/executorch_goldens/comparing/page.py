@@ -226,7 +226,9 @@ def tried(by_family: Mapping[str, Sequence[int]]) -> str:
     'convolution.default 9 (7 ran an edited line), relu.default 2'
     """
     ordered = sorted(by_family.items(), key=lambda each: (-each[1][1], -each[1][0], each[0]))
-    named = [f"{name} {number}{f' ({ran} ran an edited line)' * bool(ran)}" for name, (number, ran) in ordered]
+    named = [
+        f"{name} {number}{f' ({ran} ran an edited line)' * bool(ran)}" for name, (number, ran) in ordered
+    ]
     more = f" and {len(named) - MOST_FAMILIES} more" if len(named) > MOST_FAMILIES else ""
     return f"{', '.join(named[:MOST_FAMILIES])}{more}"
 

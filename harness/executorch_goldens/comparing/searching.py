@@ -38,6 +38,8 @@ MOST = 3
 TRIES = 3
 #: Exports of the head that are asked for before the first is looked at, and how many later the base's is.
 AHEAD, LATER = 3, 2
+#: Cases on which a likely change is tried.
+SEVERAL = 3
 #: The last models that reached the edit: the next is near one of them.
 LATEST = 12
 #: Draws of a model until one is new.
@@ -112,6 +114,8 @@ class SearchOrder:
         Models that may reach it: they are tried as they are.
     changes
         Changes that may be made, by name.
+    likely
+        Those of them that are tried first, on `SEVERAL` cases each.
     runs
         How many programs ran each edited statement.
     """
@@ -122,6 +126,7 @@ class SearchOrder:
         models: Sequence[Try] = (),
         others: Iterable[Try] = (),
         changes: Sequence[str] = (),
+        likely: Sequence[str] = (),
         seed: int = SEED,
         runs: Mapping[Hashable, int] | None = None,
     ) -> None:
@@ -130,8 +135,9 @@ class SearchOrder:
         self.runs = Counter(runs)
         self.changes = tuple(changes)
         self.turn = 0
-        self.first = deque((change, 0) for change in self.changes if self.near)
-        self.models = dict.fromkeys(models)
+        order = (*tuple(likely) * SEVERAL, *(each for each in self.changes if each not in likely))
+        self.first = deque((change, 0) for change in order if self.near)
+        self.models = {each.cell: each for each in models}
         self.others = deque(others)
         #: Models that ran edited statements, or others of the edited files, in a way of their own.
         self.reaching: list[tuple[Try, Reached]] = []
@@ -203,12 +209,11 @@ class SearchOrder:
         """Return the model that differs in the fewest facts from one that reached the edit; else the first one."""
         last = [each for each, _ in self.reaching if each.model is not None][-LATEST:]
         of_operators = {each.case.family for each in last}
-        near = [each for each in self.models if each.case.family in of_operators]
-        for found in (min(near, key=lambda each: _distance(each, last), default=None), *self.models):
-            if found is not None:
-                del self.models[found]
-                if self._is_new(found):
-                    return found
+        near = [each for each in self.models.values() if each.case.family in of_operators]
+        nearest = min(near, key=lambda each: _distance(each, last), default=None)
+        for found in ([nearest] if nearest is not None else []) + [*self.models.values()]:
+            if self.models.pop(found.cell, None) is not None and self._is_new(found):
+                return found
         return None
 
     def _borrowing(self) -> Try | None:
@@ -239,9 +244,9 @@ class SearchOrder:
         Every second one ran an edited statement that the fewest programs ran; the others are rather of the last ones.
         """
         last = self.reaching or self.on_the_way
-        able = [each for each in last if self._may_change(each[0])]
+        able = [each for each in last if self._may_change(each[0]) and each[0].model is None]
         rarest = min(reversed(able), key=lambda each: rarity(each[1].edited, self.runs), default=None)
-        for _ in range(len(able) and DRAWS):
+        for _ in range(DRAWS if able and self.changes else 0):
             # The larger of two draws.
             place = max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))
             one = rarest if rarest is not None and self.chance.randrange(2) else able[place]

@@ -27,9 +27,9 @@ def build(model: Model, data: Data) -> Example:
     inputs = call.inputs
     shapes = None
     if model.open is not None:
-        size = torch.export.Dim("size", min=LEAST, max=LARGEST)
+        # Where the call allows it: some sizes follow from others.
+        size = torch.export.Dim.AUTO(min=LEAST, max=LARGEST)
         shapes = ({model.open: size}, *(None for _ in inputs[1:]))
-        shapes = (shapes,)
     return Example(call, inputs, fill=False, dynamic_shapes=shapes)
 
 
@@ -57,15 +57,18 @@ def tensor(operand: Operand, name: str, data: Data) -> torch.Tensor:
     if operand.layout == "expanded":
         laid = tuple(1 if place == 0 else size for place, size in enumerate(shape))
     values = torch.from_numpy(_values(operand, laid, data.generator(name))).to(dtype)
-    if operand.layout == "permuted":
-        return values.permute(*range(len(shape) - 1, -1, -1))
-    if operand.layout == "sliced" and shape:
-        return values[..., 1::2]
-    if operand.layout == "expanded":
-        return values.expand(shape)
     if operand.layout == "channels-last":
         return values.to(memory_format=torch.channels_last if len(shape) == 4 else torch.channels_last_3d)
-    return values
+    return values if operand.held in (INPUT, SAME) else viewed(values, operand.layout, shape)
+
+
+def viewed(laid: torch.Tensor, layout: str, shape: Sequence[int]) -> torch.Tensor:
+    """Return the view of a tensor that an operand is; a program takes no view as its input, and makes it."""
+    if layout == "permuted":
+        return laid.permute(*range(len(shape) - 1, -1, -1))
+    if layout == "sliced" and shape:
+        return laid[..., 1::2]
+    return laid.expand(shape) if layout == "expanded" else laid
 
 
 def _values(operand: Operand, shape: Sequence[int], generator: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -106,7 +109,7 @@ def _rolled(rank: int) -> tuple[int, ...]:
 
 
 #: What comes before a call, and the input from which that makes an operand.
-_BEFORE: Mapping[str, tuple[Around, Around]] = {
+BEFORE: Mapping[str, tuple[Around, Around]] = {
     "": (lambda x, shape: x, lambda x, shape: x),
     "relu": (lambda x, shape: x, lambda x, shape: functional.relu(x)),
     "mul": (lambda x, shape: x * 2, lambda x, shape: x * 0.5),
@@ -130,7 +133,7 @@ def _normalized(x: torch.Tensor) -> torch.Tensor:
     return functional.batch_norm(x, mean, variance, weight, bias)
 
 
-_AFTER: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
+AFTER: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "": lambda y: y,
     "relu": functional.relu,
     "clamp": lambda y: torch.clamp(y, -0.5, 0.75),
@@ -176,26 +179,39 @@ class Call(torch.nn.Module):
         self.plain = {
             name: _plain(value, types[name]) for name, value in model.arguments.items() if name not in tensors
         }
-        self.names, inputs = _placed(self, tensors)
+        self.names, made = _placed(self, tensors)
         self.lists = [name for name in tensors if isinstance(model.arguments[name], list)]
-        #: Whether the call has an input; one that makes its own tensor has its input beside it.
-        self.reads = bool(inputs)
-        inputs = inputs or [torch.linspace(-1, 1, 6).reshape(2, 3)]
-        self.shape = tuple(inputs[0].shape)
-        undo, self.before = _BEFORE[model.before]
-        if self.reads:
-            inputs[0] = undo(inputs[0], self.shape)
+        #: Layout and shape of the operands that are inputs; a call without one has its input beside it.
+        self.views = [(each.layout, each.shape) for each, _ in made]
+        inputs = [value for _, value in made] or [torch.linspace(-1, 1, 6).reshape(2, 3)]
+        undo, self.before = BEFORE[model.before]
+        if model.before and made:
+            layout, shape = self.views[0]
+            inputs[0] = undo(viewed(inputs[0], layout, shape), shape).contiguous()
+            self.views[0] = ("contiguous", shape)
         self.inputs = tuple(inputs)
-        self.after, self.users = _AFTER[model.after], model.users
+        self.after, self.users = AFTER[model.after], model.users
 
-    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        given = [self.before(inputs[0], self.shape) if self.reads else inputs[0], *inputs[1:]]
+    def forward(
+        self,
+        first: torch.Tensor,
+        second: torch.Tensor | None = None,
+        third: torch.Tensor | None = None,
+        fourth: torch.Tensor | None = None,
+        fifth: torch.Tensor | None = None,
+        sixth: torch.Tensor | None = None,
+        seventh: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, ...]:
+        inputs = [each for each in (first, second, third, fourth, fifth, sixth, seventh) if each is not None]
+        given = [viewed(each, *view) for each, view in zip(inputs, self.views, strict=False)]
+        if given:
+            given[0] = self.before(given[0], self.views[0][1])
         if self.writes:
             given[0] = given[0].clone()
         results = self.call(given)
         if self.users == "chained":
             results = self.call([results[0], *given[1:]])
-        further = ()
+        further: tuple[torch.Tensor, ...] = ()
         if self.users == "two":
             further = (functional.relu(results[0]),)
         elif self.users == "outside":
@@ -204,7 +220,7 @@ class Call(torch.nn.Module):
             further = (functional.relu(given[0]),)
         elif self.users == "equal":
             further = self.call(given)
-        beside = () if self.reads else (inputs[0] + 1,)
+        beside = () if given else (first + 1,)
         # What a batch norm saves for training is empty.
         others = [each for each in (*results[1:], *further) if each.numel()]
         return (self.after(results[0]), *others, *beside)
@@ -228,10 +244,10 @@ class Call(torch.nn.Module):
 
 def _placed(
     holder: torch.nn.Module, tensors: Mapping[str, Sequence[tuple[Operand, torch.Tensor] | None]]
-) -> tuple[dict[str, list[str | int | None]], list[torch.Tensor]]:
+) -> tuple[dict[str, list[str | int | None]], list[tuple[Operand, torch.Tensor]]]:
     """Return where the tensors of each argument are, an input's number or an attribute's name, and the inputs."""
     names: dict[str, list[str | int | None]] = {}
-    inputs: list[torch.Tensor] = []
+    inputs: list[tuple[Operand, torch.Tensor]] = []
     last: str | int | None = None
     for argument, made in tensors.items():
         for number, each in enumerate(made):
@@ -239,7 +255,7 @@ def _placed(
                 operand, value = each
                 if operand.held in (INPUT, SAME):
                     last = len(inputs)
-                    inputs.append(value)
+                    inputs.append(each)
                 else:
                     last = f"{argument}_{number}"
                     if operand.held == PARAMETER and value.is_floating_point():

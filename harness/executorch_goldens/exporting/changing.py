@@ -220,7 +220,7 @@ def mantissas(example: Example) -> Example:
         further = Data(name).generator("mantissas").random(tuple(each.shape)) / 16
         return (each.double() * (1 + torch.from_numpy(np.asarray(further)))).to(each.dtype)
 
-    module = Data("weights").fill(example.module) if example.fill else example.module
+    module = example.module
     state = {
         name: fuller(name, each)
         for name, each in module.state_dict().items()
@@ -231,7 +231,7 @@ def mantissas(example: Example) -> Example:
         fuller(str(place), each) if isinstance(each, torch.Tensor) else each
         for place, each in enumerate(example.inputs)
     )
-    return replace(example, module=module, inputs=inputs, fill=False)
+    return replace(example, module=module, inputs=inputs)
 
 
 #: Changes by a rewrite of the graph.
@@ -293,6 +293,8 @@ def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Cas
             return example
         if example.kwargs or example.dynamic_shapes or example.program is not None:
             raise NotChangedError("keyword arguments, open sizes and programs are left as they are")
+        if example.fill and "mantissas" in changes:
+            example = replace(example, module=Data(case.name).fill(example.module), fill=False)
         for name in changes:
             example = CHANGES[name](example)
         with torch.no_grad():

@@ -110,7 +110,9 @@ def _in(value: Any, depth: int) -> Iterator[str]:
     """Yield the operators in a value: itself, or what it holds."""
     if isinstance(value, type):
         return
-    operator = _attribute(value, "_op") or value
+    of_aten = torch._ops.OpOverload | torch._ops.OpOverloadPacket
+    # An operator of the edge dialect has ATen's.
+    operator = value if isinstance(value, of_aten) else _attribute(value, "_op") or value
     if isinstance(operator, torch._ops.OpOverload):
         yield from _of_aten(str(operator))
     elif isinstance(operator, torch._ops.OpOverloadPacket):

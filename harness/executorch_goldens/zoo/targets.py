@@ -384,7 +384,6 @@ BUILT = Target(
 ANY_SQNR: Mapping[str, float] = {name: -math.inf for name, target in TARGETS.items() if target.is_quantized}
 
 
-
 @functools.cache
 def available() -> Mapping[str, Target]:
     """Return every target by name: the harness's own, that of builds, then those of installed distributions.

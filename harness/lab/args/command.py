@@ -80,12 +80,9 @@ def update() -> None:
             beginning = drawing.slug(model.operator)
             named = [release for release, operators in of_releases.items() if model.operator in operators]
             found.append(
-                Model(
-                    f"{beginning}-{numbers[beginning]:04}",
-                    *(
-                        getattr(model, name)
-                        for name in ("target", "operator", "arguments", "before", "after", "users", "open")
-                    ),
+                msgspec.structs.replace(
+                    model,
+                    name=f"{beginning}-{numbers[beginning]:04}",
                     releases=tuple(named) if len(named) < len(of_releases) else (),
                 )
             )

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import covertable
+import covertable  # type: ignore[import-untyped]
 import msgspec
 import torch
 from covertable import sorters
@@ -297,8 +297,8 @@ class Drawing:
         after = self.chance.choice(AROUND_AFTER[row["(after)"]])
         opened = None
         if row.get("(open)"):
-            opened = self.chance.choice((0, max(at.rank - 1, 0)))
-            if not at.rank or before in ("reshape", "slice", "pad", "permute"):
+            opened = self.chance.randrange(max(at.rank, 1))
+            if not at.rank or at.shape[opened] < 2 or before in ("reshape", "slice", "pad", "permute"):
                 return None
         if before and not _may_precede(arguments, before):
             return None

@@ -50,7 +50,7 @@ KINDS: Mapping[str, Sequence[str]] = {
     "half": ("float16", "bfloat16"),
     "whole": ("int32", "int8", "bool", "int64"),
 }
-DTYPES = (*FLOATS, "int32", "int8", "bool", "int64")
+DTYPES = (*FLOATS, "int32", "int8", "bool", "int64", "float64")
 #: The least number of a list of sizes, by the name of the argument.
 LEAST = {"padding": 0, "output_padding": 0, "kernel_size": 2, "output_size": 2}
 #: What stands for no value of an argument: the schema's default.
@@ -153,7 +153,7 @@ def levels(name: str, type_: str, is_left_out: bool) -> tuple[Any, ...]:
     if name in WORDS and type_ == "str":
         own = tuple(WORDS[name])
     elif name == "dtype":
-        own = DTYPES[:5]
+        own = DTYPES
     elif name == "memory_format":
         own = ("contiguous_format", "preserve_format", "channels_last")
     elif name in DIMS and type_ == "int":
@@ -176,7 +176,7 @@ def levels(name: str, type_: str, is_left_out: bool) -> tuple[Any, ...]:
     return (*own, DEFAULT) if is_left_out and type_ != "bool" else own
 
 
-def value(name: str, type_: str, level: Any, at: Context) -> Value:
+def value(name: str, type_: str, level: Any, at: Context) -> Any:
     """Return what a level of an argument is, in a context."""
     if name in DIMS and type_ == "int":
         return at.dim(level)

@@ -13,7 +13,7 @@ FURTHER: dict[str, dict[str, tuple[Any, ...]]] = {}
 #: Ranks of the first operand.
 RANKS: dict[str, tuple[int, ...]] = {}
 #: Returns arguments by name: they come in place of those that the types alone say.
-Shapes = Callable[[Context], Mapping[str, Value]]
+Shapes = Callable[[Context], Mapping[str, Any]]
 SHAPES: dict[str, Shapes] = {}
 #: Dtypes of indices.
 INDICES = ("int64", "int32")
@@ -36,7 +36,7 @@ def _optional(at: Context, name: str, shape: Sequence[int], **given: Any) -> Val
     return None if at.row.get(f"{name} held") == DEFAULT else at.operand(name, shape, **given)
 
 
-def _convolution(at: Context, spatial: int, transposed: bool) -> Mapping[str, Value]:
+def _convolution(at: Context, spatial: int, transposed: bool) -> Mapping[str, Any]:
     kind, channels = at.row["kind"], at.row["channels"]
     groups = {"one": 1, "two": 2, "depthwise": channels, "twice depthwise": channels}[kind]
     out = {"one": 3, "two": 4, "depthwise": channels, "twice depthwise": 2 * channels}[kind]
@@ -111,13 +111,13 @@ for _name, _ranks in {
 
 
 @_for("linear", ranks=(1, 2, 3, 4), out=(1, 3, 8))
-def _linear(at: Context) -> Mapping[str, Value]:
+def _linear(at: Context) -> Mapping[str, Any]:
     out = at.row["out"]
     return {"weight": at.operand("weight", (out, at.shape[-1])), "bias": _optional(at, "bias", (out,))}
 
 
 @_for("addmm", ranks=(2,), out=(1, 3, 8), first=("row", "whole", "one"))
-def _addmm(at: Context) -> Mapping[str, Value]:
+def _addmm(at: Context) -> Mapping[str, Any]:
     rows, inner = at.shape
     out = at.row["out"]
     added = {"row": (out,), "whole": (rows, out), "one": (1,)}[at.row["first"]]
@@ -129,17 +129,17 @@ def _addmm(at: Context) -> Mapping[str, Value]:
 
 
 @_for("mm", ranks=(2,), out=(1, 3, 8))
-def _mm(at: Context) -> Mapping[str, Value]:
+def _mm(at: Context) -> Mapping[str, Any]:
     return {"mat2": at.operand("mat2", (at.shape[1], at.row["out"]))}
 
 
 @_for("bmm", ranks=(3,), out=(1, 3, 8))
-def _bmm(at: Context) -> Mapping[str, Value]:
+def _bmm(at: Context) -> Mapping[str, Any]:
     return {"mat2": at.operand("mat2", (at.shape[0], at.shape[2], at.row["out"]))}
 
 
 @_for("matmul", ranks=(1, 2, 3, 4), other=(1, 2, 3, 4), out=(1, 3))
-def _matmul(at: Context) -> Mapping[str, Value]:
+def _matmul(at: Context) -> Mapping[str, Any]:
     rank, inner, out = at.row["other"], at.shape[-1], at.row["out"]
     batch = [*at.shape[:-2]][-(rank - 2) :] if rank > 2 else []
     batch = [1] * (max(rank - 2, 0) - len(batch)) + batch
@@ -157,7 +157,7 @@ def _channels(at: Context) -> int:
     "_native_batch_norm_legit",
     ranks=(2, 3, 4, 5),
 )
-def _batch_norm(at: Context) -> Mapping[str, Value]:
+def _batch_norm(at: Context) -> Mapping[str, Any]:
     of_one = (_channels(at),)
     return {
         "weight": _optional(at, "weight", of_one),
@@ -169,7 +169,7 @@ def _batch_norm(at: Context) -> Mapping[str, Value]:
 
 
 @_for("layer_norm", "native_layer_norm", ranks=(1, 2, 3, 4), normalized=(1, 2, 9))
-def _layer_norm(at: Context) -> Mapping[str, Value]:
+def _layer_norm(at: Context) -> Mapping[str, Any]:
     shape = at.shape[-at.row["normalized"] :]
     return {
         "normalized_shape": [*shape],
@@ -179,7 +179,7 @@ def _layer_norm(at: Context) -> Mapping[str, Value]:
 
 
 @_for("group_norm", "native_group_norm", ranks=(2, 3, 4), groups=("one", "two", "each"))
-def _group_norm(at: Context) -> Mapping[str, Value]:
+def _group_norm(at: Context) -> Mapping[str, Any]:
     channels = _channels(at)
     groups = {"one": 1, "two": 2, "each": channels}[at.row["groups"]]
     inner = 1
@@ -203,13 +203,13 @@ def _index(at: Context, shape: Sequence[int], size: int, name: str) -> Operand:
 
 
 @_for("embedding", ranks=(2,), indices=INDICES, of=(0, 1, 2, 3))
-def _embedding(at: Context) -> Mapping[str, Value]:
+def _embedding(at: Context) -> Mapping[str, Any]:
     shape = (2, 3, 4)[: at.row["of"]]
     return {"weight": at.operand("weight", at.shape), "indices": _index(at, shape, at.shape[0], "indices")}
 
 
 @_for("prelu", "_prelu_kernel", ranks=(1, 2, 3, 4), slopes=("one", "each"))
-def _prelu(at: Context) -> Mapping[str, Value]:
+def _prelu(at: Context) -> Mapping[str, Any]:
     channels = _channels(at) if at.row["slopes"] == "each" else 1
     return {"weight": at.operand("weight", (channels,))}
 
@@ -220,7 +220,7 @@ def _prelu(at: Context) -> Mapping[str, Value]:
     indices=(*INDICES, "bool"),
     places=("first", "second", "both", "last", "two apart"),
 )
-def _index_tensor(at: Context) -> Mapping[str, Value]:
+def _index_tensor(at: Context) -> Mapping[str, Any]:
     return {"indices": _indices(at)}
 
 
@@ -246,7 +246,7 @@ def _indices(at: Context) -> list[Operand | int | float | bool | None]:
     places=("first", "second", "both"),
     source=("one", "each"),
 )
-def _index_put(at: Context) -> Mapping[str, Value]:
+def _index_put(at: Context) -> Mapping[str, Any]:
     indices = _indices(at)
     shape: tuple[int, ...] = (1,)
     if at.row["source"] == "each" and at.row["indices"] != "bool":
@@ -258,13 +258,13 @@ def _index_put(at: Context) -> Mapping[str, Value]:
 
 
 @_for("index_select", ranks=(1, 2, 3, 4), indices=INDICES)
-def _index_select(at: Context) -> Mapping[str, Value]:
+def _index_select(at: Context) -> Mapping[str, Any]:
     dim = at.dim(at.row["dim"])
     return {"dim": dim, "index": _index(at, (3,), at.shape[dim], "index")}
 
 
 @_for("index_copy", "index_copy_", ranks=(1, 2, 3))
-def _index_copy(at: Context) -> Mapping[str, Value]:
+def _index_copy(at: Context) -> Mapping[str, Any]:
     dim = at.dim(at.row["dim"]) % at.rank
     shape = [*at.shape]
     shape[dim] = 1
@@ -276,7 +276,7 @@ def _index_copy(at: Context) -> Mapping[str, Value]:
 
 
 @_for("gather", "scatter", "scatter_add", "scatter_reduce", ranks=(1, 2, 3, 4), length=("whole", "less"))
-def _gather(at: Context) -> Mapping[str, Value]:
+def _gather(at: Context) -> Mapping[str, Any]:
     dim = at.dim(at.row["dim"])
     shape = [*at.shape]
     if at.row["length"] == "less":
@@ -285,7 +285,7 @@ def _gather(at: Context) -> Mapping[str, Value]:
 
 
 @_for("select_scatter", ranks=(1, 2, 3, 4))
-def _select_scatter(at: Context) -> Mapping[str, Value]:
+def _select_scatter(at: Context) -> Mapping[str, Any]:
     dim = at.dim(at.row["dim"])
     shape = [*at.shape]
     del shape[dim]
@@ -293,7 +293,7 @@ def _select_scatter(at: Context) -> Mapping[str, Value]:
 
 
 @_for("slice_scatter", ranks=(1, 2, 3, 4), part=("start", "end", "step", "from the end"))
-def _slice_scatter(at: Context) -> Mapping[str, Value]:
+def _slice_scatter(at: Context) -> Mapping[str, Any]:
     dim = at.dim(at.row["dim"])
     size = at.shape[dim]
     part = {
@@ -310,7 +310,7 @@ def _slice_scatter(at: Context) -> Mapping[str, Value]:
 
 
 @_for("slice", "slice_copy", part=("start", "end", "step", "from the end", "beyond", "middle"))
-def _slice(at: Context) -> Mapping[str, Value]:
+def _slice(at: Context) -> Mapping[str, Any]:
     size = at.size_at_level("dim")
     start, end, step = {
         "start": (1, None, 1),
@@ -324,7 +324,7 @@ def _slice(at: Context) -> Mapping[str, Value]:
 
 
 @_for("where", overloads=(0,))
-def _where(at: Context) -> Mapping[str, Value]:
+def _where(at: Context) -> Mapping[str, Any]:
     return {
         "condition": _mask(at, "condition"),
         "self": at.operand("self", at.shape),
@@ -333,7 +333,7 @@ def _where(at: Context) -> Mapping[str, Value]:
 
 
 @_for("where.ScalarOther")
-def _where_number(at: Context) -> Mapping[str, Value]:
+def _where_number(at: Context) -> Mapping[str, Any]:
     return {"condition": _mask(at, "condition"), "self": at.operand("self", at.shape)}
 
 
@@ -344,7 +344,7 @@ def _where_number(at: Context) -> Mapping[str, Value]:
     ranks=(4,),
     by=("size", "same", "twice", "larger", "uneven", "less"),
 )
-def _upsampled(at: Context) -> Mapping[str, Value]:
+def _upsampled(at: Context) -> Mapping[str, Any]:
     sizes, factors = {
         "size": ([5, 7], None),
         "same": ([*at.shape[-2:]], None),
@@ -359,12 +359,12 @@ def _upsampled(at: Context) -> Mapping[str, Value]:
 
 
 @_for("one_hot", ranks=(0, 1, 2, 3), classes=(3, 8))
-def _one_hot(at: Context) -> Mapping[str, Value]:
+def _one_hot(at: Context) -> Mapping[str, Any]:
     return {"self": _index(at, at.shape, at.row["classes"], "self"), "num_classes": at.row["classes"]}
 
 
 @_for("masked_fill", "masked_fill_")
-def _masked(at: Context) -> Mapping[str, Value]:
+def _masked(at: Context) -> Mapping[str, Any]:
     return {"mask": _mask(at, "mask")}
 
 
@@ -373,7 +373,7 @@ def _mask(at: Context, name: str) -> Operand:
     return Operand("bool", at.shape, held, least=0.0, most=1.0)
 
 
-def _broadcast(at: Context, name: str) -> Mapping[str, Value]:
+def _broadcast(at: Context, name: str) -> Mapping[str, Any]:
     """Return a second operand, broadcast to the first one or it to that, in one of the ways there are."""
     shape, kind = at.shape, at.row.get("broadcast", "same")
     if kind == "ones":
@@ -399,7 +399,7 @@ FURTHER["where"] = {"broadcast": BROADCAST}
 
 
 @_for("grid_sampler", "grid_sampler_2d", ranks=(4,))
-def _grid(at: Context) -> Mapping[str, Value]:
+def _grid(at: Context) -> Mapping[str, Any]:
     return {"grid": at.operand("grid", (at.shape[0], 3, 4, 2), values="mantissas", least=-1.0, most=1.0)}
 
 
@@ -409,7 +409,7 @@ def _grid(at: Context) -> Mapping[str, Value]:
     ranks=(3, 4),
     keys=("as many", "more"),
 )
-def _attention(at: Context) -> Mapping[str, Value]:
+def _attention(at: Context) -> Mapping[str, Any]:
     *batch, rows, width = at.shape
     keys = rows if at.row["keys"] == "as many" else rows + 2
     return {
@@ -421,7 +421,7 @@ def _attention(at: Context) -> Mapping[str, Value]:
 
 
 @_for("gru", "lstm", "rnn_tanh", "rnn_relu", ranks=(3,), hidden=(2, 5))
-def _recurrent(at: Context) -> Mapping[str, Value]:
+def _recurrent(at: Context) -> Mapping[str, Any]:
     layers = at.row.get("layers", 1)
     ways, hidden, gates = 1 + bool(at.row["bidirectional"]), at.row["hidden"], at.row["gates"]
     batch = at.shape[0] if at.row["batch_first"] else at.shape[1]
@@ -429,7 +429,7 @@ def _recurrent(at: Context) -> Mapping[str, Value]:
     for layer in range(layers):
         for _ in range(ways):
             width = at.shape[-1] if not layer else hidden * ways
-            shapes = [(gates * hidden, width), (gates * hidden, hidden)]
+            shapes: list[tuple[int, ...]] = [(gates * hidden, width), (gates * hidden, hidden)]
             shapes += [(gates * hidden,)] * 2 if at.row["has_biases"] else []
             params += [Operand(at.dtype, shape, "parameter", values=at.row["(values)"]) for shape in shapes]
     state = Operand(at.dtype, (layers * ways, batch, hidden))
@@ -442,7 +442,7 @@ for _name, _gates in (("gru", 3), ("lstm", 4), ("rnn_tanh", 1), ("rnn_relu", 1))
 
 
 @_for("lstm_cell", ranks=(2,), hidden=(2, 5))
-def _lstm_cell(at: Context) -> Mapping[str, Value]:
+def _lstm_cell(at: Context) -> Mapping[str, Any]:
     (batch, width), hidden = at.shape, at.row["hidden"]
     state = Operand(at.dtype, (batch, hidden))
     return {
@@ -455,7 +455,7 @@ def _lstm_cell(at: Context) -> Mapping[str, Value]:
 
 
 @_for("cat", "concat", "concatenate", "stack", length=(1, 2, 6, "same twice", "uneven"))
-def _lists(at: Context) -> Mapping[str, Value]:
+def _lists(at: Context) -> Mapping[str, Any]:
     length = at.row["length"]
     operands: list[Any] = [
         at.operand("tensors", at.shape) for _ in range(length if isinstance(length, int) else 2)
@@ -472,19 +472,19 @@ def _lists(at: Context) -> Mapping[str, Value]:
 
 
 @_for("einsum", ranks=(2,))
-def _einsum(at: Context) -> Mapping[str, Value]:
-    shapes = {
+def _einsum(at: Context) -> Mapping[str, Any]:
+    of_equations: dict[str, list[tuple[int, ...]]] = {
         "ij,jk->ik": [(3, 4), (4, 5)],
         "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)],
         "ij->ji": [(3, 4)],
         "ij,ij->": [(3, 4), (3, 4)],
         "bhid,bhjd->bhij": [(1, 2, 3, 4), (1, 2, 5, 4)],
-    }[at.row["equation"]]
-    return {"tensors": [at.operand("tensors", shape) for shape in shapes]}
+    }
+    return {"tensors": [at.operand("tensors", shape) for shape in of_equations[at.row["equation"]]]}
 
 
 @_for("cosine_similarity", "copy", "copy_", "view_as")
-def _alike(at: Context) -> Mapping[str, Value]:
+def _alike(at: Context) -> Mapping[str, Any]:
     return {name: at.operand(name, at.shape) for name in ("x2", "src", "other")}
 
 
@@ -619,7 +619,7 @@ _sized("full", "ones", "zeros", "empty", argument="size", levels=("none", "one",
 
 
 @_for("as_strided_copy", ranks=(2, 3, 4), of=("same", "turned"))
-def _strided(at: Context) -> Mapping[str, Value]:
+def _strided(at: Context) -> Mapping[str, Any]:
     strides = [_count(at.shape[place + 1 :]) for place in range(at.rank)]
     size = [*at.shape]
     return (

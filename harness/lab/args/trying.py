@@ -11,15 +11,17 @@ import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from executorch_goldens.args import models
 from executorch_goldens.args.models import Model
 from executorch_goldens.artifact import Artifact, Cell, Outcome
-from executorch_goldens.comparing.outcome import FAILING, RIGHT, UNSTABLE, WRONG, Made
+from executorch_goldens.comparing.outcome import FAILING, RIGHT, Made
+from executorch_goldens.goldens.findings import Unchecked
 from executorch_goldens.goldens.inventory import inventory
 from executorch_goldens.reach import edits
 from executorch_goldens.reach import map as maps
@@ -27,25 +29,27 @@ from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.toolchains.toolchain import Toolchain
 from lab.reach import building
-from lab.reach.command import facts, spared
+from lab.reach.command import ARGS as ZOO
+from lab.reach.command import RECORDS, exported, facts, spared
 
-ZOO = "executorch_goldens.args.zoo"
 #: Where results are kept while they are made, by release.
 KEPT = Path("build/args")
 #: Files whose functions' ways count: what lowers for a backend. Of all others a statement that none ran does.
 BACKENDS = ("executorch/backends/arm/", "executorch/backends/xnnpack/", "executorch/backends/transforms/")
 #: What a model came to: taken whole by delegates and right, or in part, or by none; wrong; lowering raises; a process
-#: that ended.
-WHOLE, PARTLY, OUTSIDE, IS_WRONG, FAILED, ENDED = OUTCOMES = (
-    "whole",
-    "partly",
-    "outside",
-    "wrong",
-    "failed",
-    "ended",
+#: that ended; outputs that show no error, such as one number everywhere.
+OUTCOMES = ("whole", "partly", "outside", "wrong", "failed", "ended", "unjudged")
+WHOLE, PARTLY, OUTSIDE, IS_WRONG, FAILED, ENDED, UNJUDGED = OUTCOMES
+#: Models of a sweep.
+CHUNK = 500
+#: Operators beside a call that no delegate takes: see `executorch_goldens.args.models`, and where values are quantized.
+NEVER_TAKEN = frozenset(
+    (
+        "aten.fmod.Scalar",
+        "quantized_decomposed.quantize_per_tensor.default",
+        "quantized_decomposed.dequantize_per_tensor.default",
+    )
 )
-#: Operators that no delegate takes, of those that are around a call (`executorch_goldens.args.models`).
-NEVER_TAKEN = frozenset(("aten.fmod.Scalar",))
 
 
 class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,12 +60,12 @@ class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
     outcome
         One of `OUTCOMES`.
     finding
-        The kind of what is not right, and its key; empty for what is right.
+        The key of what is not right (`executorch_goldens.goldens.findings`); empty for what is right.
     """
 
     model: str
     outcome: str
-    finding: tuple[str, ...] = ()
+    finding: Mapping[str, Any] = {}
     seconds: float = 0.0
 
 
@@ -94,7 +98,8 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     release = toolchain.release.version
     folder = KEPT / release
     folder.mkdir(parents=True, exist_ok=True)
-    results, reached = folder / "tried.jsonl", folder / f"{ZOO}.jsonl"
+    results, reached = folder / "tried.jsonl", RECORDS / release / f"{ZOO}.jsonl"
+    reached.parent.mkdir(parents=True, exist_ok=True)
     done = {each.model for each in tried(results)}
     every = [each for each in models.read().values() if release in (each.releases or (release,))]
     wanted = [each for each in order(every) if each.name not in done]
@@ -108,7 +113,7 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     cells = {Cell(each.target, each.name): each for each in wanted}
     number = kept = 0
     with results.open("ab") as lines, reached.open("a", encoding="utf-8") as records:
-        for outcome in exported(list(cells), settings, deadline):
+        for outcome in in_chunks(list(cells), settings, deadline):
             found = result(outcome, toolchain)
             lines.write(msgspec.json.encode(found) + b"\n")
             lines.flush()
@@ -130,34 +135,29 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     return number
 
 
-def exported(wanted: Sequence[Cell], settings: Settings, deadline: float) -> Iterator[Outcome]:
-    """Export cells until a time, a bounded number ahead, and yield the result of each."""
-    from lab.reach.command import exported as one_after_another
-
+def in_chunks(wanted: Sequence[Cell], settings: Settings, deadline: float) -> Iterator[Outcome]:
+    """Export cells until a time, and yield the result of each; what a sweep holds of them is freed with it."""
     for start in range(0, len(wanted), CHUNK):
-        if time.monotonic() > deadline:
-            return
-        yield from one_after_another(wanted[start : start + CHUNK], settings, deadline)
-
-
-#: Cells of a sweep: what it holds of each is freed with it.
-CHUNK = 500
+        if time.monotonic() < deadline:
+            yield from exported(wanted[start : start + CHUNK], settings, deadline)
 
 
 def result(outcome: Outcome, toolchain: Toolchain) -> Tried:
     """Judge an export."""
     name, seconds = outcome.cell.case, round(outcome.core_seconds, 2)
     if not isinstance(outcome.result, Artifact):
-        return Tried(name, ENDED, (str(outcome.result.verdict),), seconds)
+        return Tried(name, ENDED, {"kind": str(outcome.result.verdict)}, seconds)
     made = Made.from_outcomes([outcome], toolchain.release)
     if made.state != RIGHT:
-        word = {FAILING: FAILED, WRONG: IS_WRONG, UNSTABLE: IS_WRONG}[made.state]
-        return Tried(name, word, tuple(map(str, made.cause)), seconds)
+        word = FAILED if made.state == FAILING else IS_WRONG
+        if isinstance(made.failure or made.verdict.findings[0], Unchecked):
+            word = UNJUDGED
+        return Tried(name, word, made.cause, seconds)
     assert made.record is not None
     found = inventory(made.record)
     if not found.delegates.total():
-        return Tried(name, OUTSIDE, (), seconds)
-    return Tried(name, PARTLY if found.outside.keys() - NEVER_TAKEN else WHOLE, (), seconds)
+        return Tried(name, OUTSIDE, {}, seconds)
+    return Tried(name, PARTLY if found.outside.keys() - NEVER_TAKEN else WHOLE, {}, seconds)
 
 
 def counted(file: Path) -> str:

@@ -47,6 +47,8 @@ SOURCES = (
     *("models", "models.situations", "lab.pairs.zoo", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
 )
+#: Models of one call, which `lab.args.trying` records.
+ARGS = "executorch_goldens.args.zoo"
 #: Folders of the goldens of zoos that have their own.
 ROOTS = {"lab.pairs.zoo": "pairs", "lab.options.zoo": "options"}
 #: Folders of the package ``executorch`` that only cells of these backends run.
@@ -223,7 +225,7 @@ def kept_records(path: Path, toolchain: Toolchain) -> Iterator[building.ReachRec
     known = maps.read(path)
     if known.lock != maps.lock_of(toolchain.release.version):
         return
-    sources = [source for source in known.sources if source in SOURCES]
+    sources = [source for source in known.sources if source in (*SOURCES, ARGS)]
     cells = frozenset(load_cells(tuple(sources), toolchain.release))
     yield from (each for each in building.records(known) if each.source in sources and each.cell in cells)
 
