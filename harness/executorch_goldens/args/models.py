@@ -7,6 +7,7 @@ schema, what holds each operand, what comes before and after the call. Nothing i
 from __future__ import annotations
 
 import functools
+import json
 import lzma
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,8 @@ import msgspec
 from executorch_goldens.errors import HarnessError
 
 FILE = Path(__file__).parent / "models.xz"
+#: What operators are decomposed into.
+BECOMES = FILE.with_name("becomes.json")
 #: Names of what holds an operand: an input of the model, a buffer, a parameter, or the operand before it.
 INPUT, CONSTANT, PARAMETER, SAME = HOLDERS = ("input", "constant", "parameter", "same")
 #: How an operand is laid out in memory.
@@ -231,6 +234,13 @@ def read(path: Path = FILE) -> Mapping[str, Model]:
         return {model.name: model for model in map(_DECODER.decode, lines)}
     except (OSError, lzma.LZMAError, msgspec.DecodeError) as error:
         raise ModelError(f"{path}: cannot be read ({error}); take it from the repository again") from error
+
+
+@functools.cache
+def becomes() -> Mapping[str, list[str]]:
+    """Return the core operators that each operator is decomposed into."""
+    found: Mapping[str, list[str]] = json.loads(BECOMES.read_text(encoding="utf-8"))
+    return found
 
 
 _DECODER = msgspec.json.Decoder(Model)

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from executorch_goldens.args import models
 from executorch_goldens.args.models import Model
@@ -15,16 +16,20 @@ from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing.searching import SEED, UNCHANGED, Reached, Search, SearchOrder, Try, rarity
 from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.reach.answer import statements_run
-from executorch_goldens.reach.choice import DEAR, around, turns
+from executorch_goldens.reach.choice import DEAR, around
 from executorch_goldens.reach.code import text_of
 from executorch_goldens.reach.edits import Edits
 from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.zoo.registry import Case, load
 
+T = TypeVar("T")
+
 #: The zoo of models of one call each.
 ARGS = "executorch_goldens.args.zoo"
 #: Weights and inputs of cells that have goldens are made so that sums are exact; a comparison has none to hold.
 LIKELY = ("mantissas",)
+#: Operators that one becomes which is about each of them.
+FEW = 3
 #: What an overload is called where any is meant.
 ANY = "*"
 
@@ -105,14 +110,19 @@ def operators(edits: Edits, head: Path, reaching: Sequence[str]) -> tuple[str, .
     sources = {file: text_of(head / file) for file in edits.files}
     of_files = named(head, [file for file in edits.files if sources[file]], sources)
     found: dict[str, None] = {}
-    for is_near in (_is_function, _is_class, _is_file):
+    known = models.read()
+    found.update(dict.fromkeys(known[case].operator for case in reaching if case in known))
+    for is_near in (_is_table, _is_function, _is_class, _is_file):
         for edit in edits.every:
             for name, of_function in of_files.get(edit.file, {}).items():
                 if is_near(edit.function, name):
                     found.update(dict.fromkeys(of_function))
-    known = models.read()
-    found.update(dict.fromkeys(known[case].operator for case in reaching if case in known))
     return tuple(found)
+
+
+def _is_table(edited: str, name: str) -> bool:
+    """Return whether a name is that of the class of a function."""
+    return name == edited.rpartition(".")[0] != ""
 
 
 def _is_function(edited: str, name: str) -> bool:
@@ -130,7 +140,7 @@ def _is_file(edited: str, name: str) -> bool:
 def candidates(
     cases: Mapping[str, Case], named: Sequence[str], targets: Sequence[str], chance: random.Random
 ) -> list[Try]:
-    """Return the models of some operators, of which those named first take their turns first.
+    """Return the models of some operators, of each as many as of all that are named after it.
 
     Parameters
     ----------
@@ -148,17 +158,38 @@ def candidates(
         rest = [each for each in every if targets and each.target not in targets]
         elsewhere = [Try(cases[each.name], UNCHANGED, chance.choice(targets)) for each in rest]
         found[operator] = [*(Try(cases[each.name], UNCHANGED, each.target) for each in here), *elsewhere]
-    return list(turns(list(found.values())))
+    return list(halving(list(found.values())))
+
+
+def halving(each: Sequence[Sequence[T]]) -> Iterator[T]:
+    """Yield of several lists, of the first as much as of all later ones together while it lasts, and so on.
+
+    >>> list(halving([[1, 2, 3], [4, 5], [6]]))
+    [1, 4, 2, 6, 3, 5]
+    """
+    if not each:
+        return
+    first, others = iter(each[0]), halving(each[1:])
+    for one, other in itertools.zip_longest(first, others):
+        yield from (found for found in (one, other) if found is not None)
 
 
 def _overloads(name: str, of_operators: Collection[str]) -> Iterator[str]:
-    """Yield the operators that a name means, functional ones for what is made of views: ``view`` for ``view_copy``."""
+    """Yield the operators that a name means: itself, then what becomes it and few others, as ``conv2d`` does ``convolution``."""
     called, _, overload = name.partition(".")
-    names = {called, called.removesuffix("_copy"), called.strip("_")}
-    for each in of_operators:
-        its, _, its_overload = each.partition(".")
-        if its in names and (overload in (ANY, its_overload) or its != called):
-            yield each
+    names = {called, called.removesuffix("_copy")}
+    becomes = models.becomes()
+
+    def means(operator: str) -> bool:
+        its, _, its_overload = operator.partition(".")
+        return its in names and (overload in (ANY, its_overload) or its != called)
+
+    yield from (each for each in of_operators if means(each))
+    yield from (
+        each
+        for each in of_operators
+        if not means(each) and len(becomes.get(each, ())) <= FEW and any(map(means, becomes.get(each, ())))
+    )
 
 
 def retargeted(

@@ -157,7 +157,8 @@ class SearchOrder:
         """Return what to try next; None where nothing is left, or what is left repeats. The kinds take turns."""
         if self.is_over:
             return None
-        kinds = (self._model, self._first, self._model, self._borrowing, self._other, self._further)
+        models = self._model, self._first, self._model, self._borrowing
+        kinds = (*models, self._model, self._other, *models, self._model, self._further)
         start, self.number = self.number % len(kinds), self.number + 1
         for kind in (*kinds[start:], *kinds[:start]):
             found = kind()
@@ -207,7 +208,10 @@ class SearchOrder:
 
     def _model(self) -> Try | None:
         """Return the model that differs in the fewest facts from one that reached the edit; else the first one."""
-        last = [each for each, _ in self.reaching if each.model is not None][-LATEST:]
+        ways = self.reaching or self.on_the_way
+        # On the way, those that came furthest.
+        ways = ways if self.reaching else sorted(ways, key=lambda each: len(each[1].situation))
+        last = [each for each, _ in ways if each.model is not None][-LATEST:]
         of_operators = {each.case.family for each in last}
         near = [each for each in self.models.values() if each.case.family in of_operators]
         nearest = min(near, key=lambda each: _distance(each, last), default=None)

@@ -31,7 +31,8 @@ def named(
 ) -> dict[str, dict[str, list[str]]]:
     """Return the operators of ATen that definitions of files name: by file, then by function, ``Class.method``.
 
-    What a module or a class names outside of functions is under the class, or under the empty name.
+    Those that it compares with, or has in a table, come first: what it decides on. The others it may make. What a
+    module or a class names outside of functions is under the class, or under the empty name.
 
     Parameters
     ----------
@@ -46,11 +47,17 @@ def named(
         if module is None:
             continue
         text = (sources or {}).get(file) or (packages / file).read_text(encoding="utf-8")
-        names: dict[str, set[str]] = {}
+        asked: dict[str, set[str]] = {}
+        every: dict[str, set[str]] = {}
         for name, node in _definitions(ast.parse(text).body, ""):
-            names.setdefault(name, set()).update(_operators(node, vars(module)))
-        if own := {name: sorted(operators) for name, operators in names.items() if operators}:
-            found[file] = own
+            for each in _deciding(node):
+                asked.setdefault(name, set()).update(_operators(each, vars(module)))
+            every.setdefault(name, set()).update(_operators(node, vars(module)))
+        found[file] = {
+            name: [*sorted(asked.get(name, ())), *sorted(operators - asked.get(name, set()))]
+            for name, operators in every.items()
+            if operators
+        }
     return found
 
 
@@ -79,6 +86,14 @@ def _definitions(body: Iterable[ast.stmt], within: str) -> Iterator[tuple[str, a
             yield from _definitions(node.body, name)
         else:
             yield (name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else within), node
+
+
+def _deciding(node: ast.stmt) -> Iterator[ast.AST]:
+    """Yield what of a definition is a comparison, a pattern or a table: all of it where it is outside of functions."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield node
+        return
+    yield from (each for each in ast.walk(node) if isinstance(each, ast.Compare | ast.MatchValue))
 
 
 def _operators(node: ast.AST, names: Mapping[str, Any]) -> Iterator[str]:

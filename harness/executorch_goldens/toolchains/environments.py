@@ -181,8 +181,10 @@ class Environments:
         gone = place.with_name(f"{place.name}{PARTIAL}")
         with self._alone(place):
             shutil.rmtree(gone, ignore_errors=True)
-            place.rename(gone)
-            shutil.rmtree(gone)
+            # While this waited, a different process may have deleted it.
+            if place.is_dir():
+                place.rename(gone)
+                shutil.rmtree(gone)
             self._memory(place).unlink(missing_ok=True)
 
     def there(self) -> dict[str, Path]:

@@ -89,6 +89,7 @@ def update() -> None:
             numbers[beginning] += 1
     found.sort(key=lambda model: model.name)
     durable.replace(models.FILE, models.encoded(found))
+    durable.replace(models.BECOMES, f"{json.dumps(drawing.becomes(found), indent=0)}\n")
     models.read.cache_clear()
     print(f"seed {drawing.SEED}: {models.FILE.stat().st_size:,} bytes")
 

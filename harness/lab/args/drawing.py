@@ -433,6 +433,29 @@ def runs(model: Model) -> bool:
     return same and bool(torch.isfinite(tensors[0]).any())
 
 
+def becomes(models: Iterable[Model]) -> dict[str, list[str]]:
+    """Return what the core operators are that each operator is decomposed into, of its plainest models that export."""
+    found: dict[str, list[str]] = {}
+    by_plainness = sorted(
+        models, key=lambda each: (each.open is not None, each.users, each.before + each.after)
+    )
+    for model in by_plainness:
+        if model.operator in found:
+            continue
+        try:
+            example = build(model, Data("model"))
+            program = torch.export.export(example.module, example.inputs, strict=False).run_decompositions()
+        except Exception:
+            continue
+        called = {
+            str(node.target).removeprefix("aten.")
+            for node in program.graph.nodes
+            if node.op == "call_function"
+        }
+        found[model.operator] = sorted(called - {"add.Tensor", "<built-in function getitem>"} or called)
+    return dict(sorted(found.items()))
+
+
 def slug(operator: str) -> str:
     """Return the beginning of the names of an operator's models.
 

@@ -65,13 +65,11 @@ def names(walk: SearchOrder, most: int, reaches: bool = True) -> list[str]:
 
 
 def test_models_of_one_call_take_every_second_turn_and_changes_others_and_further_ones_the_rest() -> None:
-    found = names(SearchOrder(NEAR, MODELS, OTHERS, CHANGES), 6)
+    found = names(SearchOrder(NEAR, MODELS, OTHERS, CHANGES), 4)
     assert [found[0], found[2]] == [str(each.cell) for each in MODELS[:2]]
     assert found[1] == "tosa-int/cat-x-again"
-    assert found[4] == "tosa-int/sample-0-x-as-it-is"
-    # What reached the edit has something more: a fact of another model of its operator, or a change.
+    # What reached the edit takes a fact of another model of its operator.
     assert re.fullmatch(r".*/max-pool2d-000[01]-x-.*-\d{4}", found[3])
-    assert found[5].startswith((f"{found[1]}-x-", "tosa-int/sample-0-x-"))
 
 
 def test_the_next_model_is_the_one_that_differs_least_from_what_reached_the_edit() -> None:
@@ -187,8 +185,9 @@ def test_the_operators_of_an_edit_are_those_of_its_function_then_of_its_class_an
     packages(tmp_path, fold=source, file=file)
     edits = Edits((CodeEdit(file, "DecomposeMaxPool2dPass.call_operator"),), (file,), ())
     found = candidates.operators(edits, tmp_path, ["relu-0000", "a case of a zoo"])
-    assert "max_pool2d.default" in found[:4]
-    assert found[-1] == "relu.default"
+    # Those of models that reach it, those of its class's table, and those that it may make.
+    assert found[:3] == ("relu.default", "max_pool2d.default", "max_pool2d_with_indices.default")
+    assert {"view_copy.default", "slice_copy.Tensor"} < set(found[3:])
     assert "avg_pool2d.default" not in found
 
 
