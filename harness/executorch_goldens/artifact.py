@@ -628,6 +628,31 @@ class Watched:
     origins: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = ()
 
 
+#: What an edited function gave in an export, beside the base's: the same in all calls; nobody knows; something else.
+VERDICTS = GAVE_THE_SAME, UNKNOWN, DIFFERS = "same", "unknown", "differs"
+
+
+class ProbedFunction(msgspec.Struct, frozen=True):
+    """A function that is edited, in one export; see `executorch_goldens.exporting.probing`.
+
+    Attributes
+    ----------
+    file
+        Its path below site-packages.
+    function
+        Its name in the file; empty for what is outside of functions.
+    calls
+        Number of its calls that were compared, or were within one that was.
+    verdict
+        The worst of these, one of `VERDICTS`; `UNKNOWN` as well where it ran, or may have had an effect, without one.
+    """
+
+    file: str
+    function: str
+    calls: int
+    verdict: str
+
+
 @dataclass(frozen=True)
 class Artifact:
     """The result of one export that finished.
@@ -644,6 +669,8 @@ class Artifact:
         Results of further processes for the same request that began with the same memory; see `running.factors`.
     reach
         Lines that ran of the files that `Settings.reach` names (`sweep.reaching.taken`).
+    probes
+        The functions of `Settings.probes` that ran, and those of which that is not known.
     """
 
     result: Lowered | Failure
@@ -651,6 +678,7 @@ class Artifact:
     watched: Watched | None = None
     twins: tuple[Artifact, ...] = ()
     reach: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    probes: tuple[ProbedFunction, ...] = ()
 
     @property
     def case_failure(self) -> Failure | None:
@@ -667,6 +695,7 @@ Encoded = tuple[
     Watched | None,
     tuple[bytes, ...],
     dict[str, tuple[int, ...]],
+    tuple[ProbedFunction, ...],
 ]
 
 
@@ -675,7 +704,9 @@ def encoded(artifact: Artifact) -> bytes:
     made, rest = artifact.result, (artifact.patches, artifact.watched)
     results = (made, None) if isinstance(made, Lowered) else (None, made)
     twins = tuple(map(encoded, artifact.twins))
-    return msgspec.msgpack.encode((*results, *rest, twins, dict(artifact.reach)), enc_hook=_plain)
+    return msgspec.msgpack.encode(
+        (*results, *rest, twins, dict(artifact.reach), artifact.probes), enc_hook=_plain
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -687,10 +718,10 @@ def _plain(value: Any) -> Any:
 
 def decoded(content: bytes) -> Artifact:
     """Return the artifact that was `encoded`; raise ValueError for any other content."""
-    made, failure, patches, watched, twins, reach = msgspec.msgpack.decode(content, type=Encoded)
+    made, failure, patches, watched, twins, reach, probes = msgspec.msgpack.decode(content, type=Encoded)
     if (result := made or failure) is None:
         raise ValueError("it has neither a program nor a failure")
-    return Artifact(result, patches, watched, tuple(map(decoded, twins)), reach)
+    return Artifact(result, patches, watched, tuple(map(decoded, twins)), reach, probes)
 
 
 class Casualty(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):

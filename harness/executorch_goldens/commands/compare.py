@@ -163,6 +163,7 @@ def compare(
     from executorch_goldens.comparing.outcome import REACHED
     from executorch_goldens.comparing.page import ComparisonPage
     from executorch_goldens.comparing.sides import Sides
+    from executorch_goldens.reach.edits import probed
     from executorch_goldens.sweep.store import Store, default_root
 
     started, repository = time.monotonic(), config.load()
@@ -184,6 +185,8 @@ def compare(
     )
     with saying("reading the zoo with both toolchains"):
         sides = Sides.between(base, head, how, repository.targets, arguments.patches or repository.patches)
+    if asked.edits is not None and not arguments.of_pass:
+        sides = sides.probing(probed(asked.edits, base.site_packages))
     folder = arguments.sweeps or FOLDER / slug(base.name, head.name)
     comparison = Comparison(
         sides,
@@ -195,6 +198,7 @@ def compare(
         known=known,
         seconds=60 * arguments.budget if asked.choice is not None else math.inf,
         started=started,
+        further=tuple(cell for cell in asked.left_out if cell in frozenset(sides.cells)),
     )
     comparison.run(changed_by(arguments.of_pass) if arguments.of_pass else lambda *_: True, asked.search)
     if arguments.of_pass and not comparison.found:

@@ -14,6 +14,7 @@ import math
 import shutil
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ from executorch_goldens.comparing.outcome import (
     RIGHT,
     SAME,
     Made,
+    decided,
     kind_of,
     may_be_luck,
     shown,
@@ -45,12 +47,12 @@ from executorch_goldens.goldens.rendering import decoding_once
 from executorch_goldens.results import provenance
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Results
-from executorch_goldens.running.progress import MOST_LINES, Progress, Pulse, duration, forever
+from executorch_goldens.running.progress import LIVE_INTERVAL, MOST_LINES, Progress, Pulse, duration, forever
 from executorch_goldens.settings import config
 from executorch_goldens.sweep.reuse import Reuse
 from executorch_goldens.sweep.seconds import Seconds
 from executorch_goldens.sweep.store import Store
-from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.sweep.sweep import Sweep, worth_warming
 from executorch_goldens.zoo.variations import MOST, Variation, named, variations
 
 #: Below the folder of a comparison: what the base made, as goldens, the results of the head, and, once both are whole,
@@ -166,6 +168,10 @@ class Comparison:
     ran
         Lines that exports of the head ran, by the cell and the file's path below site-packages: of the files that
         `Settings.reach` names.
+    further
+        Cells that are compared, while time is left, where the head's `Settings.probes` decide something.
+    undecided
+        Cells that were not compared, because the edited functions gave the same in them; with whether any ran.
     """
 
     sides: Sides
@@ -179,13 +185,15 @@ class Comparison:
     started: float = field(default_factory=time.monotonic)
     found: list[Compared] = field(default_factory=list)
     ran: dict[Cell, dict[str, set[int]]] = field(default_factory=dict)
+    further: tuple[Cell, ...] = ()
+    undecided: dict[Cell, bool] = field(default_factory=dict, init=False)
     searched: Search | None = field(default=None, init=False)
     opening: float = field(default=0.0, init=False)
     has_time: bool = field(default=True, init=False)
     model: Try | None = field(default=None, init=False)
     reported: int = field(default=0, init=False)
     sweeps: list[Sweep] = field(default_factory=list, init=False)
-    _begun: int = field(default=0, init=False)
+    _begun: set[Cell] = field(default_factory=set, init=False)
     _members: list[Member] = field(default_factory=list, init=False)
 
     @property
@@ -249,8 +257,10 @@ class Comparison:
             try:
                 with as_user_error():
                     self.came.write(results.root)
-                    for cell, base, head in self._exported(self.sides, self.cells, self.left_for_cells):
-                        self._begun += 1
+                    probing = self.beside and bool(self.sides.head.settings.probes)
+                    cells = (*self.cells, *self.further) if probing else self.cells
+                    for cell, base, head in self._exported(self.sides, cells, self.left_for_cells, probing):
+                        self._begun.add(cell)
                         self._compare(cell, base, head, results, wanted)
                         self._require_lowering()
                     self.has_time = self.left() > self.opening
@@ -284,7 +294,7 @@ class Comparison:
     @property
     def late(self) -> list[Cell]:
         """The cells that were not compared because the time was over."""
-        return list(self.cells[self._begun :])
+        return [cell for cell in self.cells if cell not in self._begun and cell not in self.undecided]
 
     def differing(self) -> list[Compared]:
         """Return the cells that are not identical."""
@@ -367,9 +377,7 @@ class Comparison:
             of_head, old, new = judged(*twice(self.variations))
         compared = Compared(cell, kind_of(old, new), old, new)
         self.found.append(compared)
-        for outcome in of_head:
-            for file, lines in lines_run(outcome).items():
-                self.ran.setdefault(cell, {}).setdefault(file, set()).update(lines)
+        self._note_lines(of_head)
         if old.record is not None:
             # The head is compared with it as with goldens of its own release.
             golden.write(
@@ -388,6 +396,19 @@ class Comparison:
             if side is not None:
                 side.outlines.forget()
 
+    def _note_lines(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            for file, lines in lines_run(outcome).items():
+                self.ran.setdefault(outcome.cell, {}).setdefault(file, set()).update(lines)
+
+    def _is_undecided(self, made: _Exports) -> bool:
+        """Return whether a cell need not be compared, because edited functions gave the same in it; note that."""
+        if any(decided(outcome) is not False for outcome in made.made):
+            return False
+        self.undecided[made.cell] = any(outcome.result.probes for outcome in made.made)  # type: ignore[union-attr]
+        self._note_lines(made.made)
+        return True
+
     def _say_at_once(self, line: str) -> None:
         """Say what is known of a cell that differs, while others are exported; of many, of the first alone."""
         self.reported += 1
@@ -397,20 +418,40 @@ class Comparison:
             _Screen().write_line(line)
 
     def _exported(
-        self, sides: Sides, cells: Sequence[Cell], left: Callable[[], float] = forever
+        self,
+        sides: Sides,
+        cells: Sequence[Cell],
+        left: Callable[[], float] = forever,
+        probing: bool = False,
     ) -> Iterator[tuple[Cell, _Exports, _Exports]]:
-        """Export cells on both sides, and yield them as they come, while time is left; the first one in any case."""
+        """Export cells on both sides, and yield them as they come, while time is left; the first one in any case.
+
+        Parameters
+        ----------
+        probing
+            Whether the base exports only those in which the head's probes decide something, or do not know.
+        """
         if not cells:
             return
         exports = 1 if self.beside else len(self.variations)
         screen = _Screen()
         how = "under another variation on each side" if self.beside else f"{exports} variations each"
         most = "" if math.isinf(left()) else f"; {duration(self.left())} in all at most"
-        screen.write_line(f"comparing {count(len(cells), 'cell')}, {how}{most}")
+        where = " where the edit decides" if probing else ""
+        screen.write_line(f"comparing {count(len(cells), 'cell')}{where}, {how}{most}")
         beside = cells if self.beside else ()
         base, head = (
             # More variations of a cell may be asked for.
-            Sweep(cells, varied, side.settings, lasting=True, beside=beside, reuse=reuse)
+            Sweep(
+                cells,
+                varied,
+                side.settings,
+                lasting=True,
+                targets=worth_warming(self.cells or cells) if probing else None,
+                beside=beside,
+                reuse=reuse,
+                held=cells if probing and side is sides.base else (),
+            )
             for side, varied, reuse in zip(
                 (sides.base, sides.head),
                 (self.variations[::-1], self.variations),
@@ -422,18 +463,31 @@ class Comparison:
         jobs, live = sides.head.settings.jobs, sys.stderr.isatty()
         progress = Progress(cells, (base, head), self.known, jobs, screen, live, left=left)
         began = time.monotonic()
+
+        def exports_of(sweep: Sweep, cell: Cell) -> _Exports:
+            return _Exports(sweep, cell, self.variations, functools.partial(progress.show, sweep))
+
+        of_head, of_base = deque(cells), deque[_Exports]()
         with side_by_side(base, head):
-            for number, cell in enumerate(cells):
-                over = left if number else forever
-                if over() <= 0 or not all(progress.wait(sweep, cell, over) for sweep in (base, head)):
+            while of_head or of_base:
+                if self.opening and left() <= 0:
                     break
-                of_base, of_head = (
-                    _Exports(each, cell, self.variations, functools.partial(progress.show, each))
-                    for each in (base, head)
-                )
-                self.opening = self.opening or time.monotonic() - began
-                yield cell, of_base, of_head
-                progress.passed(head, cell)
+                # What both have comes first; what the head has meanwhile may not need the base.
+                if of_base and base.ready(of_base[0].cell, 0.0 if of_head else LIVE_INTERVAL):
+                    made = of_base.popleft()
+                    self.opening = self.opening or time.monotonic() - began
+                    yield made.cell, exports_of(base, made.cell), made
+                    progress.passed(head, made.cell)
+                elif of_head and head.ready(of_head[0], LIVE_INTERVAL):
+                    made = exports_of(head, of_head.popleft())
+                    if probing and self._is_undecided(made):
+                        self.opening = self.opening or time.monotonic() - began
+                        progress.passed(head, made.cell)
+                    else:
+                        of_base.append(made)
+                        base.unhold(made.cell)
+                else:
+                    progress.show(head)
         progress.erase()
 
 

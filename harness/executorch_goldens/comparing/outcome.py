@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from executorch_goldens.artifact import Artifact, Failure, Lowered, Outcome
+from executorch_goldens.artifact import DIFFERS, UNKNOWN, Artifact, Failure, Lowered, Outcome
 from executorch_goldens.decode import DecodeError
 from executorch_goldens.diff import equality, likeness
 from executorch_goldens.diff.difference import Difference
@@ -197,6 +197,18 @@ class Made:
         if self.record is not None:
             return FAILING if self.record.fails else RIGHT
         return FAILING if self.verdict.name == "failed" else WRONG
+
+
+def decided(outcome: Outcome) -> bool | None:
+    """Return whether edited functions gave something else than the base's in an export of the head; None if unknown.
+
+    Nobody knows of an export that came to no program: the base may come to one.
+    """
+    made = outcome.result
+    verdicts = {each.verdict for each in made.probes} if isinstance(made, Artifact) else set[str]()
+    if DIFFERS in verdicts:
+        return True
+    return None if UNKNOWN in verdicts or outcome.program is None else False
 
 
 def may_be_luck(base: Made, head: Made) -> bool:

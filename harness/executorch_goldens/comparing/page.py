@@ -133,10 +133,16 @@ class ComparedReach(Answer):
         Places that no cell of the map reaches.
     left_out
         Cells that reach the edit and were not compared, with why, for people.
+    gave_the_same
+        Number of cells that were exported with the head alone: the edited functions gave what the base's give.
+    not_run
+        Number of cells of which the head's export ran no edited function, and which were not compared.
     """
 
     unmapped: tuple[str, ...]
     left_out: Mapping[str, str]
+    gave_the_same: int = 0
+    not_run: int = 0
 
 
 class ComparedSides(msgspec.Struct, frozen=True, kw_only=True):
@@ -276,7 +282,9 @@ class ComparisonPage:
 
     def _left_out(self) -> dict[Cell, str]:
         """Return the cells that were left out for time, with why."""
-        chosen = dict.fromkeys(self.asked.left_out if self.asked is not None else (), "over the budget")
+        done = {*self.comparison.undecided, *(each.cell for each in self.comparison.found)}
+        over = [cell for cell in (self.asked.left_out if self.asked is not None else ()) if cell not in done]
+        chosen = dict.fromkeys(over, "over the budget")
         return chosen | dict.fromkeys(self.comparison.late, "the time was over")
 
     @property
@@ -293,18 +301,29 @@ class ComparisonPage:
         edited = self.answer.line() if self.answer is not None else ""
         if not found and self.is_same_code:
             return "identical: no code differs"
+        same_code = "; ".join(self._undecided())
+        if not found and same_code:
+            return "; ".join(filter(None, (f"identical: {same_code}", edited)))
         if not found:
             why = "no cell is known that reaches the edit" if edited else "no cell that was chosen is in both"
             if self.asked is not None and (over := len(self.asked.left_out)):
                 why = f"{count(over, 'cell')} over the budget"
             return "; ".join(filter(None, (f"nothing was compared: {why}", edited)))
         ways = ", ".join(f"{number[kind]} {word}" for kind, word in KINDS.items() if kind in number)
-        where = " where reached" if edited and not number else ""
+        where = (" where it decides" if same_code else " where reached") if edited and not number else ""
         part = f"{same} of " if number or bad else "" if where else "all "
         same_cells = f"identical{where}: {part}{count(len(found), 'cell')}"
         alike = f"{bad} {BAD_ON_BOTH}" if bad else ""
         unjudged = f"of these, {len(self.unjudged())} {NOT_JUDGED}" if self.unjudged() else ""
-        return "; ".join(filter(None, (same_cells, ways, alike, edited, unjudged)))
+        return "; ".join(filter(None, (same_cells, ways, alike, same_code, edited, unjudged)))
+
+    def _undecided(self) -> Iterator[str]:
+        """Yield what is known of the cells that were not compared."""
+        ran = Counter(self.comparison.undecided.values())
+        cell = "more cell" if self.comparison.found else "cell"
+        for did, words in ((True, "the edited code ran and gave the same"), (False, "it did not run")):
+            if ran[did]:
+                yield f"in {count(ran[did], cell)} {words}"
 
     @property
     def is_same_code(self) -> bool:
@@ -542,6 +561,8 @@ class ComparisonPage:
             "raising": self.answer.raising,
             "unmapped": list(self.asked.choice.unmapped) if self.asked.choice is not None else [],
             "left_out": {str(cell): why for cell, why in self._left_out().items()},
+            "gave_the_same": sum(self.comparison.undecided.values()),
+            "not_run": sum(not ran for ran in self.comparison.undecided.values()),
         }
 
 

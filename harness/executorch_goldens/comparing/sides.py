@@ -94,6 +94,10 @@ class Sides:
         alone = {word: len(found) - len(common) for word, found in cells.items()}
         return cls(of["base"], of["head"], common, alone, tuple(left_out))
 
+    def probing(self, probes: Mapping[str, tuple[str, tuple[str, ...]]]) -> Sides:
+        """Return them with a head whose exports compare edited functions (`Settings.probes`)."""
+        return replace(self, head=replace(self.head, settings=replace(self.head.settings, probes=probes)))
+
 
 def fitting(
     kind: str,

@@ -108,6 +108,22 @@ def between(base: Path, head: Path) -> Edits:
     return Edits(tuple(found), tuple(modules), others)
 
 
+def probed(edits: Edits, base: Path) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return the functions that decide what the edits change: see `Settings.probes`.
+
+    Parameters
+    ----------
+    base
+        The base's site-packages.
+    """
+    former = {each.file: each.base_file for each in edits.every}
+    names: dict[str, dict[str, None]] = {each.file: {} for each in edits.every}
+    for edit in edits.every:
+        for file, name in [(edit.file, edit.function)] if edit.function else edit.users:
+            names.setdefault(file, {})[name] = None
+    return {file: (str(base / former.get(file, file)), tuple(of_file)) for file, of_file in names.items()}
+
+
 def _differing(before: Mapping[str, Path], after: Mapping[str, Path]) -> Iterator[str]:
     """Yield the paths of files that differ between two folders, which `_files` listed."""
     for name in before.keys() | after.keys():

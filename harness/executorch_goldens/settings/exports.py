@@ -108,6 +108,9 @@ class Settings:
         Processes with the same memory at their beginning that make each export; 0 makes it in one, without a second.
     reach
         Files and folders below site-packages whose lines are recorded as they run: `Artifact.reach`.
+    probes
+        Of files below site-packages, that of the base, and the functions that are compared with its own as they run:
+        `Artifact.probes`.
     memory
         Bytes of data that an exporting process may have (`sweep.worker.limit_memory`); None is no limit.
     checkout
@@ -131,6 +134,7 @@ class Settings:
     observer: str | None = None
     twins: int = 0
     reach: tuple[str, ...] = ()
+    probes: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     memory: int | None = None
     checkout: Path | None = None
 

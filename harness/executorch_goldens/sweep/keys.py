@@ -21,7 +21,7 @@ from executorch_goldens.zoo import targets
 from executorch_goldens.zoo.variations import Variation
 
 #: Goes up with every change of what is asked for, of what is recorded, or of how an export is stored.
-FORMAT = 6
+FORMAT = 7
 #: Begins of environment variables that C and C++ code of a release or the loader may read, which no record shows.
 VARIABLES = (
     *(
@@ -53,6 +53,7 @@ SETTINGS = (
     "observer",
     "twins",
     "reach",
+    "probes",
 )
 
 #: Named values.

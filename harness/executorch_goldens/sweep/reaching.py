@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from executorch_goldens.reach.code import blocks
 
@@ -35,7 +35,14 @@ FILES: list[str] = []
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def install(packages: Path, wanted: Sequence[str]) -> None:
+class Probes(Protocol):
+    """What compares edited functions: `executorch_goldens.exporting.probing.Prober`."""
+
+    def marked(self, inside: str, source: bytes) -> ast.Module: ...
+    def loaded(self, inside: str, module: ModuleType) -> None: ...
+
+
+def install(packages: Path, wanted: Sequence[str], probes: Probes | None = None) -> None:
     """Record what is imported from now on.
 
     Parameters
@@ -44,9 +51,11 @@ def install(packages: Path, wanted: Sequence[str]) -> None:
         The folder of installed packages.
     wanted
         Files and folders in it, by their paths below it.
+    probes
+        What compares their edited functions; None for nothing.
     """
     setattr(builtins, NAME, reached)
-    sys.meta_path.insert(0, _Finder(packages.resolve(), tuple(wanted)))
+    sys.meta_path.insert(0, _Finder(packages.resolve(), tuple(wanted), probes))
 
 
 def reached(number: int) -> None:
@@ -77,9 +86,10 @@ def taken() -> dict[str, tuple[int, ...]]:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds the sources of the files that are asked for."""
 
-    def __init__(self, packages: Path, wanted: tuple[str, ...]) -> None:
+    def __init__(self, packages: Path, wanted: tuple[str, ...], probes: Probes | None) -> None:
         self.packages = packages
         self.wanted = wanted
+        self.probes = probes
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -94,7 +104,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         except ValueError:
             return None
         if any(inside == each or inside.startswith(f"{each}/") for each in self.wanted):
-            spec.loader = _Loader(fullname, spec.origin, inside)
+            spec.loader = _Loader(fullname, spec.origin, inside, self.probes)
         return spec
 
 
@@ -104,14 +114,16 @@ _SOURCE = importlib.machinery.SourceFileLoader
 class _Loader(importlib.machinery.SourceFileLoader):
     """Compiles a source with its calls, and neither reads nor writes byte-code."""
 
-    def __init__(self, fullname: str, path: str, inside: str) -> None:
+    def __init__(self, fullname: str, path: str, inside: str, probes: Probes | None) -> None:
         super().__init__(fullname, path)
         self.inside = inside
+        self.probes = probes
 
     def get_code(self, fullname: str) -> CodeType:
         source = self.get_data(self.path)
         FILES.append(self.inside)
-        tree = _Calls(len(FILES) - 1).visit(ast.parse(source))
+        parsed = self.probes.marked(self.inside, source) if self.probes is not None else ast.parse(source)
+        tree = _Calls(len(FILES) - 1).visit(parsed)
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -119,6 +131,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
         for name, value in list(vars(module).items()):
             if isinstance(value, _CACHED) and value.__module__ == module.__name__:
                 setattr(module, name, _recorded(value))
+        if self.probes is not None:
+            self.probes.loaded(self.inside, module)
 
 
 #: The class of functions that `functools.lru_cache` and `functools.cache` make.

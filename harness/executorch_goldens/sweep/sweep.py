@@ -117,6 +117,8 @@ class Sweep:
         Templates of earlier sweeps, which this one exports in and leaves to the next.
     reuse
         The store that exports are taken from and put into; None for none.
+    held
+        Cells that are exported only after `unhold`, unless the store has them; templates start at once.
     """
 
     def __init__(
@@ -130,6 +132,7 @@ class Sweep:
         standby: Standby | None = None,
         beside: Collection[Cell] = (),
         reuse: Reuse | None = None,
+        held: Iterable[Cell] = (),
     ) -> None:
         self.settings = settings
         self.lasting = lasting or bool(beside)
@@ -149,6 +152,9 @@ class Sweep:
         self.schedule.add(
             Job(next(self.numbers), cell, variation) for cell in cells for variation in self.wanted[cell]
         )
+        #: Cells that are held, and their jobs.
+        self.held = set(held)
+        self.holding: dict[Cell, list[Job]] = {}
         #: Jobs that are looked for in the store, or were not found there, before any is exported.
         self.sought: list[Job] = []
         #: Variations whose template was killed before it was ready.
@@ -227,6 +233,12 @@ class Sweep:
             self.schedule.add(
                 Job(next(self.numbers), cell, variation, awaited=awaited) for variation in variations
             )
+
+    def unhold(self, cell: Cell) -> None:
+        """Let a cell that is held be exported."""
+        with self.changed:
+            self.held.discard(cell)
+            self.schedule.add(self.holding.pop(cell, ()))
 
     def widen(self, cells: Iterable[Cell]) -> None:
         """Export `cells`, whose outcomes nobody has asked for yet, under every variation."""
@@ -323,6 +335,8 @@ class Sweep:
     def _run(self) -> None:
         try:
             self._take_stored()
+            for variation in {job.variation for jobs in self.holding.values() for job in jobs}:
+                self._start_template(variation)
             with selectors.DefaultSelector() as selector:
                 for template in self.templates.values():
                     selector.register(template.answers, selectors.EVENT_READ, template)
@@ -363,6 +377,7 @@ class Sweep:
     def _take_stored(self) -> None:
         """Deliver stored exports; the rest is exported, and templates are started only for those."""
         if self.reuse is None or not self.schedule:
+            self._add(self.schedule.empty())
             return
         self.sought = self.schedule.empty()
         wanted = [*map(self._wanted, self.sought)]
@@ -378,12 +393,20 @@ class Sweep:
         if self.chooses_targets:
             self.targets = sorted(worth_warming({job.cell for job in self.sought}))
         left, self.sought = self.sought, []
-        self.schedule.add(left)
+        self._add(left)
         with self.changed:
             for cell in {job.cell for job in left} if self.spares_raising else ():
                 if any(outcome().case_failure for outcome in self.results[cell].values()):
                     self._spare(cell)
             self.changed.notify_all()
+
+    def _add(self, jobs: Sequence[Job]) -> None:
+        """Let jobs wait for a template, or to be released."""
+        with self.changed:
+            for job in jobs:
+                if job.cell in self.held:
+                    self.holding.setdefault(job.cell, []).append(job)
+            self.schedule.add(job for job in jobs if job.cell not in self.held)
 
     def _wanted(self, job: Job) -> Wanted:
         return (job.cell, job.variation, tuple(self.further_patches.get(job.cell, ())))
@@ -514,7 +537,7 @@ class Sweep:
                 target=job.cell.target,
                 case=case,
                 # What its template has taken on, or it is told by its module, is left out: it may be long.
-                settings=replace(self.settings, patches=patches, modules=None, reach=()),
+                settings=replace(self.settings, patches=patches, modules=None, reach=(), probes={}),
                 scratch=str(scratch),
                 log=str(scratch / "log"),
                 cwd=str(self._working_directory(job)),

@@ -39,6 +39,7 @@ from executorch_goldens.exporting import system_calls
 from executorch_goldens.exporting.alone import load_all, load_alone
 from executorch_goldens.exporting.blame import OwnError
 from executorch_goldens.exporting.observing import NOBODY
+from executorch_goldens.exporting.probing import Prober
 from executorch_goldens.exporting.recording import Recorder
 from executorch_goldens.files import shortage
 from executorch_goldens.patches.guard import GuardError, resolve
@@ -85,6 +86,9 @@ def with_harness(interpreter: Path, code: str, root: Path = ROOT) -> list[str]:
 #: where nothing is recorded.
 RECORDER: Recorder | None = None
 BEFORE: str | None = None
+
+#: Compares the edited functions that this process's exports run; None where none is.
+PROBER: Prober | None = None
 
 #: The lowest descriptor that an export's artifact may have: beyond what programs close in a loop.
 RESULT = 512
@@ -218,6 +222,8 @@ def run_request(request: ExportRequest, result: int) -> int:
         run_twins(request, result)
         return 0
     reaching.begin()
+    if PROBER is not None:
+        PROBER.begin()
     recorder = RECORDER
     if recorder is not None and request.record is not None:
         # This run has made everything in these folders.
@@ -240,7 +246,9 @@ def run_request(request: ExportRequest, result: int) -> int:
         settings.omission,
         resolve(settings.observer)() if settings.observer is not None else NOBODY,
     )
-    write_result(result, artifact.encoded(replace(made, reach=reaching.taken())))
+    reach = reaching.taken()
+    probes = PROBER.taken(reach) if PROBER is not None else ()
+    write_result(result, artifact.encoded(replace(made, reach=reach, probes=probes)))
     if recorder is not None and request.record is not None:
         recorder.end()
     return CASE_RAISED if made.case_failure is not None else 0
@@ -491,7 +499,11 @@ def main() -> None:
         RECORDER.install([options.records])
     # The hash seed is the interpreter's, the directory that of each request.
     if settings.reach:
-        reaching.install(Path(sysconfig.get_path("purelib")), settings.reach)
+        if settings.probes:
+            global PROBER
+            PROBER = Prober(settings.probes)
+            PROBER.install()
+        reaching.install(Path(sysconfig.get_path("purelib")), settings.reach, PROBER)
     take_on(variation.changed_surroundings)
     # Effects of listings on imports stay as well. Children inherit the shuffle, or are given the same seed.
     shuffle_listings(variation.listings)

@@ -189,7 +189,7 @@ def test_what_is_required_and_missing_is_named_and_red(
     # What none of the cells ran makes it red by itself.
     found = replace(found, allowed=("unreached",))
     found.comparison.cells = (Cell("tosa-int", "cell-0"), *rest)
-    found.comparison._begun = 1
+    found.comparison._begun = {Cell("tosa-int", "cell-0")}
     found.comparison.ran[Cell("tosa-int", "cell-0")] = {PASSES: set(ran)}
     assert found.missing == missing
     assert found.is_red == any(missing.values())

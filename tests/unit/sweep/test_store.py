@@ -24,6 +24,7 @@ from executorch_goldens.artifact import (
     Lowered,
     Outcome,
     PassRun,
+    ProbedFunction,
     Sample,
     Tensor,
     TimedOut,
@@ -53,7 +54,8 @@ LOWERED = Lowered(
 FAILURE = Failure("lower", "RuntimeError", "no", "Pass", None, "Traceback", made=LOWERED)
 WATCHED = Watched((PassRun("exir", "Pass", "f", True, "names"),), ("Visitor",), "kept")
 REACH = {"executorch/exir/pass_base.py": (12, -14)}
-ARTIFACT = Artifact(LOWERED, ("patch",), WATCHED, reach=REACH)
+PROBES = (ProbedFunction("executorch/exir/pass_base.py", "ExportPass.call", 2, "same"),)
+ARTIFACT = Artifact(LOWERED, ("patch",), WATCHED, reach=REACH, probes=PROBES)
 #: Cells of tests.support.zoo that are never exported here.
 CELL, OTHER = Cell("xnnpack-fp32", "steady"), Cell("xnnpack-fp32", "wrong")
 VARIATIONS = variations((0, 4))
