@@ -440,7 +440,7 @@ class Prober:
         if self.used > ALL or any(file.is_open for file in self.files.values()):
             reading, process = None, 0
         else:
-            reading, process = self._fork(run, roots)
+            reading, process = _copy(functools.partial(self._in_base, run, roots))
         self.inside = inside
         own = None
         try:
@@ -462,30 +462,19 @@ class Prober:
                 verdict = max(verdict, same if own and other else UNKNOWN, key=VERDICTS.index)
                 self.found[each] = (calls + 1, verdict)
 
-    def _fork(self, run: Callable[[], Any], roots: tuple[Any, ...]) -> tuple[int, int]:
-        """Run something in a copy of this process; return where its answer comes, and its number."""
-        reading, writing = os.pipe()
-        process = os.fork()
-        if process:
-            os.close(writing)
-            return reading, process
+    def _in_base(self, run: Callable[[], Any], roots: tuple[Any, ...]) -> bytes:
+        """Return the digest of what comes out of a call in the base, which this copy becomes."""
+        from executorch_goldens.exporting.states import digest
+
+        self.is_copy = True
+        for file in self.files.values():
+            if file.module is not None:
+                file.become_base(list(self.files.values()))
         try:
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nothing, 1)
-            os.dup2(nothing, 2)
-            limit_processor(LONGEST)
-            gc.disable()
-            self.is_copy = True
-            for file in self.files.values():
-                if file.module is not None:
-                    file.become_base(list(self.files.values()))
-            try:
-                came = run()
-            except Exception as error:
-                came = _raised(error)
-            os.write(writing, _came_out(came, roots) or b"")
-        finally:
-            os._exit(0)
+            came = run()
+        except Exception as error:
+            came = _raised(error)
+        return digest(came, roots, may_change=True)
 
     def _watch_passes(self) -> None:
         """Let each pass that runs edited functions be compared as a whole."""
@@ -539,7 +528,25 @@ def _came_out(*values: Any) -> bytes | None:
     try:
         return digest(*values)
     except UnreadableError:
-        return None
+        return _answer(*_copy(functools.partial(digest, *values, may_change=True)))
+
+
+def _copy(work: Callable[[], bytes]) -> tuple[int, int]:
+    """Let a copy of this process do something; return where its answer comes, and its number."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(writing)
+        return reading, process
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
+        limit_processor(LONGEST)
+        gc.disable()
+        os.write(writing, work())
+    finally:
+        os._exit(0)
 
 
 def _children() -> float:

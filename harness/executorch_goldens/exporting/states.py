@@ -58,14 +58,24 @@ SOLID = (
 )
 
 
+#: Classes made in C whose state is in what a method writes, which may change it.
+WRITING = {"tosa_serializer._tosa_serializer.TosaSerializer": "serialize"}
+
+
 class UnreadableError(Exception):
     """Something has a state that cannot be read, or more of it than is looked at."""
 
 
-def digest(*values: Any) -> bytes:
-    """Return the digest of some values; raise UnreadableError."""
+def digest(*values: Any, may_change: bool = False) -> bytes:
+    """Return the digest of some values; raise UnreadableError.
+
+    Parameters
+    ----------
+    may_change
+        Whether reading may change them: in a process that ends.
+    """
     found = hashlib.sha256()
-    for word in _Reader().words(values):
+    for word in _Reader(may_change).words(values):
         found.update(word.encode(errors="surrogatepass"))
         found.update(b"\0")
     return found.digest()
@@ -74,7 +84,8 @@ def digest(*values: Any) -> bytes:
 class _Reader:
     """Yields words for values, and at the end those for the graphs that they led to."""
 
-    def __init__(self) -> None:
+    def __init__(self, may_change: bool) -> None:
+        self.may_change = may_change
         self.met: dict[int, int] = {}
         # What is met lives as long: its address is not given to something else.
         self.kept: list[Any] = []
@@ -100,7 +111,7 @@ class _Reader:
             yield from self._node(value)
         elif isinstance(value, TEXTUAL):
             yield f"{kind.__name__} {value}"
-        elif isinstance(value, enum.Enum):
+        elif isinstance(value, enum.Enum) or hasattr(kind, "__members__"):
             yield f"{_name(kind)}.{value.name}"
         elif isinstance(value, SURROUNDINGS):
             yield _name(kind)
@@ -139,6 +150,8 @@ class _Reader:
             yield f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
         elif isinstance(value, torch.fx.Graph):
             self.graphs.append(value)
+        elif self.may_change and (method := WRITING.get(_name(type(value)))):
+            yield hashlib.sha256(getattr(value, method)()).hexdigest()
         else:
             yield from self._members(value, depth)
 
