@@ -435,7 +435,7 @@ class Watch:
     def _in_planner(self, method: Callable[..., Any], instance: Any, *args: Any, **kwargs: Any) -> Any:
         """Note the memory plan, which is no part of a graph and which no golden's trace has."""
         result = method(instance, *args, **kwargs)
-        plan = "".join(compat.plan_of(result.graph_module))
+        plan = ADDRESS.sub("", "".join(compat.plan_of(result.graph_module)))
         if len(self.passes) + 1 == self.capture:
             self.kept = plan
         self.passes.append(PassRun(OUTSIDE, type(instance).__name__, digest_of([plan]), False))
