@@ -432,6 +432,8 @@ def serve_group(
     except GuardError as error:
         print(error, file=sys.stderr, flush=True)
         os._exit(1)
+    if PROBER is not None:
+        PROBER.watch_passes()
     warm_up(exported_before(targets, options.variation.history))
     # Children find the entry points read.
     for group in (*extensions.GROUPS, extensions.PLUGINS):
