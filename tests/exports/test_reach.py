@@ -5,14 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from executorch_goldens import patches
-from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.artifact import DIFFERS, Artifact, Cell, Outcome
 from executorch_goldens.reach import map as maps
+from executorch_goldens.reach.code import module_of
 from executorch_goldens.reach.edits import PACKAGES
 from executorch_goldens.reach.unused import imported
 from executorch_goldens.settings import releases
@@ -26,6 +28,24 @@ from tests.support.shortened import Pair
 CELLS = (
     *("tosa-fp/permute-sum", "tosa-int/linear", "xnnpack-fp32/upsample", "xnnpack-int8/conv-bn-relu"),
     "xnnpack-fp32/lstm",
+)
+#: Cells that are exported with and without probes: two quickly, the others beside them slowly.
+TWO = ("tosa-int/linear", "xnnpack-fp32/linear")
+TWELVE = (
+    *TWO,
+    *("tosa-fp/argmax", "tosa-fp/conv2d-depthwise-scaled", "tosa-fp/permute-clone", "tosa-fp/two-delegates"),
+    *("tosa-int/cat-of-cats", "tosa-int/elu-family", "xnnpack-fp32/permute-clone", "xnnpack-fp32/relu-clone"),
+    *("xnnpack-int8/conv-bn-relu", "xnnpack-int8/linear"),
+)
+#: Files all of whose functions are probed: helpers, a pass of each program, visitors and annotators.
+PROBED = (
+    "executorch/backends/arm/_passes/arm_pass_utils.py",
+    "executorch/backends/arm/_passes/remove_noop_pass.py",
+    "executorch/backends/arm/operators/op_tosa_conv2d.py",
+    "executorch/backends/arm/quantizer/quantization_annotator.py",
+    "executorch/backends/xnnpack/operators/op_linear.py",
+    "executorch/backends/xnnpack/quantizer/xnnpack_quantizer_utils.py",
+    "executorch/exir/passes/spec_prop_pass.py",
 )
 QUANTIZER = "executorch/backends/arm/quantizer/arm_quantizer.py"
 #: Imports what lowers and quantizes, and prints which files of the packages that loaded.
@@ -79,6 +99,37 @@ def test_each_export_has_what_it_ran_itself_also_one_that_fails(
         recorded[cell] = reaching.result.reach
     assert all(recorded.values())
     assert {cell for cell, reach in recorded.items() if QUANTIZER in reach} == {"tosa-int/linear"}
+
+
+@pytest.mark.parametrize("cells", [TWO, pytest.param(TWELVE, marks=pytest.mark.slow)], ids=len)
+def test_an_export_whose_functions_are_compared_has_the_same_bytes(
+    cells: Sequence[str], release: str
+) -> None:
+    # The base is the head: nothing may differ.
+    packages = Path(sysconfig.get_path("purelib"))
+    probes = {
+        file: (str(packages / file), tuple(module_of(packages / file).functions))
+        for file in PROBED
+        if (packages / file).is_file()
+    }
+    names = patches.select("auto", releases.load().release(release).patches)
+    plain = Settings(
+        *(default_interpreter(), ("models",), names, 1, EXPORT_TIMEOUT), execute=False, reach=tuple(probes)
+    )
+    named = [Cell.named(cell) for cell in cells]
+    made: list[list[Outcome]] = []
+    for settings in (plain, replace(plain, probes=probes)):
+        with Sweep(named, variations((0,)), settings) as sweep:
+            made.append([outcome for cell in named for outcome in sweep.outcomes(cell)])
+    for cell, without, probed in zip(named, *made, strict=True):
+        assert Pair(cell, without, probed).differing == ()
+        assert isinstance(without.result, Artifact)
+        assert isinstance(probed.result, Artifact)
+        assert probed.result.reach == without.result.reach
+        verdicts = {each.function: each.verdict for each in probed.result.probes}
+        assert verdicts
+        assert DIFFERS not in verdicts.values(), verdicts
+        assert without.result.probes == ()
 
 
 def test_the_files_that_a_lowering_imports_are_those_that_its_files_name(release: str) -> None:

@@ -321,7 +321,10 @@ class ComparisonPage:
         """Yield what is known of the cells that were not compared."""
         ran = Counter(self.comparison.undecided.values())
         cell = "more cell" if self.comparison.found else "cell"
-        for did, words in ((True, "the edited code ran and gave the same"), (False, "it did not run")):
+        for did, words in (
+            (True, "the edited code ran and gave the same"),
+            (False, "the edited code did not run"),
+        ):
             if ran[did]:
                 yield f"in {count(ran[did], cell)} {words}"
 

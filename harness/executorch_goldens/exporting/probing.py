@@ -29,11 +29,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from executorch_goldens.artifact import DIFFERS, GAVE_THE_SAME, UNKNOWN, VERDICTS, ProbedFunction
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.limits import Idleness, limit_processor
+from executorch_goldens.patches.guard import SEEN_THROUGH
 from executorch_goldens.reach import code
 
 #: Name under which decorators find `Prober.mark`.
@@ -380,6 +381,8 @@ class Prober:
         if isinstance(marked, type):
             file.classes[name] = marked
             return marked
+        # No earlier: what is imported first is varied.
+        global is_dynamo_compiling
         from torch.compiler import is_dynamo_compiling
 
         edited = file.functions[name] = EditedFunction(file, name, marked)
@@ -392,6 +395,7 @@ class Prober:
                 return marked(*given, **named)
             return self.called(edited, given, named)
 
+        SEEN_THROUGH.add(cast(FunctionType, call).__code__)
         return call
 
     def begin(self) -> None:

@@ -9,10 +9,27 @@ from dataclasses import replace
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from executorch_goldens.artifact import Cell, TimedOut
+from executorch_goldens.artifact import (
+    DIFFERS,
+    GAVE_THE_SAME,
+    UNKNOWN,
+    Cell,
+    Killed,
+    ProbedFunction,
+    TimedOut,
+)
 from executorch_goldens.comparing import page
 from executorch_goldens.comparing.making import Compared
-from executorch_goldens.comparing.outcome import ALLOWED, KINDS, SAME, UNREACHED, Made, kind_of, shown
+from executorch_goldens.comparing.outcome import (
+    ALLOWED,
+    KINDS,
+    SAME,
+    UNREACHED,
+    Made,
+    decided,
+    kind_of,
+    shown,
+)
 from executorch_goldens.diff import equality
 from executorch_goldens.goldens import golden
 from executorch_goldens.goldens.accuracy import Accuracy
@@ -20,7 +37,15 @@ from executorch_goldens.goldens.findings import Fails
 from executorch_goldens.goldens.record import MANIFEST, Record
 from executorch_goldens.settings import releases
 from tests import REPOSITORY
-from tests.support.making import lowered, outcomes, with_another_program, with_texts
+from tests.support.making import (
+    artifact,
+    failure,
+    lowered,
+    outcome,
+    outcomes,
+    with_another_program,
+    with_texts,
+)
 from tests.support.screens import screen
 from tests.support.verdicts import verdict
 
@@ -233,3 +258,22 @@ def test_exports_that_reach_the_limit_are_the_same_however_long_they_took() -> N
     assert kind_of(base, head) == SAME
     slept = [TimedOut(60.0, 0.1, 61.0, 60.1)] * 2
     assert kind_of(base, Made.from_outcomes(outcomes(*slept), release)) == "differently"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "wanted"),
+    [
+        ((), False),
+        ((GAVE_THE_SAME, GAVE_THE_SAME), False),
+        ((GAVE_THE_SAME, UNKNOWN), None),
+        ((UNKNOWN, DIFFERS, GAVE_THE_SAME), True),
+    ],
+)
+def test_an_export_is_decided_by_the_worst_of_its_functions(
+    verdicts: tuple[str, ...], wanted: bool | None
+) -> None:
+    probes = tuple(ProbedFunction("executorch/pass.py", "run", 1, each) for each in verdicts)
+    assert decided(outcome(artifact(lowered(), probes=probes))) is wanted
+    # What fails on the head may come to a program with the base.
+    assert decided(outcome(artifact(failure(), probes=probes))) is (wanted or None)
+    assert decided(outcome(Killed("SIGSEGV"))) is None

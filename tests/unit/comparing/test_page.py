@@ -166,6 +166,21 @@ def test_an_answer_says_which_edited_lines_it_speaks_for_and_is_red_where_none_r
     assert found.is_red == is_red
 
 
+@pytest.mark.parametrize("compared", [0, 2])
+@pytest.mark.parametrize("undecided", [(True,), (True, True, False), (False,)])
+def test_cells_in_which_the_edit_decides_nothing_are_counted(
+    compared: int, undecided: tuple[bool, ...], snapshot: SnapshotAssertion
+) -> None:
+    made = right(44.3)
+    edits = Edits((CodeEdit(PASSES, "Conv.call", (EDITED,), (EDITED,)),), (PASSES,), ())
+    found = replace(page([(made, made)] * compared), asked=Asked((), Path(), edits))
+    for number, ran in enumerate(undecided):
+        cell = Cell("tosa-int", f"undecided-{number}")
+        found.comparison.undecided[cell] = ran
+        found.comparison.ran[cell] = {PASSES: {12}} if ran else {}
+    assert screen(found.head()) == snapshot
+
+
 @pytest.mark.parametrize(
     ("ran", "left_out", "required", "missing"),
     [

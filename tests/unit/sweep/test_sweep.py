@@ -95,3 +95,19 @@ def test_what_is_looked_for_in_the_store_is_work_until_it_was_found() -> None:
         assert sum(seconds for seconds, *_ in sweep.work(lambda cell: 100.0)) == 100.0 + TEMPLATE
     finally:
         sweep.stop()
+
+
+def test_a_cell_that_is_held_waits_for_nobody_until_it_is_let_go() -> None:
+    other = Cell("xnnpack-fp32", "lstm")
+    settings = Settings(default_interpreter(), ("models",), (), 2, 60.0)
+    sweep = Sweep((CELL, other), VARIED[:1], settings, held=(CELL, other))
+    try:
+        # Let go before the store was looked into, and after.
+        sweep.unhold(other)
+        sweep._take_stored()
+        assert [job.cell for job in sweep.schedule.waiting()] == [other]
+        for _ in range(2):
+            sweep.unhold(CELL)
+        assert [job.cell for job in sweep.schedule.waiting()] == [other, CELL]
+    finally:
+        sweep.stop()
