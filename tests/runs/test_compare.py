@@ -301,16 +301,23 @@ def test_what_is_known_of_both_sides_is_not_exported_again(swapped: Path, compar
     for again in (False, True):
         done = compare(sys.executable, str(swapped))
         assert done.returncode == DIFFERENT, done.stdout + done.stderr
-        # One of each cell on a side; what differs is exported under the other variation as well.
-        reused = 4 if again else 0
-        assert f"  exports: 6, {reused} of them from the cache" in done.stdout.splitlines()
+        first, *facts = done.stdout.splitlines()
+        assert "; 1 newly wrong; in 1 more cell the edited code did not run; 1 of 1 edited lines reached" in first
+        # One of each cell on the head, and of the one in which the edit decides on the base, under another variation on
+        # each; what differs is exported under the other as well.
+        assert f"  exports: 5, {3 if again else 0} of them from the cache" in facts
 
 
 @pytest.mark.slow
 def test_a_refactoring_that_changes_nothing_is_identical(head: Head, compare: Compare) -> None:
     done = compare(sys.executable, str(head(REFACTORED)))
     assert done.returncode == SAME, done.stdout + done.stderr
-    assert done.stdout.splitlines()[0] == "identical where reached: 2 cells; 2 of 2 edited lines reached"
+    first, *facts = done.stdout.splitlines()
+    assert first == (
+        "identical: in 1 cell the edited code ran and gave the same; in 1 cell the edited code did not run; "
+        "2 of 2 edited lines reached"
+    )
+    assert "  exports: 2, 0 of them from the cache" in facts
 
 
 @pytest.mark.slow

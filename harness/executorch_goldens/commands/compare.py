@@ -185,7 +185,7 @@ def compare(
     )
     with saying("reading the zoo with both toolchains"):
         sides = Sides.between(base, head, how, repository.targets, arguments.patches or repository.patches)
-    if asked.edits is not None and not arguments.of_pass:
+    if asked.edits is not None and not asked.edits.others and not arguments.of_pass:
         sides = sides.probing(probed(asked.edits, base.site_packages))
     folder = arguments.sweeps or FOLDER / slug(base.name, head.name)
     comparison = Comparison(
