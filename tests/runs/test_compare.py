@@ -302,7 +302,10 @@ def test_what_is_known_of_both_sides_is_not_exported_again(swapped: Path, compar
         done = compare(sys.executable, str(swapped))
         assert done.returncode == DIFFERENT, done.stdout + done.stderr
         first, *facts = done.stdout.splitlines()
-        assert "; 1 newly wrong; in 1 more cell the edited code did not run; 1 of 1 edited lines reached" in first
+        assert (
+            "; 1 newly wrong; in 1 more cell the edited code did not run; 1 of 1 edited lines reached"
+            in first
+        )
         # One of each cell on the head, and of the one in which the edit decides on the base, under another variation on
         # each; what differs is exported under the other as well.
         assert f"  exports: 5, {3 if again else 0} of them from the cache" in facts

@@ -147,19 +147,17 @@ class EditedFile:
 
     def _read_outside(self) -> bool:
         """Note what differs outside of functions; return False where it may show without a call of a function."""
-        texts = [
-            [(within, each.text) for within, each in side.outside if not each.is_import]
-            for _, side in self._sides()
-        ]
+        texts = [[(within, each.text) for within, each in side.outside] for _, side in self._sides()]
         origins = [set(_origins(tree)) for tree, _ in self._sides()]
         affected = {(within, name) for within, name, _ in origins[1] - origins[0]}
         direct = [dict(_direct(tree)) for tree, _ in self._sides()]
         new = {name for name, _ in _classes(self.former)} ^ {name for name, _ in _classes(self.tree)}
         for number, (_, side) in enumerate(self._sides()):
             for within, each in side.outside:
-                if each.is_import or (within, each.text) in texts[1 - number] or within in new:
-                    continue
                 node = direct[number].get((within, each.first))
+                known = (within, each.text) in texts[1 - number] or within in new
+                if known or (each.is_import and node is not None):
+                    continue
                 if isinstance(node, ast.ClassDef) and node.name in new and _are_own(_decorators(node)):
                     affected.update([(within, node.name)] if number else [])
                 elif node is None or isinstance(node, ast.ClassDef) or not each.names:
@@ -168,7 +166,7 @@ class EditedFile:
                     affected.update((within, name) for name in each.names)
         if not affected:
             # Or the order differs.
-            return sorted(texts[0]) != sorted(texts[1]) or texts[0] == texts[1]
+            return {*texts[0]} != {*texts[1]} or texts[0] == texts[1]
         return self._restore(affected, direct[1])
 
     def _restore(self, affected: set[tuple[str, str]], nodes: Mapping[tuple[str, int], ast.stmt]) -> bool:
@@ -190,6 +188,12 @@ class EditedFile:
                 affected |= names
                 wanted.append((within, node))
         named = {name for _, name in affected}
+        if any(
+            _is_made(node)
+            for name, node in _classes(self.tree)
+            if any(name == within for within, _ in affected)
+        ):
+            return False
         if any(
             isinstance(found, ast.Name) and found.id in named
             for node in ast.walk(self.tree)
@@ -319,6 +323,11 @@ def _direct(tree: ast.Module) -> Iterator[tuple[tuple[str, int], ast.stmt]]:
 
 def _decorators(node: Definition | ast.ClassDef) -> list[str]:
     return [ast.unparse(each) for each in node.decorator_list]
+
+
+def _is_made(node: ast.ClassDef) -> bool:
+    """Return whether something makes more of a class than its statements do: a decorator, or `typing.NamedTuple`."""
+    return bool(node.decorator_list) or any("NamedTuple" in ast.unparse(base) for base in node.bases)
 
 
 def _are_own(decorators: Sequence[str]) -> bool:

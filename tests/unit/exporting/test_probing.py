@@ -21,7 +21,12 @@ from executorch_goldens.sweep import reaching
 
 #: A file of the base, and one that uses it.
 BASE = """\
+import dataclasses
 import functools
+try:
+    import json
+except ImportError:
+    json = None
 
 TABLE = {"small": 1, "large": 2}
 DOUBLE = {name: 2 * size for name, size in TABLE.items()}
@@ -73,6 +78,14 @@ def kept(value):
 def annotate(node, config=None):
     node["annotation"] = config
     return node
+
+
+@dataclasses.dataclass
+class Field:
+    width: int = 1
+
+    def wide(self):
+        return self.width
 
 
 class Parent:
@@ -232,6 +245,8 @@ CALL = "        self.seen.append(value)\n        return super().call(value) * se
         (CALL, f"{CALL}\n{OVERRIDE}super().run(value)\n", lambda m: m.Child().run(2), {"Child.run": SAME}),
         (CALL, f"{CALL}\n{OVERRIDE}0\n", lambda m: m.Child().run(2), {"Child.run": OTHER}),
         # Nobody knows.
+        ("width: int = 1", "width: int = 2", lambda m: m.Field().wide(), {"Field.wide": UNKNOWN}),
+        ("    import json", "    import marshal as json", lambda m: None, {"": UNKNOWN}),
         ("range(number)", "range(number + 0)", lambda m: list(m.counted(2)), {"counted": UNKNOWN}),
         ("return value + 1\n\n\n@reg", "return value + 2\n\n\n@reg", lambda m: m.kept(1), {"kept": OTHER}),
         ('@register("annotated")', '@register("noted")', lambda m: None, {"annotate": UNKNOWN}),
