@@ -23,7 +23,6 @@ import functools
 import gc
 import inspect
 import os
-import resource
 import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,8 +38,8 @@ from executorch_goldens.reach import code
 
 #: Name under which decorators find `Prober.mark`.
 NAME = "__executorch_goldens_probed__"
-#: Seconds of processor time of one copy, seconds that it may be idle, and those of all copies of an export.
-LONGEST, IDLE, ALL = 20.0, 20.0, 60.0
+#: Seconds of processor time of a copy, and seconds that it may be idle.
+LONGEST, IDLE = 20.0, 20.0
 #: Calls of a function that are compared in an export: a copy takes 30 to 60 ms, and an export of a small cell 0.4 s.
 MOST = 20
 #: Seconds between two looks at a copy.
@@ -348,8 +347,6 @@ class Prober:
         Classes of passes that run edited functions.
     running
         The class of the pass that runs.
-    settled
-        Classes of passes that need not be compared any more.
     """
 
     wanted: Mapping[str, tuple[str, tuple[str, ...]]]
@@ -359,10 +356,8 @@ class Prober:
     inside: set[EditedFunction] | None = None
     passes: set[type] = field(default_factory=set)
     running: type | None = None
-    settled: set[type] = field(default_factory=set)
     is_exporting: bool = False
     is_copy: bool = False
-    used: float = 0.0
 
     def install(self) -> None:
         """Let the decorators find this."""
@@ -381,6 +376,7 @@ class Prober:
         """Note that a file was imported."""
         if inside in self.files:
             self.files[inside].module = module
+            self.files[inside].is_open |= self.files[inside].missed()
 
     def mark(self, inside: str, name: str) -> Callable[[Any], Any]:
         """Return the innermost decorator of a class, or of a function that is compared."""
@@ -410,23 +406,21 @@ class Prober:
     def begin(self) -> None:
         """Forget what was found; an export begins."""
         self.found.clear()
-        self.settled.clear()
-        self.is_exporting, self.used = True, 0.0
+        self.is_exporting = True
         self.watch_passes()
 
     def taken(self, reach: Mapping[str, Sequence[int]]) -> tuple[ProbedFunction, ...]:
         """Return what was found; unknown for functions that ran, by their lines, and were not seen to be called."""
         self.is_exporting = False
         for file in self.files.values():
-            is_open = file.is_open or file.missed()
             for name in file.names:
                 edited = file.functions.get(name)
                 function, lines = file.now.functions[name], reach.get(file.inside, ())
                 ran = any(function.first <= abs(line) <= function.last for line in lines)
-                if edited in self.found or not (ran or is_open or edited in self.at_import):
+                if edited in self.found or not (ran or file.is_open or edited in self.at_import):
                     continue
                 self.found[edited or EditedFunction(file, name, _nothing)] = (0, UNKNOWN)
-            if is_open and not file.names:
+            if file.is_open and not file.names:
                 self.found[EditedFunction(file, "", _nothing)] = (0, UNKNOWN)
         made = (ProbedFunction(each.file.inside, each.name, *found) for each, found in self.found.items())
         return tuple(sorted(made, key=lambda each: (each.file, each.function)))
@@ -453,7 +447,7 @@ class Prober:
     @handed_on
     def _compared(self, run: Callable[[], Any], roots: tuple[Any, ...], inside: set[EditedFunction]) -> Any:
         """Return what `run` does here; compare it with what it does in a copy that has become the base."""
-        if self.used > ALL or any(file.is_open for file in self.files.values()):
+        if any(file.is_open for file in self.files.values()):
             reading, process = None, 0
         else:
             reading, process = _copy(functools.partial(self._in_base, run, roots))
@@ -469,9 +463,7 @@ class Prober:
             return result
         finally:
             self.inside = None
-            before = _children()
             other = _answer(reading, process) if reading is not None else None
-            self.used += _children() - before
             same = GAVE_THE_SAME if own == other else DIFFERS
             for each in inside:
                 calls, verdict = self.found.get(each, (0, GAVE_THE_SAME))
@@ -508,16 +500,13 @@ class Prober:
         @handed_on
         def call(instance: Any, *given: Any) -> Any:
             before, self.running = self.running, type(instance)
-            inside: set[EditedFunction] = set()
             try:
                 idle = self.is_copy or self.inside is not None or not self.is_exporting
                 if idle or not self._runs_edited(type(instance)):
                     return plain(instance, *given)
-                return self._compared(lambda: plain(instance, *given), (instance, *given), inside)
+                return self._compared(lambda: plain(instance, *given), (instance, *given), set())
             finally:
                 self.running = before
-                if any(self.found[each][1] != GAVE_THE_SAME for each in inside):
-                    self.settled.add(type(instance))
 
         setattr(call, NAME, True)
         return call
@@ -526,8 +515,7 @@ class Prober:
         own = (
             file.classes.get(name.rpartition(".")[0]) for file in self.files.values() for name in file.names
         )
-        known = cls in self.passes or any(each in cls.__mro__ for each in own)
-        return known and cls not in self.settled
+        return cls in self.passes or any(each in cls.__mro__ for each in own)
 
 
 def _nothing() -> None:
@@ -564,11 +552,6 @@ def _copy(work: Callable[[], bytes]) -> tuple[int, int]:
         os.write(writing, work())
     finally:
         os._exit(0)
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _answer(reading: int, process: int) -> bytes | None:

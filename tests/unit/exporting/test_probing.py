@@ -252,6 +252,7 @@ CALL = "        self.seen.append(value)\n        return super().call(value) * se
         ('@register("annotated")', '@register("noted")', lambda m: None, {"annotate": UNKNOWN}),
         ("class Child(Parent):", "class Child(Parent, object):", lambda m: None, OPEN),
         ("    rates = (1, 2)\n", "    rates = (1, 2)\n    limit = 4\n", lambda m: None, OPEN),
+        ("    rates = (1, 2)\n", "    rates = (1, 2)\n    limit = 4\n", lambda m: m.Child().run(2), OPEN),
         (f"    def call(self, value):\n{CALL}", "", lambda m: m.Child().run(1), {"": UNKNOWN}),
         (
             "    def keep(function):\n",
