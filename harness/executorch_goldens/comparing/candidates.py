@@ -175,7 +175,7 @@ def halving(each: Sequence[Sequence[T]]) -> Iterator[T]:
 
 
 def _overloads(name: str, of_operators: Collection[str]) -> Iterator[str]:
-    """Yield the operators that a name means: itself, then what becomes it and few others, as ``conv2d`` does ``convolution``."""
+    """Yield the operators that a name means: it, then those that become it and little else, as ``conv2d`` does."""
     called, _, overload = name.partition(".")
     names = {called, called.removesuffix("_copy")}
     becomes = models.becomes()

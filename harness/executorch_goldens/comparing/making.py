@@ -35,7 +35,7 @@ from executorch_goldens.comparing.outcome import (
     may_be_luck,
     shown,
 )
-from executorch_goldens.comparing.searching import Search, Try, lines_run
+from executorch_goldens.comparing.searching import ENOUGH, Search, Try, lines_run
 from executorch_goldens.comparing.sides import Sides, side_by_side
 from executorch_goldens.errors import HarnessError, UsageError
 from executorch_goldens.files import untrusted
@@ -194,6 +194,9 @@ class Comparison:
     reported: int = field(default=0, init=False)
     sweeps: list[Sweep] = field(default_factory=list, init=False)
     _begun: set[Cell] = field(default_factory=set, init=False)
+    #: The ways of undecided cells through the edited files, and how many cells went no new one since.
+    _ways: set[frozenset[tuple[object, ...]]] = field(default_factory=set, init=False)
+    _repeating: int = field(default=0, init=False)
     _members: list[Member] = field(default_factory=list, init=False)
 
     @property
@@ -407,6 +410,9 @@ class Comparison:
             return False
         self.undecided[made.cell] = any(outcome.result.probes for outcome in made.made)  # type: ignore[union-attr]
         self._note_lines(made.made)
+        way = frozenset((file, *sorted(lines)) for file, lines in self.ran.get(made.cell, {}).items())
+        self._repeating = 0 if way not in self._ways else self._repeating + 1
+        self._ways.add(way)
         return True
 
     def _say_at_once(self, line: str) -> None:
@@ -468,10 +474,15 @@ class Comparison:
             return _Exports(sweep, cell, self.variations, functools.partial(progress.show, sweep))
 
         of_head, of_base = deque(cells), deque[_Exports]()
+        chosen = frozenset(self.cells)
         with side_by_side(base, head):
             while of_head or of_base:
                 if self.opening and left() <= 0:
                     break
+                if self._repeating >= ENOUGH and of_head and of_head[0] not in chosen:
+                    # What is left went the ways of the last ones, which gave the same.
+                    of_head.clear()
+                    continue
                 # What both have comes first; what the head has meanwhile may not need the base.
                 if of_base and base.ready(of_base[0].cell, 0.0 if of_head else LIVE_INTERVAL):
                     made = of_base.popleft()

@@ -545,7 +545,14 @@ class ComparisonPage:
             return {"tried": 0, "why": why} if why else None
         found = {"cell": str(model.cell), "keep": model.line} if model is not None else {}
         by_family = {name: {"tried": each[0], "reaching": each[1]} for name, each in search.by_family.items()}
-        return {"tried": search.tried, "reaching": search.reaching, "of": by_family, "seed": SEED, **found}
+        return {
+            "tried": search.tried,
+            "reaching": search.reaching,
+            "undecided": search.undecided,
+            "of": by_family,
+            "seed": SEED,
+            **found,
+        }
 
     def _not_searched(self) -> str:
         """Return why no model was tried, in words; empty where that was not to be."""

@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 from executorch_goldens.args.models import Model, borrowed, borrowing, is_borrowing, read
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
-from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, kind_of
+from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, decided, kind_of
 from executorch_goldens.comparing.sides import Side, Sides, side_by_side
 from executorch_goldens.files.wording import count
+from executorch_goldens.reach.choice import turns
 from executorch_goldens.running.progress import duration
 from executorch_goldens.sweep.sweep import Sweep
 from executorch_goldens.zoo.registry import AS_IT_IS, NAME_PATTERN, Case, changed_name
@@ -42,6 +43,10 @@ AHEAD, LATER = 3, 2
 SEVERAL = 3
 #: The last models that reached the edit: the next is near one of them.
 LATEST = 12
+#: Models of an operator that reached the edit, all of whose neighbours are tried.
+FIRST_ONES = 2
+#: Facts that a model keeps.
+NEVER_BORROWED = ("target", "shape")
 #: Draws of a model until one is new.
 DRAWS = 20
 #: Models without a new way through the edited files, after which a search ends.
@@ -147,6 +152,9 @@ class SearchOrder:
         self.failing = defaultdict[str, set[str]](set)
         self.changeable: set[str] = set()
         self.asked: set[Cell] = set()
+        #: Models of one call that ran edited statements, and those with one fact of another one, in turns.
+        self.reached: list[Try] = []
+        self.neighbours: deque[Try] = deque()
         #: How often each change that is tried once was tried before it fitted.
         self.tries: dict[Cell, int] = {}
         self.number = 0
@@ -157,8 +165,8 @@ class SearchOrder:
         """Return what to try next; None where nothing is left, or what is left repeats. The kinds take turns."""
         if self.is_over:
             return None
-        models = self._model, self._first, self._model, self._borrowing
-        kinds = (*models, self._model, self._other, *models, self._model, self._further)
+        models = self._neighbour, self._model, self._first, self._neighbour, self._model
+        kinds = (*models, self._other, *models, self._further)
         start, self.number = self.number % len(kinds), self.number + 1
         for kind in (*kinds[start:], *kinds[:start]):
             found = kind()
@@ -170,7 +178,7 @@ class SearchOrder:
     @property
     def is_over(self) -> bool:
         """True if models that reached the edit went no new way through the edited files `ENOUGH` times in a row."""
-        return bool(self.reaching) and self.repeating >= ENOUGH
+        return bool(self.reaching) and self.repeating >= ENOUGH and not self.neighbours
 
     def tell(self, tried: Try, ran: Reached, failed: bool) -> None:
         """Note what became of a try, and what the head ran.
@@ -190,10 +198,19 @@ class SearchOrder:
             self.runs.update(ran.edited)
             if tried.changes != UNCHANGED:
                 self.changeable.add(tried.case.name)
+            if ran.edited and tried.model is not None:
+                self._reached(tried)
             if ran.situation and ran not in self.seen:
                 self.seen.add(ran)
                 self.repeating = 0
                 (self.reaching if ran.edited else self.on_the_way).append((tried, ran))
+
+    def _reached(self, tried: Try) -> None:
+        """Note a model that reached the edit; of the first ones of an operator all neighbours are to be tried."""
+        number = sum(each.case.family == tried.case.family for each in self.reached)
+        self.reached.append(tried)
+        if number < FIRST_ONES and tried.changes == UNCHANGED:
+            self.neighbours.extend(neighbours(tried))
 
     def _first(self) -> Try | None:
         while self.first:
@@ -207,11 +224,8 @@ class SearchOrder:
         return None
 
     def _model(self) -> Try | None:
-        """Return the model that differs in the fewest facts from one that reached the edit; else the first one."""
-        ways = self.reaching or self.on_the_way
-        # On the way, those that came furthest.
-        ways = ways if self.reaching else sorted(ways, key=lambda each: len(each[1].situation))
-        last = [each for each, _ in ways if each.model is not None][-LATEST:]
+        """Return the next model; every second one is that which differs least from one that reached the edit."""
+        last = self.reached[-LATEST:] if len(self.models) % 2 else []
         of_operators = {each.case.family for each in last}
         near = [each for each in self.models.values() if each.case.family in of_operators]
         nearest = min(near, key=lambda each: _distance(each, last), default=None)
@@ -220,16 +234,17 @@ class SearchOrder:
                 return found
         return None
 
-    def _borrowing(self) -> Try | None:
-        """Return a model that reached the edit with one fact of another one of its operator, or one more."""
-        able = [each for each, _ in self.reaching if each.model is not None and len(each.changes) < MOST]
+    def _neighbour(self) -> Try | None:
+        """Return a model that reached the edit with one fact of another one of its operator; then with one more."""
+        while self.neighbours:
+            if self._is_new(found := self.neighbours.popleft()):
+                return found
+        able = [each for each in self.reached if len(each.changes) < MOST]
         for _ in range(len(able) and DRAWS):
             one = able[max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))]
-            model, of_operator = one.model, models_of(one.case.family)
+            model, donor = one.model, self.chance.choice(models_of(one.case.family))
             assert model is not None
-            donor = self.chance.choice(of_operator)
-            facts = [name for name in model.facts if name not in ("target", "shape")]
-            fact = self.chance.choice(facts)
+            fact = self.chance.choice([name for name in model.facts if name not in NEVER_BORROWED])
             if model.facts[fact] != donor.facts.get(fact):
                 found = one.further(borrowing(fact, donor.name))
                 if self._is_new(found):
@@ -283,6 +298,23 @@ def _distance(one: Try, others: Sequence[Try]) -> int:
     )
 
 
+def neighbours(tried: Try) -> Iterator[Try]:
+    """Yield a model with one fact of another of its operator, each value once; facts take turns, arguments first."""
+    model = tried.model
+    assert model is not None
+    of_facts: list[list[Try]] = []
+    for fact in (
+        *model.plain,
+        *(name for name in model.facts if name not in (*model.plain, *NEVER_BORROWED)),
+    ):
+        values = {
+            str(each.facts[fact]): each for each in reversed(models_of(model.operator)) if fact in each.facts
+        }
+        values.pop(str(model.facts[fact]), None)
+        of_facts.append([tried.further(borrowing(fact, donor.name)) for donor in values.values()])
+    yield from turns(of_facts)
+
+
 @functools.cache
 def models_of(operator: str) -> tuple[Model, ...]:
     """Return the models of an operator."""
@@ -308,6 +340,8 @@ class Search:
         Returns what an export ran, of the lines that it ran.
     reaching
         Number of those that ran an edited line.
+    undecided
+        Number of these on which the edited code gave the same as the base's.
     """
 
     sides: Sides
@@ -315,6 +349,7 @@ class Search:
     reached: Callable[[Mapping[str, Sequence[int]]], Reached]
     tried: int = field(default=0, init=False)
     reaching: int = field(default=0, init=False)
+    undecided: int = field(default=0, init=False)
     sweeps: list[Sweep] = field(default_factory=list, init=False)
     #: Models tried, and those of them that ran an edited line, by operator, or by the family of the case.
     by_family: dict[str, list[int]] = field(default_factory=dict, init=False)
@@ -330,7 +365,8 @@ class Search:
         return f"searching: {self._counts()}{time_left}"
 
     def _counts(self) -> str:
-        return f"{count(self.tried, 'model')} tried, of which {self.reaching} ran an edited line"
+        same = f", which gave the same in {self.undecided}" if self.undecided else ""
+        return f"{count(self.tried, 'model')} tried, of which {self.reaching} ran an edited line{same}"
 
     def differing(
         self, seconds: float, variation: Variation, beat: Callable[[Callable[[], str]], None]
@@ -378,10 +414,12 @@ class Search:
                     yield due[0]
 
     def _on_head(self, new: Try, pair: _Pair) -> tuple[Try, Outcome] | None:
-        """Return what the head made of a model, where it ran an edited line, or crashed; the base is asked for it."""
+        """Return what the head made of a model where the edit may decide something, and ask the base for it as well."""
         outcome, ran = self._tried(new, pair)
         self.walk.tell(new, ran, failed=not ran.edited and not made_something(outcome))
-        if not ran.edited and isinstance(outcome.result, Artifact):
+        is_made = isinstance(outcome.result, Artifact)
+        if is_made and (not ran.edited or decided(outcome) is False):
+            self.undecided += bool(ran.edited)
             return None
         pair.ask(pair.base, new)
         return new, outcome

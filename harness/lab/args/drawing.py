@@ -66,6 +66,8 @@ IN_TWOS = ("kernel", "kernel_size", "stride", "padding", "dilation", "output_pad
 #: Share of the models for a quantized target that are of float32 whatever their row says, and of those without an input
 #: that get one.
 SELDOM = 0.8
+#: Levels that most code refuses.
+RARE = frozenset(("one number", "bound", "cut", "beyond", "before last", "none"))
 #: Draws of a row, and of rows for a pair that none has, until eager takes one.
 DRAWS, MORE = 12, 24
 #: Operators that no program has in a place where it could be lowered: they give no tensor, write to another one, draw
@@ -257,7 +259,20 @@ class Drawing:
                         break
         return self.models
 
+    def _plainer(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return a row with at most one level that most code refuses: two of them would hide each other."""
+        rare = [name for name, level in row.items() if level in RARE and name in self.factors]
+        self.chance.shuffle(rare)
+        kept = rare[:1] if self.chance.random() > SELDOM else []
+        plain = {
+            name: [each for each in self.factors[name] if each not in RARE] or [row[name]]
+            for name in rare
+            if name not in kept
+        }
+        return {**row, **{name: self.chance.choice(each) for name, each in plain.items()}}
+
     def _keep(self, row: dict[str, Any], draws: int) -> bool:
+        row = self._plainer(row) if draws > 1 else row
         for _ in range(draws):
             model = self._model(row)
             if model is None or (text := f"{model.target}: {model}") in self.texts or text in self.crashing:

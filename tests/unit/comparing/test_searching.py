@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from dataclasses import replace
@@ -28,6 +29,7 @@ from executorch_goldens.comparing.searching import (
     SearchOrder,
     Try,
     _distance,
+    neighbours,
 )
 from executorch_goldens.reach.edits import CodeEdit, Edits
 from executorch_goldens.zoo.registry import Case
@@ -64,26 +66,38 @@ def names(walk: SearchOrder, most: int, reaches: bool = True) -> list[str]:
     return found
 
 
-def test_models_of_one_call_take_every_second_turn_and_changes_others_and_further_ones_the_rest() -> None:
+def test_what_reached_the_edit_takes_facts_of_other_models_and_models_and_changes_take_the_other_turns() -> (
+    None
+):
     found = names(SearchOrder(NEAR, MODELS, OTHERS, CHANGES), 4)
-    assert [found[0], found[2]] == [str(each.cell) for each in MODELS[:2]]
-    assert found[1] == "tosa-int/cat-x-again"
-    # What reached the edit takes a fact of another model of its operator.
+    assert found[:2] == [str(each.cell) for each in MODELS[:2]]
+    assert found[2] == "tosa-int/cat-x-again"
     assert re.fullmatch(r".*/max-pool2d-000[01]-x-.*-\d{4}", found[3])
 
 
-def test_the_next_model_is_the_one_that_differs_least_from_what_reached_the_edit() -> None:
+def test_every_second_model_is_the_one_that_differs_least_from_what_reached_the_edit() -> None:
     walk = SearchOrder((), [one_call(f"max-pool2d-{number:04}") for number in range(40)])
-    first = walk.next()
+    first = walk._model()
     walk.tell(first, ran("it", "edited"), failed=False)
+    assert len(walk.models) % 2
     left = {each.cell.case: _distance(each, [first]) for each in walk.models.values()}
     assert _distance(walk._model(), [first]) == min(left.values()) < max(left.values())
 
 
-def test_a_search_ends_where_models_that_reach_the_edit_go_no_new_way_and_not_where_none_reaches_it() -> None:
-    every = [one_call(name) for name in read() if name.startswith("max-pool2d-0")] + [
-        Try(case(f"sample-{number}"), UNCHANGED, "tosa-int") for number in range(2 * ENOUGH)
+def test_each_value_of_each_fact_of_an_operator_is_tried_once_arguments_first() -> None:
+    tried = one_call("max-pool2d-0000")
+    found = [each.model for each in neighbours(tried)]
+    facts = [
+        {name for name in tried.model.facts if each.facts[name] != tried.model.facts[name]} for each in found
     ]
+    assert all(len(each) == 1 for each in facts)
+    assert len({str(each) for each in found}) == len(found)
+    assert {*facts[0], *facts[1], *facts[2]} <= {*tried.model.plain}
+    assert {*itertools.chain(*facts)} >= {"kernel_size", "stride", "padding", "dilation", "users", "values"}
+
+
+def test_a_search_ends_where_models_that_reach_the_edit_go_no_new_way_and_not_where_none_reaches_it() -> None:
+    every = [Try(case(f"sample-{number}"), UNCHANGED, "tosa-int") for number in range(2 * ENOUGH)]
     for ways, most in ((("the same", "edited"), ENOUGH + 1), (("beside it",), len(every))):
         walk, number = SearchOrder((), (), every), 0
         while (tried := walk.next()) is not None and number < len(every):
