@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from executorch_goldens import plugins
-from executorch_goldens.args.models import read
 from executorch_goldens.cli import SAME
 from executorch_goldens.commands.payload_files import (
     STANDARD,
@@ -28,6 +27,7 @@ from executorch_goldens.goldens.outline import outline
 from executorch_goldens.goldens.record import CONTENTS, FAILURE, GRAPH, MANIFEST, Record
 from executorch_goldens.settings import config
 from executorch_goldens.settings.arguments import Forms, share
+from executorch_goldens.zoo.calls import read
 
 #: The forms of the command, and the options of each.
 FILE, TENSOR, CELL = "a file", "--tensor", "a cell"

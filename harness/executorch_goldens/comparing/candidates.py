@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from executorch_goldens.args import models
-from executorch_goldens.args.models import Model
 from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing.searching import SEED, UNCHANGED, Reached, Search, SearchOrder, Try, rarity
 from executorch_goldens.comparing.sides import Sides
@@ -20,12 +18,14 @@ from executorch_goldens.reach.choice import DEAR, around
 from executorch_goldens.reach.code import text_of
 from executorch_goldens.reach.edits import Edits
 from executorch_goldens.reach.map import ReachMap
+from executorch_goldens.zoo import calls
+from executorch_goldens.zoo.calls import CallModel
 from executorch_goldens.zoo.registry import Case, load
 
 T = TypeVar("T")
 
 #: The zoo of models of one call each.
-ARGS = "executorch_goldens.args.zoo"
+ARGS = "executorch_goldens.exporting.args"
 #: Weights and inputs of cells that have goldens are made so that sums are exact; a comparison has none to hold.
 LIKELY = ("mantissas",)
 #: Operators that one becomes which is about each of them.
@@ -59,7 +59,7 @@ def search(
     slowest = max(DEAR, min((cell.seconds for cell in known_here), default=0.0))
     able = [cell.cell for cell in known_here if cell.seconds <= slowest]
     # In models of one call there is little to change: others of their operator are tried.
-    near = [cell for cell in able if cell.case not in models.read()]
+    near = [cell for cell in able if cell.case not in calls.read()]
     of_cell = {cell: statements_run(edits, ran.get(cell, {}), head) for cell in able}
     runs = Counter[Hashable](itertools.chain.from_iterable(of_cell.values()))
     fewest = min((rarity(each, runs) for each in of_cell.values()), default=0)
@@ -110,7 +110,7 @@ def operators(edits: Edits, head: Path, reaching: Sequence[str]) -> tuple[str, .
     sources = {file: text_of(head / file) for file in edits.files}
     of_files = named(head, [file for file in edits.files if sources[file]], sources)
     found: dict[str, None] = {}
-    known = models.read()
+    known = calls.read()
     found.update(dict.fromkeys(known[case].operator for case in reaching if case in known))
     for is_near in (_is_table, _is_function, _is_class, _is_file):
         for edit in edits.every:
@@ -147,8 +147,8 @@ def candidates(
     targets
         Targets that reach the edit: a model that is for none of them is tried on one of them. Empty for all.
     """
-    of_operators: dict[str, list[Model]] = defaultdict(list)
-    for model in models.read().values():
+    of_operators: dict[str, list[CallModel]] = defaultdict(list)
+    for model in calls.read().values():
         if model.name in cases:
             of_operators[model.operator].append(model)
     found: dict[str, list[Try]] = {}
@@ -178,7 +178,7 @@ def _overloads(name: str, of_operators: Collection[str]) -> Iterator[str]:
     """Yield the operators that a name means: it, then those that become it and little else, as ``conv2d`` does."""
     called, _, overload = name.partition(".")
     names = {called, called.removesuffix("_copy")}
-    becomes = models.becomes()
+    becomes = calls.becomes()
 
     def means(operator: str) -> bool:
         its, _, its_overload = operator.partition(".")

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from executorch_goldens.args.models import Model, borrowed, borrowing, is_borrowing, read
 from executorch_goldens.artifact import Artifact, Cell, Failure, Outcome
 from executorch_goldens.comparing.outcome import RIGHT, SAME, Made, decided, kind_of
 from executorch_goldens.comparing.sides import Side, Sides, side_by_side
@@ -25,6 +24,7 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.reach.choice import turns
 from executorch_goldens.running.progress import duration
 from executorch_goldens.sweep.sweep import Sweep
+from executorch_goldens.zoo.calls import CallModel, borrowed, borrowing, is_borrowing, read
 from executorch_goldens.zoo.registry import AS_IT_IS, NAME_PATTERN, Case, changed_name
 from executorch_goldens.zoo.variations import Variation
 
@@ -74,7 +74,7 @@ class Try:
         return f"{KEEP}{words}, target={self.target!r})"
 
     @property
-    def model(self) -> Model | None:
+    def model(self) -> CallModel | None:
         """The model of one call that it is, with what it borrows; None for a case of another zoo."""
         found = read().get(self.case.name)
         for change in self.changes if found is not None and self.changes != UNCHANGED else ():
@@ -316,7 +316,7 @@ def neighbours(tried: Try) -> Iterator[Try]:
 
 
 @functools.cache
-def models_of(operator: str) -> tuple[Model, ...]:
+def models_of(operator: str) -> tuple[CallModel, ...]:
     """Return the models of an operator."""
     return tuple(each for each in read().values() if each.operator == operator)
 

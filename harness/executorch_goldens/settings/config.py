@@ -29,7 +29,7 @@ FILE = "pyproject.toml"
 #: The distribution with the zoo of this project, as ``--models`` names it.
 ZOO = "executorch-goldens-zoo"
 #: The zoo of models of one call each, by the word that ``--models`` has for it.
-ARGS = {"args": "executorch_goldens.args.zoo"}
+ARGS = {"args": "executorch_goldens.exporting.args"}
 #: Variable with the folder of its file, for this process and those that it starts.
 TAKEN = "EXECUTORCH_GOLDENS_ZOO"
 #: Variable with folders above which git looks for no checkout.

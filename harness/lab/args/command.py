@@ -21,8 +21,6 @@ from typing import Any
 
 import msgspec
 
-from executorch_goldens.args import models
-from executorch_goldens.args.models import Model
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
@@ -30,6 +28,8 @@ from executorch_goldens.settings import config, releases
 from executorch_goldens.settings.arguments import positive_float, share
 from executorch_goldens.settings.exports import cores
 from executorch_goldens.toolchains.toolchain import Toolchain, here
+from executorch_goldens.zoo import calls
+from executorch_goldens.zoo.calls import CallModel
 from lab.args import trying
 
 #: Bytes of the text of a model.
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if options.tries:
         trying.run(here(), options.jobs, time.monotonic() + 60 * (options.minutes or math.inf))
         return SAME
-    known = models.read()
+    known = calls.read()
     if options.show:
         if options.show not in known:
             raise UsageError(f"no model is called {options.show!r}; list them by: goldens run --list")
@@ -73,7 +73,7 @@ def update() -> None:
 
     of_releases = {release: frozenset(operators_of(release)) for release in releases.load().releases}
     every = [each for each in sorted(frozenset().union(*of_releases.values())) if drawing.is_drawn(each)]
-    found: list[Model] = []
+    found: list[CallModel] = []
     numbers = collections.Counter[str]()
     for family in drawing.families(every):
         for model in drawn(family):
@@ -88,17 +88,17 @@ def update() -> None:
             )
             numbers[beginning] += 1
     found.sort(key=lambda model: model.name)
-    durable.replace(models.FILE, models.encoded(found))
-    durable.replace(models.BECOMES, f"{json.dumps(drawing.becomes(found), indent=0)}\n")
-    models.read.cache_clear()
-    print(f"seed {drawing.SEED}: {models.FILE.stat().st_size:,} bytes")
+    durable.replace(calls.FILE, calls.encoded(found))
+    durable.replace(calls.BECOMES, f"{json.dumps(drawing.becomes(found), indent=0)}\n")
+    calls.read.cache_clear()
+    print(f"seed {drawing.SEED}: {calls.FILE.stat().st_size:,} bytes")
 
 
 def operators_of(release: str) -> Iterator[str]:
     """Yield the operators that the sources of an installed release name, as ``name.overload``."""
     interpreter = Toolchain.from_name(release, config.load()).python
     command = [str(interpreter), "-m", "executorch_goldens.exporting.operators"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(models.__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(calls.__file__).parents[2])}
     done = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True, env=environment, cwd=tempfile.gettempdir()
     )
@@ -107,7 +107,7 @@ def operators_of(release: str) -> Iterator[str]:
             yield from operators
 
 
-def drawn(family: Any) -> Sequence[Model]:
+def drawn(family: Any) -> Sequence[CallModel]:
     """Draw the models of a family in a process of its own: what ends that by a signal is left out."""
     from lab.args.drawing import Drawing
 
@@ -131,7 +131,7 @@ def drawn(family: Any) -> Sequence[Model]:
                 data = stream.read()
             _, status = os.waitpid(child, 0)
             if not status:
-                return msgspec.json.decode(data, type=list[Model])
+                return msgspec.json.decode(data, type=list[CallModel])
             if os.waitstatus_to_exitcode(status) > 0:
                 raise RuntimeError(f"{family.operators}: cannot be drawn")
             crashing.add(last[:].decode().rstrip())

@@ -19,9 +19,19 @@ import msgspec
 import torch
 from covertable import sorters
 
-from executorch_goldens.args.models import AFTER, BEFORE, INPUT, LAYOUTS, USERS, VALUES, Model, Operand, Value
-from executorch_goldens.exporting.args import build
 from executorch_goldens.exporting.data import Data
+from executorch_goldens.exporting.one_call import build
+from executorch_goldens.zoo.calls import (
+    AFTER,
+    BEFORE,
+    INPUT,
+    LAYOUTS,
+    USERS,
+    VALUES,
+    CallModel,
+    Operand,
+    Value,
+)
 from executorch_goldens.zoo.targets import TARGETS
 from lab.args.levels import (
     DEFAULT,
@@ -229,12 +239,12 @@ class Drawing:
         self.last = last
         self.factors = family.factors()
         self.chance = random.Random(f"{SEED} {' '.join(family.operators)}")
-        self.models: list[Model] = []
+        self.models: list[CallModel] = []
         self.covered: set[frozenset[tuple[str, Any]]] = set()
         self.texts: set[str] = set()
         self.turn = self.chance.randrange(len(OTHER_TARGETS))
 
-    def draw(self) -> list[Model]:
+    def draw(self) -> list[CallModel]:
         """Return the models of the array, and of the pairs that eager refused in its rows."""
         for row in arrays(self.family):
             self._keep(row, DRAWS)
@@ -286,7 +296,7 @@ class Drawing:
                 return True
         return False
 
-    def _model(self, row: Mapping[str, Any]) -> Model | None:
+    def _model(self, row: Mapping[str, Any]) -> CallModel | None:
         """Return a model of a row; None where its levels cannot go together."""
         target = row["(target)"]
         if target == ANY_OTHER:
@@ -317,7 +327,7 @@ class Drawing:
                 return None
         if before and not _may_precede(arguments, before):
             return None
-        return Model(
+        return CallModel(
             "",
             target,
             operator,
@@ -426,7 +436,7 @@ def _may_precede(arguments: Mapping[str, Value], before: str) -> bool:
     return bool(first.shape) or before in ("relu", "mul", "outside")
 
 
-def runs(model: Model) -> bool:
+def runs(model: CallModel) -> bool:
     """Return whether eager takes a model, and gives the same twice, as numbers of which some are finite."""
     try:
         with torch.no_grad():
@@ -448,7 +458,7 @@ def runs(model: Model) -> bool:
     return same and bool(torch.isfinite(tensors[0]).any())
 
 
-def becomes(models: Iterable[Model]) -> dict[str, list[str]]:
+def becomes(models: Iterable[CallModel]) -> dict[str, list[str]]:
     """Return what the core operators are that each operator is decomposed into, of its plainest models that export."""
     found: dict[str, list[str]] = {}
     by_plainness = sorted(

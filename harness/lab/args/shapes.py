@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from executorch_goldens.args.models import Operand, Value
+from executorch_goldens.zoo.calls import Operand, Value
 from lab.args.levels import DEFAULT, Context
 
 #: Further factors of operators, with their levels.

@@ -17,8 +17,6 @@ from typing import Any
 
 import msgspec
 
-from executorch_goldens.args import models
-from executorch_goldens.args.models import Model
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.comparing.outcome import FAILING, RIGHT, Made
 from executorch_goldens.goldens.findings import Unchecked
@@ -28,6 +26,8 @@ from executorch_goldens.reach import map as maps
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.toolchains.toolchain import Toolchain
+from executorch_goldens.zoo import calls
+from executorch_goldens.zoo.calls import CallModel
 from lab.reach import building
 from lab.reach.command import ARGS as ZOO
 from lab.reach.command import RECORDS, exported, facts, spared
@@ -42,7 +42,7 @@ OUTCOMES = ("whole", "partly", "outside", "wrong", "failed", "ended", "unjudged"
 WHOLE, PARTLY, OUTSIDE, IS_WRONG, FAILED, ENDED, UNJUDGED = OUTCOMES
 #: Models of a sweep.
 CHUNK = 500
-#: Operators beside a call that no delegate takes: see `executorch_goldens.args.models`, and where values are quantized.
+#: Operators beside a call that no delegate takes: see `executorch_goldens.zoo.calls`, and where values are quantized.
 NEVER_TAKEN = frozenset(
     (
         "aten.fmod.Scalar",
@@ -69,9 +69,9 @@ class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float = 0.0
 
 
-def order(every: Sequence[Model]) -> Iterator[Model]:
+def order(every: Sequence[CallModel]) -> Iterator[CallModel]:
     """Yield models so that operators take turns: a session that is stopped has some of each."""
-    of_operators: dict[str, list[Model]] = defaultdict(list)
+    of_operators: dict[str, list[CallModel]] = defaultdict(list)
     for each in every:
         of_operators[each.operator].append(each)
     for turn in itertools.zip_longest(*of_operators.values()):
@@ -101,7 +101,7 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     results, reached = folder / "tried.jsonl", RECORDS / release / f"{ZOO}.jsonl"
     reached.parent.mkdir(parents=True, exist_ok=True)
     done = {each.model for each in tried(results)}
-    every = [each for each in models.read().values() if release in (each.releases or (release,))]
+    every = [each for each in calls.read().values() if release in (each.releases or (release,))]
     wanted = [each for each in order(every) if each.name not in done]
     ways = building.Ways(toolchain.site_packages, BACKENDS)
     known = config.load().goldens / release / maps.FILE

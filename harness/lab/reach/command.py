@@ -48,7 +48,7 @@ SOURCES = (
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
 )
 #: Models of one call, which `lab.args.trying` records.
-ARGS = "executorch_goldens.args.zoo"
+ARGS = "executorch_goldens.exporting.args"
 #: Folders of the goldens of zoos that have their own.
 ROOTS = {"lab.pairs.zoo": "pairs", "lab.options.zoo": "options"}
 #: Folders of the package ``executorch`` that only cells of these backends run.

@@ -76,9 +76,9 @@ def test_an_owner_has_its_missing_lines_and_why(
 def test_records_are_read_as_they_were_written_but_for_one_that_was_cut_off(tmp_path: Path) -> None:
     (one, other) = records()
     file = tmp_path / f"{one.source}.jsonl"
-    file.write_text(command.encoded(one) + command.encoded(other)[:-5])
-    assert list(command.read(file)) == [one]
-    assert list(command.read(tmp_path / "none.jsonl")) == []
+    file.write_text(building.encoded(one) + building.encoded(other)[:-5])
+    assert list(building.read(file)) == [one]
+    assert list(building.read(tmp_path / "none.jsonl")) == []
 
 
 def test_without_a_record_the_map_stays_as_it_is(

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from executorch_goldens.args.models import ModelError, borrowed, borrowing, read
-from executorch_goldens.args.zoo import case as case_of
 from executorch_goldens.artifact import Cell
 from executorch_goldens.comparing import candidates
 from executorch_goldens.comparing.searching import (
@@ -31,7 +29,9 @@ from executorch_goldens.comparing.searching import (
     _distance,
     neighbours,
 )
+from executorch_goldens.exporting.args import case as case_of
 from executorch_goldens.reach.edits import CodeEdit, Edits
+from executorch_goldens.zoo.calls import ModelError, borrowed, borrowing, read
 from executorch_goldens.zoo.registry import Case
 from tests.unit.reach.packages import packages
 

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 import torch
 
-from executorch_goldens.args import models, zoo
-from executorch_goldens.exporting import args, changing, rewriting
+from executorch_goldens.exporting import args, changing, one_call, rewriting
 from executorch_goldens.exporting.changing import CHANGES, NotChangedError, changed
 from executorch_goldens.exporting.data import Data, Example, example_of
 from executorch_goldens.settings.exports import Settings, default_interpreter
 from executorch_goldens.sweep.messages import ExportRequest
 from executorch_goldens.sweep.worker import requested_case
+from executorch_goldens.zoo import calls
 from executorch_goldens.zoo.registry import CASES, Case, ZooError
 
 X = torch.arange(24.0).reshape(2, 3, 4)
@@ -187,7 +187,7 @@ def test_weights_and_inputs_get_full_mantissas_and_stay_near_what_they_were() ->
 
 
 def test_a_model_of_one_call_takes_facts_of_others() -> None:
-    one, other = (models.read()[name] for name in ("relu-0000", "relu-0001"))
-    change = models.borrowing("users", other.name)
-    made = changed(zoo.case(one), (change,)).build(Data(one.name)).module
-    assert (made.users, made.after) == (other.users, args.AFTER[one.after])
+    one, other = (calls.read()[name] for name in ("relu-0000", "relu-0001"))
+    change = calls.borrowing("users", other.name)
+    made = changed(args.case(one), (change,)).build(Data(one.name)).module
+    assert (made.users, made.after) == (other.users, one_call.AFTER[one.after])

@@ -1,4 +1,4 @@
-"""Models of one call of an operator each, drawn from the operators' schemas: ``models.xz``, a line of JSON each.
+"""Models of one call of an operator each, drawn from the operators' schemas: ``calls.xz``, a line of JSON each.
 
 A line says everything that the model is made of, in numbers and in words of PyTorch: arguments by the names of the
 schema, what holds each operand, what comes before and after the call. Nothing in it depends on what ran before.
@@ -17,7 +17,7 @@ import msgspec
 
 from executorch_goldens.errors import HarnessError
 
-FILE = Path(__file__).parent / "models.xz"
+FILE = Path(__file__).parent / "calls.xz"
 #: What operators are decomposed into.
 BECOMES = FILE.with_name("becomes.json")
 #: Names of what holds an operand: an input of the model, a buffer, a parameter, or the operand before it.
@@ -88,7 +88,7 @@ class Operand(msgspec.Struct, frozen=True, omit_defaults=True):
 Value: TypeAlias = Operand | list[Operand | int | float | bool | None] | bool | int | float | str | None
 
 
-class Model(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
+class CallModel(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     """A model of one call.
 
     Attributes
@@ -118,7 +118,7 @@ class Model(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     def __str__(self) -> str:
         """Return it in one line, as a call.
 
-        >>> str(Model("relu-0", "tosa-fp", "relu.default", {"self": Operand("float32", (2, 3))}, after="mul"))
+        >>> str(CallModel("relu-0", "tosa-fp", "relu.default", {"self": Operand("float32", (2, 3))}, after="mul"))
         'relu.default(self=float32[2, 3]); after: mul'
         """
         given = ", ".join(f"{name}={_text(value)}" for name, value in self.arguments.items())
@@ -150,12 +150,12 @@ class Model(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
             if not any(isinstance(each, Operand) for each in (value if isinstance(value, list) else [value]))
         }
 
-    def distance(self, other: Model) -> int:
+    def distance(self, other: CallModel) -> int:
         """Return in how many facts it differs from another model of its operator."""
         names = self.facts.keys() | other.facts.keys()
         return sum(self.facts.get(name, MISSING) != other.facts.get(name, MISSING) for name in names)
 
-    def borrow(self, fact: str, other: Model) -> Model:
+    def borrow(self, fact: str, other: CallModel) -> CallModel:
         """Return the model with one fact of another; itself where it cannot have that.
 
         Parameters
@@ -209,7 +209,7 @@ def is_borrowing(change: str) -> bool:
     return change.rpartition("-")[2].isdigit() and len(change.rpartition("-")[2]) == DIGITS
 
 
-def borrowed(model: Model, change: str) -> Model:
+def borrowed(model: CallModel, change: str) -> CallModel:
     """Return a model with what a change that `borrowing` names takes from another one; raise `ModelError`."""
     fact, _, number = change.rpartition("-")
     donor = read().get(f"{model.name.rpartition('-')[0]}-{number}")
@@ -227,7 +227,7 @@ def _text(value: Value) -> str:
 
 
 @functools.cache
-def read(path: Path = FILE) -> Mapping[str, Model]:
+def read(path: Path = FILE) -> Mapping[str, CallModel]:
     """Return the models of a file, by name; raise `ModelError`."""
     try:
         lines = lzma.decompress(path.read_bytes()).splitlines()
@@ -243,9 +243,9 @@ def becomes() -> Mapping[str, list[str]]:
     return found
 
 
-_DECODER = msgspec.json.Decoder(Model)
+_DECODER = msgspec.json.Decoder(CallModel)
 
 
-def encoded(models: Iterable[Model]) -> bytes:
+def encoded(models: Iterable[CallModel]) -> bytes:
     """Return the content of a file of models."""
     return lzma.compress(b"".join(msgspec.json.encode(model) + b"\n" for model in models), preset=9)
