@@ -9,8 +9,11 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from executorch_goldens.args import models
 from executorch_goldens.diff.drift import Drift
 from executorch_goldens.settings import releases
+from lab.args import page as operators
+from lab.args import table
 
 project = "executorch-goldens"
 extensions = [
@@ -71,7 +74,20 @@ write_drift(ROOT / "harness" / "lab" / "docs" / "drift")
 
 def setup(app: Sphinx) -> None:
     """Add what follows to the build."""
+    app.connect("source-read", add_operators)
     app.connect("build-finished", finish)
+    app.add_js_file("operators.js")
+
+
+def add_operators(_: Sphinx, page: str, source: list[str]) -> None:
+    """Put the table of operators into its page: it is too large to be committed."""
+    if f"{page}.md" == operators.PAGE:
+        made = operators.html(table.committed(), models.read())
+        source[0] = source[0].replace(TABLE, f"``````{{raw}} html\n{made}\n``````\n")
+
+
+#: Where the table of operators comes in its page.
+TABLE = "<!-- the table -->\n"
 
 
 def finish(app: Sphinx, failed: Exception | None) -> None:
@@ -80,6 +96,7 @@ def finish(app: Sphinx, failed: Exception | None) -> None:
         return
     out = Path(app.outdir)
     shutil.copyfile(out / f"{root_doc}.html", out / "index.html")
+    (out / operators.PAGE).with_suffix(".json").write_bytes(table.as_json())
     for page in out.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         for loads in ('src="http', 'src="//', 'rel="stylesheet" href="http', "@import url(http"):

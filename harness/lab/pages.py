@@ -23,6 +23,7 @@ from lab import REPOSITORY
 
 #: Makers of pages, by the name of the instrument: a module with a function ``parts``.
 MAKERS = {
+    "args": "lab.args.page",
     "carried": "lab.carried",
     "commands": "lab.commands",
     "core": "lab.core.page",

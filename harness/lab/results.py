@@ -22,6 +22,7 @@ from executorch_goldens.results.proposals import Proposal
 from executorch_goldens.results.provenance import Provenance
 from executorch_goldens.results.rows import Diverged, Reported, ResultRow
 from lab import markdown
+from lab.args.table import Came, OperatorTable, Step, TableRow, TriedOn
 from lab.pages import Part
 
 PAGE = "docs/results.md"
@@ -31,6 +32,7 @@ FILES: dict[str, tuple[type, ...]] = {
     "run": (Provenance,),
     "proposal": (Proposal,),
     "compare": (ComparedSides, ComparedSide, ComparedCell, Reported, ComparedReach, Tally),
+    "operators": (OperatorTable, TriedOn, TableRow, Came, Step),
 }
 #: Parts of findings.
 INSIDE = (

@@ -127,6 +127,17 @@ def failing(found: Fails) -> str:
     return f"{place}: {exception(found.type.rpartition('.')[2], found.message)}"
 
 
+def keyed(key: findings.Key) -> str:
+    """Return the key of a finding in one line: its kind, and the values of what else it has.
+
+    >>> keyed({"kind": "fails", "stage": "lower", "error": "KeyError: 'x'"})
+    "fails: lower, KeyError: 'x'"
+    """
+    values = (each for name, each in key.items() if name != "kind")
+    rest = ", ".join(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in values)
+    return f"{key['kind']}: {rest}" if rest else str(key["kind"])
+
+
 def variations(groups: Sequence[Sequence[str]]) -> str:
     """Return which variations agree."""
     return f"variations: {' | '.join(map(' '.join, groups))}"

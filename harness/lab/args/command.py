@@ -30,7 +30,8 @@ from executorch_goldens.settings.exports import cores
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.zoo import calls
 from executorch_goldens.zoo.calls import CallModel
-from lab.args import trying
+from lab import pages
+from lab.args import kept, table, trying
 
 #: Bytes of the text of a model.
 LONGEST = 1 << 14
@@ -46,6 +47,12 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("--minutes", type=positive_float, help="begin no export after (default: none)")
     share(parser.add_argument, "--jobs", default=cores())
     parser.add_argument("--update", action="store_true", help="draw all models again, and write them")
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="put what sessions found into the committed results, and write their page",
+    )
+    parser.add_argument("--json", action="store_true", help="print the table of operators as JSON")
     parser.set_defaults(run=run)
 
 
@@ -55,6 +62,13 @@ def run(options: argparse.Namespace) -> int:
         update()
     if options.tries:
         trying.run(here(), options.jobs, time.monotonic() + 60 * (options.minutes or math.inf))
+        return SAME
+    if options.keep:
+        kept.keep()
+        pages.update(["args"])
+    if options.json:
+        print(table.as_json().decode())
+    if options.keep or options.json:
         return SAME
     known = calls.read()
     if options.show:

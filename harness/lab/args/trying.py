@@ -34,6 +34,8 @@ from lab.reach.command import RECORDS, exported, facts, spared
 
 #: Where results are kept while they are made, by release.
 KEPT = Path("build/args")
+#: A line for each model that was tried.
+RESULTS = "tried.jsonl"
 #: Files whose functions' ways count: what lowers for a backend. Of all others a statement that none ran does.
 BACKENDS = ("executorch/backends/arm/", "executorch/backends/xnnpack/", "executorch/backends/transforms/")
 #: What a model came to: taken whole by delegates and right, or in part, or by none; wrong; lowering raises; a process
@@ -98,7 +100,7 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     release = toolchain.release.version
     folder = KEPT / release
     folder.mkdir(parents=True, exist_ok=True)
-    results, reached = folder / "tried.jsonl", RECORDS / release / f"{ZOO}.jsonl"
+    results, reached = folder / RESULTS, RECORDS / release / f"{ZOO}.jsonl"
     reached.parent.mkdir(parents=True, exist_ok=True)
     done = {each.model for each in tried(results)}
     every = [each for each in calls.read().values() if release in (each.releases or (release,))]

@@ -1,0 +1,227 @@
+"""Which operators came to what on which target of which release: the table, and what changed between releases.
+
+It counts models that were tried, and says nothing of those that were not.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from executorch_goldens.args import models
+from executorch_goldens.args.models import INPUT, LAYOUTS, VALUES, Model
+from executorch_goldens.goldens.findings import Key
+from executorch_goldens.settings import releases
+from executorch_goldens.zoo.targets import TARGETS
+from lab.args import kept
+from lab.args.trying import OUTCOMES, WHOLE, Tried
+
+FORMAT = 1
+
+
+class Came(msgspec.Struct, frozen=True):
+    """Models that came to one outcome, with one finding.
+
+    Attributes
+    ----------
+    outcome
+        `whole`, `partly`, `outside`, `wrong`, `failed`, `ended` or `unjudged`.
+    models
+        How many did.
+    example
+        The smallest of them: a name of `models` of the table.
+    finding
+        The key of what is not right, as of a finding; empty for what is right.
+    """
+
+    outcome: str
+    models: int
+    example: str
+    finding: Key
+
+
+class TableRow(msgspec.Struct, frozen=True):
+    """What the models of an operator came to on a target of a release.
+
+    Attributes
+    ----------
+    operator
+        Name and overload, of ATen.
+    target, release
+        One of the harness's targets, and the version of a release.
+    tried
+        How many were exported. There is no row where none was.
+    came
+        What they came to, by outcome, and within it the commonest finding first.
+    """
+
+    operator: str
+    target: str
+    release: str
+    tried: int
+    came: tuple[Came, ...]
+
+
+class TriedOn(msgspec.Struct, frozen=True):
+    """How much of the models was tried on a release.
+
+    Attributes
+    ----------
+    drawn
+        Models of operators that the release's sources name.
+    tried
+        How many of them were exported.
+    """
+
+    drawn: int
+    tried: int
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What changed from a release to the next: operators and targets, decided on models that were tried on both.
+
+    Attributes
+    ----------
+    before, after
+        The releases.
+    models
+        How many models were tried on both.
+    gained
+        Operators with a target: no model was `whole` before, and some are.
+    lost
+        The other way round.
+    more, fewer
+        Those of which some were and are, and more, or fewer.
+    """
+
+    before: str
+    after: str
+    models: int
+    gained: tuple[tuple[str, str], ...]
+    lost: tuple[tuple[str, str], ...]
+    more: tuple[tuple[str, str], ...]
+    fewer: tuple[tuple[str, str], ...]
+
+
+class OperatorTable(msgspec.Struct, frozen=True):
+    """The table of operators.
+
+    Attributes
+    ----------
+    format
+        Version of it.
+    releases
+        By version.
+    rows
+        By operator, then by target and release.
+    steps
+        One for each two neighbouring releases.
+    models
+        The models that are an example, by name, each as a call.
+    """
+
+    format: int
+    releases: dict[str, TriedOn]
+    rows: tuple[TableRow, ...]
+    steps: tuple[Step, ...]
+    models: dict[str, str]
+
+
+#: What the models of a release came to, by their names.
+Results = Mapping[str, Mapping[str, Tried]]
+
+
+def size(model: Model) -> tuple[int, int, int, str]:
+    """Return how large a model is: its elements, then how many of its facts are no plain ones, then its text.
+
+    >>> from executorch_goldens.args.models import Operand
+    >>> plain, turned = (Operand("float32", (2, 3), layout=layout) for layout in ("contiguous", "permuted"))
+    >>> [size(Model("a", "tosa-fp", "relu.default", {"self": each}))[:2] for each in (plain, turned)]
+    [(6, 0), (6, 1)]
+    """
+    plain = {"held": INPUT, "layout": LAYOUTS[0], "values": VALUES[0]}
+    unlike = sum(getattr(each, name) != usual for each in model.operands for name, usual in plain.items())
+    around = sum(getattr(model, name) not in ("", None) for name in models.AROUND)
+    return sum(math.prod(each.shape) for each in model.operands), unlike + around, len(str(model)), model.name
+
+
+def committed() -> OperatorTable:
+    """Return the table of what is kept."""
+    every = models.read()
+    return made({version: kept.read(version, every.values()) for version in releases.load().releases}, every)
+
+
+def as_json() -> bytes:
+    """Return the committed table as JSON."""
+    return msgspec.json.encode(committed())
+
+
+def made(results: Results, every: Mapping[str, Model]) -> OperatorTable:
+    """Return the table of some results."""
+    rows = tuple(_rows(results, every))
+    shown = sorted({came.example for row in rows for came in row.came})
+    return OperatorTable(
+        FORMAT,
+        {
+            version: TriedOn(
+                sum(version in (each.releases or (version,)) for each in every.values()), len(found)
+            )
+            for version, found in results.items()
+        },
+        rows,
+        tuple(step(one, other, results, every) for one, other in itertools.pairwise(results)),
+        {name: str(every[name]) for name in shown},
+    )
+
+
+def _rows(results: Results, every: Mapping[str, Model]) -> Iterator[TableRow]:
+    """Yield the rows, by operator, then as targets and releases are listed."""
+    found: dict[tuple[str, int, str], list[Tried]] = defaultdict(list)
+    places = {target: place for place, target in enumerate(TARGETS)}
+    for release, of_release in results.items():
+        for name, each in of_release.items():
+            found[every[name].operator, places[every[name].target], release].append(each)
+    order = list(results)
+    for key in sorted(found, key=lambda key: (*key[:2], order.index(key[2]))):
+        operator, place, release = key
+        target = list(TARGETS)[place]
+        yield TableRow(operator, target, release, len(found[key]), tuple(_came(found[key], every)))
+
+
+def _came(found: Iterable[Tried], every: Mapping[str, Model]) -> Iterator[Came]:
+    """Yield what models came to, by outcome, and within it the commonest finding first."""
+    kinds: dict[tuple[str, bytes], list[Tried]] = defaultdict(list)
+    for each in found:
+        kinds[each.outcome, msgspec.json.encode(each.finding, order="sorted")].append(each)
+    ordered = sorted(kinds.items(), key=lambda kind: (OUTCOMES.index(kind[0][0]), -len(kind[1]), kind[0][1]))
+    for (outcome, _), of_kind in ordered:
+        example = min((every[each.model] for each in of_kind), key=size)
+        yield Came(outcome, len(of_kind), example.name, of_kind[0].finding)
+
+
+def step(before: str, after: str, results: Results, every: Mapping[str, Model]) -> Step:
+    """Return what changed from a release to another."""
+    common = results[before].keys() & results[after].keys()
+    pairs = sorted({(every[name].operator, every[name].target) for name in common})
+    whole = [
+        Counter(
+            (every[name].operator, every[name].target)
+            for name in common
+            if results[release][name].outcome == WHOLE
+        )
+        for release in (before, after)
+    ]
+    of_pairs = {pair: (whole[0][pair], whole[1][pair]) for pair in pairs}
+    return Step(
+        before,
+        after,
+        len(common),
+        tuple(pair for pair, (one, other) in of_pairs.items() if not one and other),
+        tuple(pair for pair, (one, other) in of_pairs.items() if one and not other),
+        tuple(pair for pair, (one, other) in of_pairs.items() if 0 < one < other),
+        tuple(pair for pair, (one, other) in of_pairs.items() if one > other > 0),
+    )
