@@ -30,8 +30,8 @@ external_toc_path = "docs/site/toc.yml"
 
 # Links to headings are GitHub's.
 myst_heading_anchors = 4
-# What is shown under a command is no shell.
-suppress_warnings = ["misc.highlighting_failure"]
+# What is shown under a command is no shell; and the headings of an issue are those of upstream's form.
+suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 
 # What exports runs in environments that have torch; its docstrings are read without.
 autodoc_mock_imports = ["executorch", "torch", "torchao"]

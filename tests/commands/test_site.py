@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ PYTHON = "EXECUTORCH_GOLDENS_DOCS_PYTHON"
 VIEW = {"width": 1280, "height": 720}
 #: Pages with the longest lines of code.
 WIDE = ("README.html", "docs/verdicts.html", "docs/toolchains.html")
+#: The page that is largest, in bytes: it must open on a phone.
+LARGEST = 1_500_000
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +89,25 @@ def test_a_search_finds_pages_that_explain_before_tables(
     assert found[0].startswith(first)
     lab = [index for index, link in enumerate(found) if link.startswith("harness/lab/docs/")]
     assert not lab or min(lab) > 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_table_of_operators_is_in_its_page_with_names_and_contrast(
+    site: Path, browser: Any, scheme: str
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: nox -s tests has it")
+    file = site / "docs" / "operators.html"
+    assert file.stat().st_size < LARGEST
+    made = json.loads((site / "docs" / "operators.json").read_text())
+    every = {row["operator"] for row in made["rows"]}
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    assert set(page.locator("#operators > details").evaluate_all("all => all.map(each => each.id)")) == every
+    page.get_by_label("Operator", exact=True).fill(min(every))
+    page.locator("#operators table").first.wait_for()
+    for part in ("#operators-filters", "#operators"):
+        found = axe.Axe().run(page, context=part).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], part
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()

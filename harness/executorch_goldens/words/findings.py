@@ -128,12 +128,12 @@ def failing(found: Fails) -> str:
 
 
 def keyed(key: findings.Key) -> str:
-    """Return the key of a finding in one line: its kind, and the values of what else it has.
+    """Return the key of a finding in one line: its kind, and what else it has.
 
-    >>> keyed({"kind": "fails", "stage": "lower", "error": "KeyError: 'x'"})
-    "fails: lower, KeyError: 'x'"
+    >>> keyed({"kind": "miswired", "wiring": "unwritten", "is_input": True})
+    'miswired: unwritten, is_input'
     """
-    values = (each for name, each in key.items() if name != "kind")
+    values = (name if each is True else each for name, each in key.items() if name != "kind")
     rest = ", ".join(", ".join(map(str, each)) if isinstance(each, list) else str(each) for each in values)
     return f"{key['kind']}: {rest}" if rest else str(key["kind"])
 

@@ -19,7 +19,7 @@ import msgspec
 
 from executorch_goldens.artifact import Artifact, Cell, Outcome
 from executorch_goldens.comparing.outcome import FAILING, RIGHT, Made
-from executorch_goldens.goldens.findings import Unchecked
+from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.goldens.inventory import inventory
 from executorch_goldens.reach import edits
 from executorch_goldens.reach import map as maps
@@ -39,7 +39,7 @@ RESULTS = "tried.jsonl"
 #: Files whose functions' ways count: what lowers for a backend. Of all others a statement that none ran does.
 BACKENDS = ("executorch/backends/arm/", "executorch/backends/xnnpack/", "executorch/backends/transforms/")
 #: What a model came to: taken whole by delegates and right, or in part, or by none; wrong; lowering raises; a process
-#: that ended; outputs that show no error, such as one number everywhere.
+#: that ended; what shows no error of ExecuTorch: outputs that rounding may move far, or that are one number everywhere.
 OUTCOMES = ("whole", "partly", "outside", "wrong", "failed", "ended", "unjudged")
 WHOLE, PARTLY, OUTSIDE, IS_WRONG, FAILED, ENDED, UNJUDGED = OUTCOMES
 #: Models of a sweep.
@@ -152,7 +152,7 @@ def result(outcome: Outcome, toolchain: Toolchain) -> Tried:
     made = Made.from_outcomes([outcome], toolchain.release)
     if made.state != RIGHT:
         word = FAILED if made.state == FAILING else IS_WRONG
-        if isinstance(made.failure or made.verdict.findings[0], Unchecked):
+        if (made.failure or made.verdict.findings[0]).fault is not Fault.TOOLCHAIN:
             word = UNJUDGED
         return Tried(name, word, made.cause, seconds)
     assert made.record is not None
