@@ -9,9 +9,9 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-from executorch_goldens.args import models
 from executorch_goldens.diff.drift import Drift
 from executorch_goldens.settings import releases
+from executorch_goldens.zoo import calls
 from lab.args import page as operators
 from lab.args import table
 
@@ -82,7 +82,7 @@ def setup(app: Sphinx) -> None:
 def add_operators(_: Sphinx, page: str, source: list[str]) -> None:
     """Put the table of operators into its page: it is too large to be committed."""
     if f"{page}.md" == operators.PAGE:
-        made = operators.html(table.committed(), models.read())
+        made = operators.html(table.committed(), calls.read())
         source[0] = source[0].replace(TABLE, f"``````{{raw}} html\n{made}\n``````\n")
 
 

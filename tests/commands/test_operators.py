@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from executorch_goldens.args.models import Model, Operand
 from executorch_goldens.settings import releases
+from executorch_goldens.zoo.calls import CallModel, Operand
 from lab.args import kept, page, table
 from lab.args.kept import KeptError
 from lab.args.trying import Tried
@@ -25,8 +25,8 @@ FAILS = {"kind": "fails", "stage": "lower", "error": HOSTILE}
 WRONG = {"kind": "wrong-values", "dtype": "float32"}
 
 
-def model(name: str, target: str, *shape: int, layout: str = "contiguous") -> Model:
-    return Model(name, target, f"{name[:-5]}.default", {"self": Operand("float32", shape, layout=layout)})
+def model(name: str, target: str, *shape: int, layout: str = "contiguous") -> CallModel:
+    return CallModel(name, target, f"{name[:-5]}.default", {"self": Operand("float32", shape, layout=layout)})
 
 
 MODELS = {
@@ -145,7 +145,7 @@ def test_kept_results_that_cannot_be_read_are_refused_with_the_file_and_the_way_
 def test_a_session_is_put_over_the_kept_results_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(kept.models, "read", lambda: MODELS)
+    monkeypatch.setattr(kept.calls, "read", lambda: MODELS)
     monkeypatch.chdir(tmp_path)
     kept.file_of("1.4.1", tmp_path).write_bytes(kept.encoded(RESULTS["1.4.1"], MODELS.values()))
     session = tmp_path / "build" / "args" / "1.4.1" / "tried.jsonl"

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import msgspec
 
-from executorch_goldens.args import models
-from executorch_goldens.args.models import Model
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.files import durable
 from executorch_goldens.goldens.findings import Key
 from executorch_goldens.settings import releases
+from executorch_goldens.zoo import calls
+from executorch_goldens.zoo.calls import CallModel
 from lab.args import trying
 from lab.args.trying import OUTCOMES, Tried
 
@@ -64,15 +64,15 @@ def file_of(release: str, folder: Path = FOLDER) -> Path:
     return folder / f"{release}.xz"
 
 
-def by_operator(every: Iterable[Model]) -> Mapping[str, list[Model]]:
+def by_operator(every: Iterable[CallModel]) -> Mapping[str, list[CallModel]]:
     """Return models by their operator."""
-    found: dict[str, list[Model]] = defaultdict(list)
+    found: dict[str, list[CallModel]] = defaultdict(list)
     for model in every:
         found[model.operator].append(model)
     return found
 
 
-def digest(of_operator: Iterable[Model]) -> str:
+def digest(of_operator: Iterable[CallModel]) -> str:
     """Return a digest of models, without the releases that name their operator."""
     made = hashlib.sha256()
     for model in of_operator:
@@ -80,7 +80,7 @@ def digest(of_operator: Iterable[Model]) -> str:
     return made.hexdigest()[:12]
 
 
-def read(release: str, every: Iterable[Model], folder: Path = FOLDER) -> dict[str, Tried]:
+def read(release: str, every: Iterable[CallModel], folder: Path = FOLDER) -> dict[str, Tried]:
     """Return the kept results of some models on a release, by name; none without a file; raise `KeptError`."""
     file = file_of(release, folder)
     if not file.is_file():
@@ -101,7 +101,7 @@ def read(release: str, every: Iterable[Model], folder: Path = FOLDER) -> dict[st
     }
 
 
-def encoded(results: Mapping[str, Tried], every: Iterable[Model]) -> bytes:
+def encoded(results: Mapping[str, Tried], every: Iterable[CallModel]) -> bytes:
     """Return the content of the file of some results."""
     findings: dict[bytes, int] = {msgspec.json.encode({}): 0}
     operators = {}
@@ -118,7 +118,7 @@ def encoded(results: Mapping[str, Tried], every: Iterable[Model]) -> bytes:
 
 def keep(folder: Path = FOLDER) -> None:
     """Put what sessions found into the kept results, over those of before; print how many each release has."""
-    every = models.read().values()
+    every = calls.read().values()
     for release in releases.load().releases:
         known = read(release, every, folder)
         found = {each.model: each for each in trying.tried(trying.KEPT / release / trying.RESULTS)}

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import jinja2
 import msgspec
 
-from executorch_goldens.args.models import Model
 from executorch_goldens.files.wording import count
 from executorch_goldens.goldens.findings import Key
 from executorch_goldens.words.findings import keyed
+from executorch_goldens.zoo.calls import CallModel
 from executorch_goldens.zoo.targets import TARGETS
 from lab import REPOSITORY, markdown
 from lab.args import table
@@ -71,7 +71,7 @@ def counts(every: Iterable[Came]) -> Mapping[str, int]:
     return {outcome: found[outcome] for outcome in OUTCOMES if found[outcome]}
 
 
-def html(made: OperatorTable, every: Mapping[str, Model]) -> str:
+def html(made: OperatorTable, every: Mapping[str, CallModel]) -> str:
     """Return the table as HTML."""
     loader = jinja2.FileSystemLoader(TEMPLATES)
     environment = jinja2.Environment(
@@ -101,7 +101,7 @@ def span(some: Sequence[str], every: Sequence[str]) -> str:
     return f"{some[0]} to {some[-1]}" if whole else ", ".join(some)
 
 
-def operators(made: OperatorTable, every: Mapping[str, Model]) -> Iterator[Operator]:
+def operators(made: OperatorTable, every: Mapping[str, CallModel]) -> Iterator[Operator]:
     """Yield the operators of the page."""
     for name, of_operator in itertools.groupby(made.rows, key=lambda row: row.operator):
         rows = list(of_operator)
@@ -134,7 +134,7 @@ def _spans(of_target: Mapping[str, Sequence[Came]], versions: Iterable[str]) -> 
 
 
 def _kind(
-    found: Sequence[tuple[TableRow, Came]], versions: Sequence[str], every: Mapping[str, Model]
+    found: Sequence[tuple[TableRow, Came]], versions: Sequence[str], every: Mapping[str, CallModel]
 ) -> Kind:
     _, first = found[0]
     on: dict[str, set[str]] = defaultdict(set)

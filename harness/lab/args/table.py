@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from executorch_goldens.args import models
-from executorch_goldens.args.models import INPUT, LAYOUTS, VALUES, Model
 from executorch_goldens.goldens.findings import Key
 from executorch_goldens.settings import releases
+from executorch_goldens.zoo import calls
+from executorch_goldens.zoo.calls import INPUT, LAYOUTS, VALUES, CallModel
 from executorch_goldens.zoo.targets import TARGETS
 from lab.args import kept
 from lab.args.trying import OUTCOMES, WHOLE, Tried
@@ -135,23 +135,23 @@ class OperatorTable(msgspec.Struct, frozen=True):
 Results = Mapping[str, Mapping[str, Tried]]
 
 
-def size(model: Model) -> tuple[int, int, int, str]:
+def size(model: CallModel) -> tuple[int, int, int, str]:
     """Return how large a model is: its elements, then how many of its facts are no plain ones, then its text.
 
-    >>> from executorch_goldens.args.models import Operand
+    >>> from executorch_goldens.zoo.calls import Operand
     >>> plain, turned = (Operand("float32", (2, 3), layout=layout) for layout in ("contiguous", "permuted"))
-    >>> [size(Model("a", "tosa-fp", "relu.default", {"self": each}))[:2] for each in (plain, turned)]
+    >>> [size(CallModel("a", "tosa-fp", "relu.default", {"self": each}))[:2] for each in (plain, turned)]
     [(6, 0), (6, 1)]
     """
     plain = {"held": INPUT, "layout": LAYOUTS[0], "values": VALUES[0]}
     unlike = sum(getattr(each, name) != usual for each in model.operands for name, usual in plain.items())
-    around = sum(getattr(model, name) not in ("", None) for name in models.AROUND)
+    around = sum(getattr(model, name) not in ("", None) for name in calls.AROUND)
     return sum(math.prod(each.shape) for each in model.operands), unlike + around, len(str(model)), model.name
 
 
 def committed() -> OperatorTable:
     """Return the table of what is kept."""
-    every = models.read()
+    every = calls.read()
     return made({version: kept.read(version, every.values()) for version in releases.load().releases}, every)
 
 
@@ -160,7 +160,7 @@ def as_json() -> bytes:
     return msgspec.json.encode(committed())
 
 
-def made(results: Results, every: Mapping[str, Model]) -> OperatorTable:
+def made(results: Results, every: Mapping[str, CallModel]) -> OperatorTable:
     """Return the table of some results."""
     rows = tuple(_rows(results, every))
     shown = sorted({came.example for row in rows for came in row.came})
@@ -178,7 +178,7 @@ def made(results: Results, every: Mapping[str, Model]) -> OperatorTable:
     )
 
 
-def _rows(results: Results, every: Mapping[str, Model]) -> Iterator[TableRow]:
+def _rows(results: Results, every: Mapping[str, CallModel]) -> Iterator[TableRow]:
     """Yield the rows, by operator, then as targets and releases are listed."""
     found: dict[tuple[str, int, str], list[Tried]] = defaultdict(list)
     places = {target: place for place, target in enumerate(TARGETS)}
@@ -192,7 +192,7 @@ def _rows(results: Results, every: Mapping[str, Model]) -> Iterator[TableRow]:
         yield TableRow(operator, target, release, len(found[key]), tuple(_came(found[key], every)))
 
 
-def _came(found: Iterable[Tried], every: Mapping[str, Model]) -> Iterator[Came]:
+def _came(found: Iterable[Tried], every: Mapping[str, CallModel]) -> Iterator[Came]:
     """Yield what models came to, by outcome, and within it the commonest finding first."""
     kinds: dict[tuple[str, bytes], list[Tried]] = defaultdict(list)
     for each in found:
@@ -203,7 +203,7 @@ def _came(found: Iterable[Tried], every: Mapping[str, Model]) -> Iterator[Came]:
         yield Came(outcome, len(of_kind), example.name, of_kind[0].finding)
 
 
-def step(before: str, after: str, results: Results, every: Mapping[str, Model]) -> Step:
+def step(before: str, after: str, results: Results, every: Mapping[str, CallModel]) -> Step:
     """Return what changed from a release to another."""
     common = results[before].keys() & results[after].keys()
     pairs = sorted({(every[name].operator, every[name].target) for name in common})
