@@ -59,7 +59,12 @@ addEventListener("DOMContentLoaded", () => {
   form.hidden = false;
   form.addEventListener("input", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => setTimeout(filter));
+  // The event of a reset comes before it.
+  form.querySelector("[type=reset]").addEventListener("click", (event) => {
+    event.preventDefault();
+    form.reset();
+    filter();
+  });
   addEventListener("hashchange", open);
   filter();
   open();
