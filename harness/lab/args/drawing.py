@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import covertable  # type: ignore[import-untyped]
+import covertable
 import msgspec
 import torch
 from covertable import sorters

@@ -7,9 +7,10 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from lab.fuzz.model import LARGEST, LEAST
 from lab.pairs.factors import BOOLEAN, FLOATS, OPERATORS, SIZES, Row
 
+#: Sizes that a symbolic dimension may have.
+LEAST, LARGEST = 2, 16
 #: Code before the operator: from ``given`` to ``x``, and the input's shape where it differs.
 BEFORE = {
     "nothing": "given",

@@ -113,7 +113,6 @@ def wanted() -> dict[str, Wanted]:
                 pins = (f"{name}=={release.compilers[name]}" for name in (first, *rest))
                 locks[f"{session}-{version}"] = Wanted((*pins, numpy))
     locks |= {
-        "args": Wanted(tuple(groups["args"])),
         "audit": Wanted(tuple(groups["audit"])),
         "tests": Wanted((*groups["tests"], *extras["cluster"]), default),
         "lint": Wanted(tuple(groups["lint"]), default),

@@ -1,0 +1,118 @@
+"""The models that are drawn from schemas: what they cover, and what they are made of."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from executorch_goldens.artifact import Cell, Exited, Outcome
+from executorch_goldens.exporting.data import Data
+from executorch_goldens.exporting.one_call import build
+from executorch_goldens.toolchains.toolchain import here
+from executorch_goldens.zoo import calls
+from executorch_goldens.zoo.calls import CONSTANT, SAME, CallModel, Operand
+from lab.args import drawing, trying
+from lab.args.drawing import RARE, Drawing, Family
+
+
+@pytest.fixture(scope="module")
+def pools() -> Drawing:
+    made = Drawing(Family(["avg_pool2d.default"]))
+    made.draw()
+    return made
+
+
+def test_every_pair_of_levels_that_eager_takes_is_in_some_model(pools: Drawing) -> None:
+    pairs = [
+        frozenset(((one, a), (other, b)))
+        for one, other in itertools.combinations(("kernel_size", "stride", "ceil_mode", "(users)"), 2)
+        for a in pools.factors[one]
+        for b in pools.factors[other]
+        if not {a, b} & RARE
+    ]
+    # A pool of unequal strides whose padding is more than half of its kernel, for instance, is refused.
+    assert len([pair for pair in pairs if pair in pools.covered]) > 0.95 * len(pairs)
+
+
+def test_a_pool_has_strides_that_are_uneven_each_way(pools: Drawing) -> None:
+    strides = {tuple(each.arguments["stride"]) for each in pools.models if "stride" in each.arguments}
+    assert {(1, 2), (2, 1), (2, 2)} <= strides
+
+
+def test_what_most_code_refuses_is_one_at_a_time(pools: Drawing) -> None:
+    row = {name: "one number" if "one number" in each else each[0] for name, each in pools.factors.items()}
+    found = [sum(level in RARE for level in pools._plainer(row).values()) for _ in range(50)]
+    assert {*found} == {0, 1}
+
+
+def test_the_same_seed_draws_the_same_models() -> None:
+    one, other = (Drawing(Family(["glu.default"])).draw() for _ in range(2))
+    assert one == other
+
+
+def test_a_model_that_ends_the_process_is_left_out() -> None:
+    first = Drawing(Family(["glu.default"])).draw()[0]
+    assert first not in Drawing(Family(["glu.default"]), {f"{first.target}: {first}"}).draw()
+
+
+def test_operators_of_one_schema_share_an_array_and_those_of_shapes_of_their_own_do_not() -> None:
+    found = drawing.families(["sin.default", "cos.default", "max_pool2d.default", "add.Tensor", "sub.Tensor"])
+    assert [each.operators for each in found] == [
+        ["add.Tensor", "sub.Tensor"],
+        ["cos.default", "sin.default"],
+        ["max_pool2d.default"],
+    ]
+
+
+def model(operator: str, **arguments: object) -> CallModel:
+    around = {name: arguments.pop(name) for name in ("before", "after", "users") if name in arguments}
+    return CallModel("m-0000", "tosa-fp", operator, arguments, **around)
+
+
+X = Operand("float32", (2, 3))
+
+
+@pytest.mark.parametrize("before", calls.BEFORE)
+def test_what_comes_before_a_call_hands_it_an_operand_of_its_shape(before: str) -> None:
+    example = build(model("neg.default", self=X, before=before), Data("m"))
+    (found,) = example.module(*example.inputs)
+    assert found.shape == (2, 3)
+
+
+@pytest.mark.parametrize("layout", calls.LAYOUTS)
+def test_an_operand_has_its_layout_and_an_input_is_laid_out_as_a_program_takes_it(layout: str) -> None:
+    operand = Operand("float32", (2, 3, 4, 5), layout=layout)
+    example = build(model("neg.default", self=operand), Data("m"))
+    (given,) = example.inputs
+    assert given.is_contiguous() or given.is_contiguous(memory_format=torch.channels_last)
+    held = Operand("float32", (2, 3, 4, 5), CONSTANT, layout)
+    example = build(model("add.Tensor", self=X, other=held), Data("m"))
+    plain = example.module.other_0.is_contiguous()
+    assert plain == (layout in ("contiguous",))
+
+
+def test_operands_may_be_one_tensor_and_calls_may_be_made_again() -> None:
+    both = model("add.Tensor", self=X, other=Operand("float32", (2, 3), SAME), users="equal")
+    example = build(both, Data("m"))
+    assert len(example.inputs) == 1
+    found, again = example.module(*example.inputs)
+    assert torch.equal(found, again)
+    assert torch.equal(found, 2 * example.inputs[0])
+
+
+@pytest.mark.parametrize(("values", "step"), [("sixteenths", 1 / 16), ("mantissas", 0)])
+def test_values_are_sixteenths_or_have_full_mantissas(values: str, step: float) -> None:
+    (x,) = build(model("neg.default", self=Operand("float32", (64,), values=values)), Data("m")).inputs
+    assert bool((x * 16 % 1 == 0).all()) == bool(step)
+
+
+def test_a_model_comes_to_what_its_program_is_or_to_an_end() -> None:
+    cell = Cell("tosa-fp", "abs-0007")
+    settings = here().settings((trying.ZOO,), 2)
+    (made,) = trying.in_chunks([cell], settings, float("inf"))
+    found = trying.result(made, here())
+    assert (found.model, found.outcome, found.finding) == ("abs-0007", trying.WHOLE, {})
+    ended = Outcome(cell, "seed0", Exited(status=1), 1.0, 1.0)
+    assert trying.result(ended, here()).outcome == trying.ENDED
