@@ -107,8 +107,8 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     wanted = [each for each in order(every) if each.name not in done]
     ways = building.Ways(toolchain.site_packages, BACKENDS)
     known = config.load().goldens / release / maps.FILE
-    for record in building.records(maps.read(known)) if known.is_file() else ():
-        ways.add(record.lines)
+    if known.is_file():
+        ways.take(maps.read(known))
     for record in building.read(reached):
         ways.add(record.lines)
     settings = toolchain.settings((ZOO,), jobs, reach=edits.PACKAGES, shortcuts=spared())

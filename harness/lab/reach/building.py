@@ -95,6 +95,18 @@ class Ways:
         self.of_ways = of_ways
         self.seen: set[tuple[str, object]] = set()
 
+    def take(self, known: ReachMap) -> None:
+        """Note what the cells of a map ran."""
+        for function in known.functions:
+            file = known.files[function.file]
+            for situation in function.situations:
+                self.seen.update(
+                    (file, function.first + line if line >= 0 else line + 1 - function.first)
+                    for line in situation.lines
+                )
+                if file.startswith(self.of_ways):
+                    self.seen.add((file, (function.name, tuple(sorted(situation.lines)))))
+
     def add(self, lines: Mapping[str, tuple[int, ...]]) -> bool:
         """Note what a program ran; return whether some of it is new."""
         before = len(self.seen)
