@@ -97,8 +97,10 @@ def _deciding(node: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _operators(node: ast.AST, names: Mapping[str, Any]) -> Iterator[str]:
+    # Of a dotted name the whole, and not what it begins with.
+    parts = {id(each.value) for each in ast.walk(node) if isinstance(each, ast.Attribute)}
     for each in ast.walk(node):
-        if isinstance(each, ast.Attribute | ast.Name):
+        if isinstance(each, ast.Attribute | ast.Name) and id(each) not in parts:
             yield from _in(_value(each, names), DEPTH)
         elif isinstance(each, ast.Constant):
             yield from _in(each.value, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -209,6 +210,16 @@ def test_within_a_budget_unlike_cells_come_first_and_the_cheapest_of_them(base: 
     left = choose(found, base, made, budget, 1).left_out
     assert [made.cells[number].cell for number in left] == [LIKE, INT16]
     assert chosen(found, base)[-1] == LIKE
+
+
+def test_cells_that_are_not_right_on_the_base_come_last(base: Path, head: Path) -> None:
+    made = known(base)
+    cells = (msgspec.structs.replace(made.cells[0], is_wrong=True), *made.cells[1:])
+    edits = between(base, packages(head, FOLD.replace("* node.scale", "/ node.scale")))
+    for every, first in ((made.cells, PLAIN), (cells, LIKE)):
+        found = choose(edits, base, msgspec.structs.replace(made, cells=every), BEGINNING + 1e6, 1).cells
+        # All take less than what a first answer waits for.
+        assert made.cells[found[0]].cell == first
 
 
 @pytest.mark.parametrize("edited", ["node.rank > 4", "* node.scale"])
