@@ -11,13 +11,14 @@ from executorch_goldens.exporting.operators import files_of, named
 
 PACKAGES = Path(executorch.__path__[0]).parent
 MEAN = "executorch/backends/arm/_passes/decompose_meandim_pass.py"
+POOL = "executorch/backends/arm/_passes/decompose_maxpool2d_with_dilation_pass.py"
 CONV = "executorch/backends/xnnpack/operators/op_conv2d.py"
 
 
 def test_what_a_definition_decides_on_comes_before_what_it_may_make() -> None:
-    found = named(PACKAGES, [MEAN])[MEAN]
-    asked = found["get_meandim_decomposition"]
-    assert asked.index("mean.dim") < asked.index("mul.Tensor")
+    asked, *others = named(PACKAGES, [POOL])[POOL]["DecomposeMaxPool2dPass.call_operator"]
+    assert asked == "max_pool2d_with_indices.default"
+    assert "constant_pad_nd.default" in others
 
 
 def test_a_table_of_a_class_is_under_the_class_and_a_word_that_names_an_operator_is_one() -> None:
