@@ -38,6 +38,7 @@ INSTRUMENTS = {
     "recall": "lab.mutants.recall",
     "seconds": "lab.seconds.command",
     "stock": "lab.stock.command",
+    "swaps": "lab.mutants.swaps",
 }
 
 

@@ -1,0 +1,196 @@
+"""``python -m lab swaps``: what `goldens compare` says of names that are swapped, by two names and nothing else.
+
+In one function, one read of a name becomes that of another name of its type (`lab.mutants.swapping`). A seed draws the
+functions, with the same share for each kind of owner, of those that the map of reach has. What was drawn is
+``swaps.tsv``, where a person has read which swaps can change no program. Each is laid over its release and
+compared as `lab.mutants.recall` does: ``goldens compare 1.5.1 "1.5.1 + DIR"``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from executorch_goldens.cli import SAME
+from executorch_goldens.errors import UsageError
+from executorch_goldens.reach import code
+from executorch_goldens.reach import map as maps
+from executorch_goldens.reach.map import ReachMap
+from executorch_goldens.settings.arguments import positive_float
+from executorch_goldens.settings.config import load
+from executorch_goldens.toolchains.toolchain import Toolchain
+from lab import GOLDENS, tables
+from lab.mutants import recall
+from lab.mutants.mechanical import PLACES, drawing
+from lab.mutants.mutant import Edit
+from lab.mutants.recall import REACHED, SEEN, UNREACHED
+from lab.mutants.swapping import Use, uses
+
+#: Of the drawing, and how many swaps each place has in it.
+SEED = 1
+SHARE = 20
+#: The release that is edited, and what was drawn of it.
+RELEASE = "1.5.1"
+DRAWN = Path(__file__).with_name("swaps.tsv")
+KEPT = Path("build/swaps")
+#: Committed results, of which a part of docs/history.md is made.
+COMMITTED = Path(__file__).parent / "history" / "kept" / "swaps"
+
+
+def add_to(subparsers: Any) -> None:
+    """Add the subcommand."""
+    parser = subparsers.add_parser("swaps", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these swaps; wildcards")
+    parser.add_argument("--draw", action="store_true", help="write what the seed draws, and compare nothing")
+    parser.add_argument(
+        "--budget", type=positive_float, help="minutes of each comparison (default: the command's)"
+    )
+    parser.add_argument("--minutes", type=positive_float, help="begin no comparison after (default: none)")
+    parser.add_argument("--so-far", action="store_true", help="only report")
+    parser.add_argument("--update", action="store_true", help="write the results, and docs/history.md")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare each swap that has no result yet; print what became of all."""
+    packages = Toolchain.from_name(RELEASE, load()).site_packages
+    if options.draw:
+        write(packages)
+        return SAME
+    names, every = options.names or ["*"], read()
+    wanted = [each for each in every if any(fnmatch.fnmatch(each.name, name) for name in names)]
+    if not wanted:
+        raise UsageError(f"no swap is named {' or '.join(names)}")
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept = KEPT / f"{RELEASE}.jsonl"
+    for swap in recall.unfinished(wanted, lambda each: each.name, kept, options):
+        folder = (KEPT / RELEASE / swap.name).absolute()
+        recall.lay([swap.edit(packages)], packages, folder)
+        made = recall.compared(RELEASE, f"{RELEASE} + {folder}", options.budget)
+        recall.keep(kept, {"name": swap.name, **made})
+    number = Counter(each["result"] for each in recall.results(kept))
+    print(", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED)), f"of {len(every)}")
+    if options.update:
+        recall.accept(kept, COMMITTED, [each.name for each in every])
+    return SAME
+
+
+@dataclass(frozen=True)
+class Swap:
+    """A name that is read where another was.
+
+    Attributes
+    ----------
+    name
+        Its place, one of `PLACES`, and its number there.
+    function
+        ``module:qualified.name``.
+    line, column
+        Of the name in its file, from 1 and from 0.
+    code
+        The line, with its spaces as one each.
+    old, new
+        The names.
+    cells
+        How many cells of the map run the statement.
+    equivalent
+        Why no program can change by it; empty where one can.
+    """
+
+    name: str
+    function: str
+    line: int
+    column: int
+    code: str
+    old: str
+    new: str
+    cells: int
+    equivalent: str = ""
+
+    def edit(self, packages: Path) -> Edit:
+        """Return the edit of installed sources: of the line, and of those after it until its text is there once.
+
+        Raises
+        ------
+        UsageError
+            Where the line is not what was drawn.
+        """
+        module, _, name = self.function.partition(":")
+        file = packages.joinpath(*module.split("."))
+        text = (file / "__init__.py" if file.is_dir() else file.with_suffix(".py")).read_text(
+            encoding="utf-8"
+        )
+        lines = text.splitlines(keepends=True)
+        line = lines[self.line - 1]
+        if " ".join(line.split()) != self.code:
+            raise UsageError(f"{file} has in line {self.line} not {self.code!r}")
+        function = code.module(text).functions[name]
+        after = f"{line[: self.column]}{self.new}{line[self.column + len(self.old) :]}"
+        for last in range(self.line, function.last + 1):
+            rest = "".join(lines[self.line : last])
+            if "".join(lines[function.first - 1 : function.last]).count(line + rest) == 1:
+                return Edit(self.function, line + rest, after + rest)
+        raise UsageError(f"{self.function} has the lines from {self.line} on twice")
+
+
+COLUMNS = tuple(Swap.__dataclass_fields__)
+
+
+def draw(packages: Path, known: ReachMap, seed: int = SEED, share: int = SHARE) -> list[Swap]:
+    """Return the swaps of a seed, one of each place in turn; no function has two."""
+    found: dict[str, list[tuple[str, Use, int]]] = {place: [] for place in PLACES}
+    for file in drawing.files(packages / "executorch"):
+        found[drawing.place_of(file)] += _lowering(file, packages, known)
+    by_place = [list(itertools.islice(_drawn(place, found[place], seed), share)) for place in PLACES]
+    return [each for row in itertools.zip_longest(*by_place) for each in row if each is not None]
+
+
+def _lowering(file: str, packages: Path, known: ReachMap) -> Iterator[tuple[str, Use, int]]:
+    """Yield the places of functions that the map has, with their line and how many cells run their statement."""
+    text = (packages / "executorch" / file).read_text(encoding="utf-8")
+    functions, lines = code.module(text).functions, text.splitlines()
+    for use in uses(text):
+        function = functions[use.function]
+        mapped = known.function(f"executorch/{file}", use.function, function.digest)
+        *_, statement = [None, *(each for each in function.statements if each.first <= use.line <= each.last)]
+        if mapped is not None and statement is not None and not statement.raises:
+            first = statement.first - function.first + mapped.first
+            module = f"executorch.{file.removesuffix('.py').replace('/', '.')}".removesuffix(".__init__")
+            where = replace(use, function=f"{module}:{use.function}")
+            yield " ".join(lines[use.line - 1].split()), where, len(known.cells_at(mapped, {first}))
+
+
+def _drawn(place: str, found: Sequence[tuple[str, Use, int]], seed: int) -> Iterator[Swap]:
+    chance = random.Random(f"{seed} {place}")
+    taken: set[str] = set()
+    for line, use, cells in chance.sample(found, len(found)):
+        new = chance.choice(use.others)
+        if use.function not in taken:
+            taken.add(use.function)
+            name = f"{place}-{len(taken):02}"
+            yield Swap(name, use.function, use.line, use.column, line, use.old, new, cells)
+
+
+def read() -> list[Swap]:
+    """Return what was drawn, and read."""
+    return [msgspec.convert(row, Swap, strict=False) for row in tables.read(DRAWN, COLUMNS)]
+
+
+def write(packages: Path) -> None:
+    """Write what the seed draws; what a person has read of it stays."""
+    was = {(each.function, each.code, each.old, each.new): each.equivalent for each in read()}
+    drawn = draw(packages, maps.read(GOLDENS / RELEASE / maps.FILE))
+    kept = (
+        replace(each, equivalent=was.get((each.function, each.code, each.old, each.new), ""))
+        for each in drawn
+    )
+    tables.write(DRAWN, COLUMNS, map(asdict, kept))
