@@ -13,7 +13,7 @@ import fnmatch
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from executorch_goldens.reach.map import ReachMap
 from executorch_goldens.settings.arguments import positive_float
 from executorch_goldens.settings.config import load
 from executorch_goldens.toolchains.toolchain import Toolchain
-from lab import GOLDENS, tables
+from lab import GOLDENS, markdown, tables
 from lab.mutants import recall
 from lab.mutants.mechanical import PLACES, drawing
 from lab.mutants.mutant import Edit
@@ -42,6 +42,7 @@ SHARE = 20
 RELEASE = "1.5.1"
 DRAWN = Path(__file__).with_name("swaps.tsv")
 KEPT = Path("build/swaps")
+SAID = (SEEN, REACHED, UNREACHED)
 #: Committed results, of which a part of docs/history.md is made.
 COMMITTED = Path(__file__).parent / "history" / "kept" / "swaps"
 
@@ -61,12 +62,12 @@ def add_to(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare each swap that has no result yet; print what became of all."""
+    """Compare each swap that has no result yet and is not equivalent; print what became of all."""
     packages = Toolchain.from_name(RELEASE, load()).site_packages
     if options.draw:
         write(packages)
         return SAME
-    names, every = options.names or ["*"], read()
+    names, every = options.names or ["*"], [each for each in read() if not each.equivalent]
     wanted = [each for each in every if any(fnmatch.fnmatch(each.name, name) for name in names)]
     if not wanted:
         raise UsageError(f"no swap is named {' or '.join(names)}")
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
         made = recall.compared(RELEASE, f"{RELEASE} + {folder}", options.budget)
         recall.keep(kept, {"name": swap.name, **made})
     number = Counter(each["result"] for each in recall.results(kept))
-    print(", ".join(f"{number[each]} {each}" for each in (SEEN, REACHED, UNREACHED)), f"of {len(every)}")
+    print(", ".join(f"{number[each]} {each}" for each in SAID), f"of {len(every)}")
     if options.update:
         recall.accept(kept, COMMITTED, [each.name for each in every])
     return SAME
@@ -115,6 +116,10 @@ class Swap:
     new: str
     cells: int
     equivalent: str = ""
+
+    @property
+    def place(self) -> str:
+        return self.name.partition("-")[0]
 
     def edit(self, packages: Path) -> Edit:
         """Return the edit of installed sources: of the line, and of those after it until its text is there once.
@@ -194,3 +199,48 @@ def write(packages: Path) -> None:
         for each in drawn
     )
     tables.write(DRAWN, COLUMNS, map(asdict, kept))
+
+
+def lines() -> Iterator[str]:
+    """Yield the part of docs/history.md about swaps."""
+    drawn, found = read(), {each["name"]: each for each in recall.results(COMMITTED / f"{RELEASE}.jsonl")}
+    yield "## Swapped names"
+    yield ""
+    yield f"In {len(drawn)} functions of {RELEASE}, drawn by a seed with the same share for each place, one read of a name"
+    yield "becomes that of another name of its type, which is bound there, as one dimension for the other. Each is compared"
+    yield "by two names, but for those that can change no program: why is in `harness/lab/mutants/swaps.tsv`."
+    yield "Written by `nox -s lab -- swaps --update`."
+    if found:
+        yield ""
+        yield f"{'; '.join(recall.minutes([*found.values()]))}."
+    yield ""
+    yield from markdown.head(("place", "drawn", "in no cell of the map", "equivalent", *SAID, "not compared"))
+    for place in (*PLACES, ""):
+        yield _row(place, [each for each in drawn if each.place == (place or each.place)], found)
+    unseen = [each for each in drawn if found.get(each.name, {"result": SEEN})["result"] != SEEN]
+    if unseen:
+        yield ""
+        yield from markdown.head(("not seen", "in", "line", "read instead", "said", "cells", "seconds"))
+    for each in unseen:
+        result = found[each.name]
+        cells, seconds = str(result.get("cells", 0)), str(result["seconds"])
+        name = each.function.rpartition(":")[2]
+        yield markdown.row(
+            (
+                each.name,
+                name,
+                f"`{each.code}`",
+                f"`{each.new}`, not `{each.old}`",
+                result["result"],
+                cells,
+                seconds,
+            )
+        )
+
+
+def _row(place: str, drawn: Sequence[Swap], found: Mapping[str, Mapping[str, Any]]) -> str:
+    said = Counter(found[each.name]["result"] for each in drawn if each.name in found)
+    equivalent = sum(bool(each.equivalent) for each in drawn)
+    unmapped = sum(not each.cells for each in drawn)
+    numbers = (len(drawn), unmapped, equivalent, *(said[each] for each in SAID))
+    return markdown.row((place or "all", *map(str, numbers), str(len(drawn) - equivalent - said.total())))

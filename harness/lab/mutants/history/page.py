@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lab import markdown, tables
-from lab.mutants import commits, recall
+from lab.mutants import commits, recall, swaps
 from lab.mutants.history import AREAS, Fix
 from lab.pages import Part
 
@@ -21,6 +21,7 @@ def parts() -> Iterator[Part]:
     """Yield the parts of the page."""
     yield Part(PAGE, "by-command", recall.lines)
     yield Part(PAGE, "commits", commits.lines)
+    yield Part(PAGE, "swaps", swaps.lines)
     yield Part(PAGE, "fixes", lines)
 
 
