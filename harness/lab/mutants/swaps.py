@@ -206,9 +206,9 @@ def lines() -> Iterator[str]:
     drawn, found = read(), {each["name"]: each for each in recall.results(COMMITTED / f"{RELEASE}.jsonl")}
     yield "## Swapped names"
     yield ""
-    yield f"In {len(drawn)} functions of {RELEASE}, drawn by a seed with the same share for each place, one read of a name"
-    yield "becomes that of another name of its type, which is bound there, as one dimension for the other. Each is compared"
-    yield "by two names, but for those that can change no program: why is in `harness/lab/mutants/swaps.tsv`."
+    yield f"In {len(drawn)} functions of {RELEASE}, drawn by a seed with the same share for each place, one read of a"
+    yield "name becomes that of another name of its type, which is bound there, as one dimension for the other. Each is"
+    yield "compared by two names, but for those that can change no program: `harness/lab/mutants/swaps.tsv` has why."
     yield "Written by `nox -s lab -- swaps --update`."
     if found:
         yield ""

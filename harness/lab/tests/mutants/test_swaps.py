@@ -97,15 +97,25 @@ def test_attributes_of_an_object_are_swapped_in_its_methods_and_not_before_they_
     }
 
 
-def test_what_is_committed_is_what_the_seed_draws_with_the_same_share_of_each_place() -> None:
+def test_a_seed_draws_the_same_share_of_each_place_in_turn_and_no_function_twice() -> None:
     toolchain = here()
-    if toolchain.release.version != swaps.RELEASE:
-        pytest.skip(f"swaps are of {swaps.RELEASE}")
-    drawn = swaps.draw(toolchain.site_packages, maps.read(GOLDENS / swaps.RELEASE / maps.FILE))
-    assert [replace(each, equivalent="") for each in swaps.read()] == drawn
-    assert Counter(each.place for each in drawn) == dict.fromkeys(PLACES, swaps.SHARE)
-    assert len({each.function for each in drawn}) == len(drawn)
-    assert [each.place for each in drawn[: len(PLACES)]] == list(PLACES)
+    version, packages = toolchain.release.version, toolchain.site_packages
+    known = maps.read(GOLDENS / version / maps.FILE)
+    drawn = swaps.draw(packages, known)
+    for every in (drawn, swaps.read()):
+        assert Counter(each.place for each in every) == dict.fromkeys(PLACES, swaps.SHARE)
+        assert len({each.function for each in every}) == len(every)
+        assert [each.place for each in every[: len(PLACES)]] == list(PLACES)
+    assert {each.name for each in swaps.draw(packages, known, share=2)} == {
+        each.name for each in drawn[: 2 * len(PLACES)]
+    }
+    assert swaps.draw(packages, known, seed=2) != drawn
+    for each in drawn:
+        edit = each.edit(packages)
+        assert edit.old.count("\n") == edit.new.count("\n")
+        assert edit.old != edit.new
+    if version == swaps.RELEASE:
+        assert [replace(each, equivalent="") for each in swaps.read()] == drawn
 
 
 def test_an_edit_is_the_line_alone_although_another_line_has_its_text(tmp_path: Path) -> None:
