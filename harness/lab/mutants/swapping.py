@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from executorch_goldens.reach import code
 from lab.mutants.mechanical.sites import TELLS
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 #: Annotations that are no type.
 _NO_TYPE = frozenset(("Any", "object", "None"))
 #: Calls whose results are pairs of unlike things, and those whose results are of any type.
@@ -67,19 +67,17 @@ def uses(source: str) -> Iterator[Use]:
     for within, node in _outermost(ast.parse(source).body, {}):
         first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         name = next(name for name, each in functions.items() if each.first == first)
-        finder = _Finder(dict(within), set() if node.name == "__init__" else set(within))
+        finder = _Finder(within, set() if node.name == "__init__" else set(within))
         finder.function(node)
         for read, others in sorted(finder.found, key=lambda found: (found[0].lineno, found[0].col_offset)):
             before = lines[read.lineno - 1].encode()[: read.col_offset].decode()
             yield Use(name, read.lineno, len(before), ast.unparse(read), others)
 
 
-def _outermost(
-    body: Sequence[ast.stmt], attributes: Mapping[str, set[str]]
-) -> Iterator[tuple[Mapping[str, set[str]], ast.FunctionDef | ast.AsyncFunctionDef]]:
+def _outermost(body: Sequence[ast.stmt], attributes: Kinds) -> Iterator[tuple[Kinds, _Function]]:
     """Yield the functions of a module or of a class, with the types of the attributes of its objects."""
     for node in body:
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, _Function):
             yield attributes, node
         elif isinstance(node, ast.ClassDef):
             yield from _outermost(node.body, _attributes(node))
@@ -93,7 +91,7 @@ def _attributes(node: ast.ClassDef) -> Kinds:
     for each in node.body:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
             kinds[f"self.{each.target.id}"] |= _annotation(each.annotation)
-        elif isinstance(each, _FUNCTIONS) and each.name == "__init__":
+        elif isinstance(each, _Function) and each.name == "__init__":
             own = _kinds(each)
             kinds.update((name, own[name]) for name in own if name.startswith("self."))
     return kinds
@@ -115,7 +113,7 @@ class _Finder:
     bound: set[str]
     found: list[tuple[ast.Name | ast.Attribute, tuple[str, ...]]] = field(default_factory=list)
 
-    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    def function(self, node: _Function) -> None:
         inner = _Finder({**self.kinds, **_kinds(node)}, set(self.bound), self.found)
         arguments = node.args
         parameters = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
@@ -132,10 +130,9 @@ class _Finder:
         return bound
 
     def statement(self, node: ast.stmt, bound: set[str]) -> set[str] | None:
-        if isinstance(node, _FUNCTIONS):
-            _Finder(self._attributes(), {n for n in bound if n.startswith("self.")}, self.found).function(
-                node
-            )
+        if isinstance(node, _Function):
+            attributes = {name for name in bound if name.startswith("self.")}
+            _Finder(self.kinds, attributes, self.found).function(node)
             return bound
         if isinstance(node, ast.ClassDef | ast.Raise):
             return None if isinstance(node, ast.Raise) else bound
@@ -173,23 +170,20 @@ class _Finder:
             return
         if isinstance(node, ast.Lambda):
             self.expression(
-                node.body, bound - {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+                node.body, bound - {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
             )
-            return
-        if isinstance(node, _COMPREHENSIONS):
+        elif isinstance(node, _Comprehension):
             self._comprehension(node, bound)
-            return
-        name = _name(node)
-        if name is not None:
-            if isinstance(node.ctx, ast.Load) and name in bound:  # type: ignore[attr-defined]
-                self._read(node, name, bound)  # type: ignore[arg-type]
-            return
-        for child in ast.iter_child_nodes(node):
-            self.expression(child, bound)
+        elif isinstance(node, ast.Name | ast.Attribute) and (name := _name(node)) is not None:
+            if isinstance(node.ctx, ast.Load) and name in bound:
+                self._read(node, name, bound)
+        else:
+            for child in ast.iter_child_nodes(node):
+                self.expression(child, bound)
 
-    def _comprehension(self, node: ast.AST, bound: set[str]) -> None:
+    def _comprehension(self, node: _Comprehension, bound: set[str]) -> None:
         inner, own = set(bound), _Finder(dict(self.kinds), set(), self.found)
-        for each in node.generators:  # type: ignore[attr-defined]
+        for each in node.generators:
             own.expression(each.iter, inner)
             kinds: Kinds = defaultdict(set)
             _bind(each.target, _each(each.iter), _is_unlike(each.iter), kinds)
@@ -206,9 +200,6 @@ class _Finder:
         others = tuple(sorted(each for each in bound if each != name and own & self.kinds.get(each, set())))
         if others:
             self.found.append((node, others))
-
-    def _attributes(self) -> Kinds:
-        return {name: kinds for name, kinds in self.kinds.items() if name.startswith("self.")}
 
 
 def _either(one: set[str] | None, other: set[str] | None) -> set[str] | None:
@@ -237,21 +228,18 @@ def _names(target: ast.AST) -> Iterator[str]:
 
 def _targets(node: ast.stmt) -> Iterator[str]:
     """Yield the names that a statement binds itself."""
+    targets: Sequence[ast.AST] = ()
     if isinstance(node, ast.Assign):
-        targets: Iterable[ast.AST] = node.targets
-    elif isinstance(node, ast.AnnAssign):
-        targets = [node.target] if node.value is not None else []
-    elif isinstance(node, ast.For):
+        targets = node.targets
+    elif isinstance(node, ast.For) or (isinstance(node, ast.AnnAssign) and node.value is not None):
         targets = [node.target]
     elif isinstance(node, ast.With):
         targets = [each.optional_vars for each in node.items if each.optional_vars is not None]
-    else:
-        targets = []
     for target in targets:
         yield from _names(target)
 
 
-def _kinds(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Kinds:
+def _kinds(function: _Function) -> Kinds:
     """Return what is known of the types of a function's names; functions in it have their own."""
     kinds: Kinds = defaultdict(set)
     arguments = function.args
@@ -267,7 +255,7 @@ def _kinds(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Kinds:
             _bind(node.target, _annotation(node.annotation), False, kinds)
         elif isinstance(node, ast.For):
             _bind(node.target, _each(node.iter), _is_unlike(node.iter), kinds)
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        if not isinstance(node, _Function | ast.ClassDef):
             statements += [each for block in code.blocks(node) for each in block]
     return kinds
 
