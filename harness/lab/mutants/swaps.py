@@ -150,17 +150,25 @@ class Swap:
 COLUMNS = tuple(Swap.__dataclass_fields__)
 
 
-def draw(packages: Path, known: ReachMap, seed: int = SEED, share: int = SHARE) -> list[Swap]:
-    """Return the swaps of a seed, one of each place in turn; no function has two."""
-    found: dict[str, list[tuple[str, Use, int]]] = {place: [] for place in PLACES}
+#: A line of code, the place of a name in it, and how many cells of the map run its statement.
+Found = tuple[str, Use, int]
+
+
+def every_use(packages: Path, known: ReachMap) -> dict[str, list[Found]]:
+    """Return what can be swapped in functions that the map has, by place."""
+    found: dict[str, list[Found]] = {place: [] for place in PLACES}
     for file in drawing.files(packages / "executorch"):
         found[drawing.place_of(file)] += _lowering(file, packages, known)
-    by_place = [list(itertools.islice(_drawn(place, found[place], seed), share)) for place in PLACES]
+    return found
+
+
+def draw(every: Mapping[str, Sequence[Found]], seed: int = SEED, share: int = SHARE) -> list[Swap]:
+    """Return the swaps of a seed, one of each place in turn; no function has two."""
+    by_place = [list(itertools.islice(_drawn(place, found, seed), share)) for place, found in every.items()]
     return [each for row in itertools.zip_longest(*by_place) for each in row if each is not None]
 
 
-def _lowering(file: str, packages: Path, known: ReachMap) -> Iterator[tuple[str, Use, int]]:
-    """Yield the places of functions that the map has, with their line and how many cells run their statement."""
+def _lowering(file: str, packages: Path, known: ReachMap) -> Iterator[Found]:
     text = (packages / "executorch" / file).read_text(encoding="utf-8")
     functions, lines = code.module(text).functions, text.splitlines()
     for use in uses(text):
@@ -174,7 +182,7 @@ def _lowering(file: str, packages: Path, known: ReachMap) -> Iterator[tuple[str,
             yield " ".join(lines[use.line - 1].split()), where, len(known.cells_at(mapped, {first}))
 
 
-def _drawn(place: str, found: Sequence[tuple[str, Use, int]], seed: int) -> Iterator[Swap]:
+def _drawn(place: str, found: Sequence[Found], seed: int) -> Iterator[Swap]:
     chance = random.Random(f"{seed} {place}")
     taken: set[str] = set()
     for line, use, cells in chance.sample(found, len(found)):
@@ -193,7 +201,7 @@ def read() -> list[Swap]:
 def write(packages: Path) -> None:
     """Write what the seed draws; what a person has read of it stays."""
     was = {(each.function, each.code, each.old, each.new): each.equivalent for each in read()}
-    drawn = draw(packages, maps.read(GOLDENS / RELEASE / maps.FILE))
+    drawn = draw(every_use(packages, maps.read(GOLDENS / RELEASE / maps.FILE)))
     kept = (
         replace(each, equivalent=was.get((each.function, each.code, each.old, each.new), ""))
         for each in drawn

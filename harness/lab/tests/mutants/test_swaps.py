@@ -100,16 +100,16 @@ def test_attributes_of_an_object_are_swapped_in_its_methods_and_not_before_they_
 def test_a_seed_draws_the_same_share_of_each_place_in_turn_and_no_function_twice() -> None:
     toolchain = here()
     version, packages = toolchain.release.version, toolchain.site_packages
-    known = maps.read(GOLDENS / version / maps.FILE)
-    drawn = swaps.draw(packages, known)
+    found = swaps.every_use(packages, maps.read(GOLDENS / version / maps.FILE))
+    drawn = swaps.draw(found)
     for every in (drawn, swaps.read()):
         assert Counter(each.place for each in every) == dict.fromkeys(PLACES, swaps.SHARE)
         assert len({each.function for each in every}) == len(every)
         assert [each.place for each in every[: len(PLACES)]] == list(PLACES)
-    assert {each.name for each in swaps.draw(packages, known, share=2)} == {
+    assert {each.name for each in swaps.draw(found, share=2)} == {
         each.name for each in drawn[: 2 * len(PLACES)]
     }
-    assert swaps.draw(packages, known, seed=2) != drawn
+    assert swaps.draw(found, seed=2) != drawn
     for each in drawn:
         edit = each.edit(packages)
         assert edit.old.count("\n") == edit.new.count("\n")
@@ -141,7 +141,8 @@ def test_drawing_again_keeps_what_a_person_has_read(tmp_path: Path, monkeypatch:
     other = replace(swap, old="w", new="h", name="exir-02")
     monkeypatch.setattr(swaps, "DRAWN", tmp_path / "swaps.tsv")
     monkeypatch.setattr(swaps.maps, "read", lambda path: None)
-    monkeypatch.setattr(swaps, "draw", lambda packages, known: [other, swap])
+    monkeypatch.setattr(swaps, "every_use", lambda packages, known: {})
+    monkeypatch.setattr(swaps, "draw", lambda every: [other, swap])
     swaps.tables.write(swaps.DRAWN, swaps.COLUMNS, [asdict(replace(swap, equivalent="both are one"))])
     swaps.write(tmp_path)
     assert swaps.read() == [other, replace(swap, equivalent="both are one")]
