@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,19 +112,14 @@ def run(arguments: argparse.Namespace) -> int:
     return SAME
 
 
-def _models() -> Mapping[str, str]:
-    """Return the models of one call each, in a line, by the word of their zoo and their names."""
-    (zoo,) = config.ARGS
-    return {f"{zoo}/{name}": f"for {model.target}: {model}" for name, model in read().items()}
-
-
 def _of_cell(arguments: argparse.Namespace) -> Iterator[str]:
     # A payload does not wait for what reads goldens and runs.
     from executorch_goldens.artifact import Cell
     from executorch_goldens.results import proposals
 
-    if arguments.what in (named := _models()):
-        yield named[arguments.what]
+    zoo, _, name = arguments.what.partition("/")
+    if zoo == config.ARGS_WORD and (model := read().get(name)) is not None:
+        yield f"for {model.target}: {model}"
         return
     repository = config.load()
     cell = Cell(*arguments.what.split("/"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +18,12 @@ from executorch_goldens.reach.choice import DEAR, around
 from executorch_goldens.reach.code import text_of
 from executorch_goldens.reach.edits import Edits
 from executorch_goldens.reach.map import ReachMap
+from executorch_goldens.settings.config import ARGS
 from executorch_goldens.zoo import calls
-from executorch_goldens.zoo.calls import CallModel
 from executorch_goldens.zoo.registry import Case, load
 
 T = TypeVar("T")
 
-#: The zoo of models of one call each.
-ARGS = "executorch_goldens.exporting.args"
 #: Weights and inputs of cells that have goldens are made so that sums are exact; a comparison has none to hold.
 LIKELY = ("mantissas",)
 #: Operators that one becomes which is about each of them.
@@ -147,10 +145,7 @@ def candidates(
     targets
         Targets that reach the edit: a model that is for none of them is tried on one of them. Empty for all.
     """
-    of_operators: dict[str, list[CallModel]] = defaultdict(list)
-    for model in calls.read().values():
-        if model.name in cases:
-            of_operators[model.operator].append(model)
+    of_operators = calls.by_operator(model for model in calls.read().values() if model.name in cases)
     found: dict[str, list[Try]] = {}
     for operator in dict.fromkeys(each for name in named for each in _overloads(name, of_operators)):
         every = of_operators[operator]

@@ -24,7 +24,7 @@ from executorch_goldens.files.wording import count
 from executorch_goldens.reach.choice import turns
 from executorch_goldens.running.progress import duration
 from executorch_goldens.sweep.sweep import Sweep
-from executorch_goldens.zoo.calls import CallModel, borrowed, borrowing, is_borrowing, read
+from executorch_goldens.zoo.calls import CallModel, borrowed, borrowing, by_operator, is_borrowing, read
 from executorch_goldens.zoo.registry import AS_IT_IS, NAME_PATTERN, Case, changed_name
 from executorch_goldens.zoo.variations import Variation
 
@@ -73,7 +73,7 @@ class Try:
         words = ", ".join(map(repr, (self.case.module, self.case.name, *self.changes)))
         return f"{KEEP}{words}, target={self.target!r})"
 
-    @property
+    @functools.cached_property
     def model(self) -> CallModel | None:
         """The model of one call that it is, with what it borrows; None for a case of another zoo."""
         found = read().get(self.case.name)
@@ -318,7 +318,7 @@ def neighbours(tried: Try) -> Iterator[Try]:
 @functools.cache
 def models_of(operator: str) -> tuple[CallModel, ...]:
     """Return the models of an operator."""
-    return tuple(each for each in read().values() if each.operator == operator)
+    return tuple(by_operator(read().values())[operator])
 
 
 def rarity(edited: Collection[Hashable], runs: Mapping[Hashable, int]) -> int:

@@ -21,6 +21,7 @@ import torch
 from executorch_goldens.exporting import one_call, rewriting
 from executorch_goldens.exporting.data import Data, Example
 from executorch_goldens.exporting.rewriting import NotChangedError
+from executorch_goldens.settings.config import ARGS
 from executorch_goldens.zoo.calls import borrowed, is_borrowing, read
 from executorch_goldens.zoo.registry import AS_IT_IS, CASES, Case, ZooError, changed_name
 from executorch_goldens.zoo.targets import TARGETS
@@ -286,8 +287,8 @@ def changed(case: Case, changes: tuple[str, ...], module: str = __name__) -> Cas
     """
 
     def build(data: Data) -> Example:
-        if (model := read().get(case.name)) is not None and changes != (AS_IT_IS,):
-            return one_call.build(functools.reduce(borrowed, changes, model), Data(case.name))
+        if case.module == ARGS and changes != (AS_IT_IS,):
+            return one_call.build(functools.reduce(borrowed, changes, read()[case.name]), Data(case.name))
         example: Example = case.build(Data(case.name))
         if changes == (AS_IT_IS,):
             return example

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from executorch_goldens.exporting.data import Data, Example
-from executorch_goldens.zoo.calls import INPUT, PARAMETER, SAME, CallModel, Operand, Value
+from executorch_goldens.zoo.calls import INPUT, PARAMETER, SAME, CallModel, Operand, Value, operands_in
 
 #: Sizes that a symbolic dimension may have.
 LEAST, LARGEST = 1, 64
@@ -21,7 +21,7 @@ TINY, LARGE = 2.0**-13, 2.0**12
 def build(model: CallModel, data: Data) -> Example:
     """Return the model and its inputs; its values are its own, and are not filled."""
     tensors = {
-        name: _made(name, value, data) for name, value in model.arguments.items() if _is_operand(value)
+        name: _made(name, value, data) for name, value in model.arguments.items() if operands_in(value)
     }
     call = OneCall(model, tensors)
     inputs = call.inputs
@@ -31,12 +31,6 @@ def build(model: CallModel, data: Data) -> Example:
         size = torch.export.Dim.AUTO(min=LEAST, max=LARGEST)
         shapes = ({model.open: size}, *(None for _ in inputs[1:]))
     return Example(call, inputs, fill=False, dynamic_shapes=shapes)
-
-
-def _is_operand(value: Value) -> bool:
-    return isinstance(value, Operand) or (
-        isinstance(value, list) and any(isinstance(each, Operand) for each in value)
-    )
 
 
 def _made(name: str, value: Any, data: Data) -> list[tuple[Operand, torch.Tensor] | None]:
@@ -91,13 +85,10 @@ def _values(operand: Operand, shape: Sequence[int], generator: np.random.Generat
     scale = {"tiny": TINY, "large": LARGE}.get(operand.values, 1.0)
     bounded = (low, high) != (-2.0, 2.0)
     drawn = low + (high - low) * generator.random(shape)
-    return np.asarray(
-        drawn
-        if bounded and scale > 1
-        else low * (bounded and low > 0) + drawn * scale
-        if bounded
-        else drawn * scale
-    )
+    if not bounded:
+        return np.asarray(drawn * scale)
+    # In a range: what is small is near its beginning, and nothing is larger than it.
+    return np.asarray(drawn if scale > 1 else max(low, 0.0) + drawn * scale)
 
 
 #: A function of the first operand, with its shape.

@@ -519,7 +519,7 @@ class Prober:
 
 
 def _nothing() -> None:
-    """Stands for a function that is not there."""
+    """The head of a function that is not there."""
 
 
 def _raised(error: Exception) -> tuple[str, str, str]:

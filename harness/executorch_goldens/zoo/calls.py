@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import lzma
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -129,8 +130,7 @@ class CallModel(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     @functools.cached_property
     def operands(self) -> tuple[Operand, ...]:
         """The tensors that the call is given, in order, those in lists included."""
-        listed = (value if isinstance(value, list) else [value] for value in self.arguments.values())
-        return tuple(each for values in listed for each in values if isinstance(each, Operand))
+        return tuple(operands_in(*self.arguments.values()))
 
     @functools.cached_property
     def facts(self) -> Mapping[str, Any]:
@@ -144,11 +144,7 @@ class CallModel(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     @functools.cached_property
     def plain(self) -> Mapping[str, Value]:
         """The arguments that hold no tensor."""
-        return {
-            name: value
-            for name, value in self.arguments.items()
-            if not any(isinstance(each, Operand) for each in (value if isinstance(value, list) else [value]))
-        }
+        return {name: value for name, value in self.arguments.items() if not operands_in(value)}
 
     def distance(self, other: CallModel) -> int:
         """Return in how many facts it differs from another model of its operator."""
@@ -186,6 +182,20 @@ OF_OPERANDS = ("dtype", "held", "layout", "values")
 MISSING = object()
 #: Digits of the number of a model.
 DIGITS = 4
+
+
+def operands_in(*values: Value) -> list[Operand]:
+    """Return the operands among some arguments, those in lists included."""
+    listed = (value if isinstance(value, list) else [value] for value in values)
+    return [each for every in listed for each in every if isinstance(each, Operand)]
+
+
+def by_operator(every: Iterable[CallModel]) -> Mapping[str, list[CallModel]]:
+    """Return models by their operator."""
+    found: dict[str, list[CallModel]] = defaultdict(list)
+    for model in every:
+        found[model.operator].append(model)
+    return found
 
 
 def _in_turn(value: Value, made: Iterator[Operand]) -> Value:

@@ -31,6 +31,7 @@ from executorch_goldens.zoo.calls import (
     CallModel,
     Operand,
     Value,
+    operands_in,
 )
 from executorch_goldens.zoo.targets import TARGETS
 from lab.args.levels import (
@@ -46,7 +47,7 @@ from lab.args.levels import (
     levels,
     value,
 )
-from lab.args.shapes import FURTHER, RANKS, SHAPES
+from lab.args.shapes import FURTHER, RANKS, SHAPES, broadcast
 
 SEED = 82
 #: Targets that each factor meets; the others take turns for `ANY_OTHER`.
@@ -137,7 +138,6 @@ class Family:
 
     def factors(self) -> dict[str, tuple[Any, ...]]:
         """Return the levels of each factor."""
-        name = base(self.operators[0])
         found: dict[str, tuple[Any, ...]] = {"(operator)": tuple(self.operators)}
         further = special(FURTHER, self.operators[0])
         tensors = 0
@@ -165,7 +165,6 @@ class Family:
         found["(after)"] = tuple(AROUND_AFTER)
         found["(users)"] = tuple(OF_USERS)
         found["(target)"] = (*COMMON, ANY_OTHER)
-        assert name
         return found
 
 
@@ -369,7 +368,7 @@ class Drawing:
 
     def _with_input(self, arguments: dict[str, Value]) -> dict[str, Value]:
         """Return arguments of which one is an input, for most models: what has none is folded."""
-        held = [each.held for each in operands(arguments)]
+        held = [each.held for each in operands_in(*arguments.values())]
         if not held or INPUT in held or self.chance.random() > SELDOM:
             return arguments
         name, first = next(
@@ -387,10 +386,7 @@ class Drawing:
         return Operand(at.dtype, at.shape, held, layout, at.row["(values)"], low, high)
 
     def _second(self, at: Context, argument: str, name: str) -> Operand:
-        from lab.args.shapes import _broadcast
-
-        (made,) = _broadcast(at, argument).values()
-        assert isinstance(made, Operand)
+        made = broadcast(at, argument)
         low, high = _of_dtype(made.dtype, *OTHERS.get(name, (made.least, made.most)))
         return Operand(made.dtype, made.shape, made.held, made.layout, made.values, low, high)
 
@@ -415,15 +411,9 @@ def fits(layout: str, rank: int) -> bool:
     }.get(layout, True)
 
 
-def operands(arguments: Mapping[str, Value]) -> list[Operand]:
-    """Return the operands among some arguments, those in lists included."""
-    listed = (value if isinstance(value, list) else [value] for value in arguments.values())
-    return [each for values in listed for each in values if isinstance(each, Operand)]
-
-
 def _may_precede(arguments: Mapping[str, Value], before: str) -> bool:
     """Return whether something may come between the first input and the first operand."""
-    inputs = [each for each in operands(arguments) if each.held == INPUT]
+    inputs = [each for each in operands_in(*arguments.values()) if each.held == INPUT]
     if not inputs:
         return False
     first = inputs[0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -64,14 +63,6 @@ def file_of(release: str, folder: Path = FOLDER) -> Path:
     return folder / f"{release}.xz"
 
 
-def by_operator(every: Iterable[CallModel]) -> Mapping[str, list[CallModel]]:
-    """Return models by their operator."""
-    found: dict[str, list[CallModel]] = defaultdict(list)
-    for model in every:
-        found[model.operator].append(model)
-    return found
-
-
 def digest(of_operator: Iterable[CallModel]) -> str:
     """Return a digest of models, without the releases that name their operator."""
     made = hashlib.sha256()
@@ -92,7 +83,7 @@ def read(release: str, every: Iterable[CallModel], folder: Path = FOLDER) -> dic
         raise KeptError(file, f"cannot be read ({error})") from error
     if kept.format != FORMAT:
         raise KeptError(file, f"has format {kept.format}, and this version reads {FORMAT}")
-    digests = {operator: digest(of) for operator, of in by_operator(every).items()}
+    digests = {operator: digest(of) for operator, of in calls.by_operator(every).items()}
     return {
         name: Tried(name, kept.outcomes[outcome], kept.findings[finding])
         for operator, results in kept.operators.items()
@@ -105,7 +96,7 @@ def encoded(results: Mapping[str, Tried], every: Iterable[CallModel]) -> bytes:
     """Return the content of the file of some results."""
     findings: dict[bytes, int] = {msgspec.json.encode({}): 0}
     operators = {}
-    for operator, of_operator in sorted(by_operator(every).items()):
+    for operator, of_operator in sorted(calls.by_operator(every).items()):
         came = {}
         for name in (model.name for model in of_operator if model.name in results):
             found = msgspec.json.encode(results[name].finding)

@@ -53,7 +53,7 @@ KINDS: Mapping[str, Sequence[str]] = {
 DTYPES = (*FLOATS, "int32", "int8", "bool", "int64", "float64")
 #: The least number of a list of sizes, by the name of the argument.
 LEAST = {"padding": 0, "output_padding": 0, "kernel_size": 2, "output_size": 2}
-#: What stands for no value of an argument: the schema's default.
+#: No value of an argument: the schema's default.
 DEFAULT = "default"
 
 
@@ -229,7 +229,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "acosh": (1.25, 4.0),
     "log1p": (-0.5, 4.0),
     "pow": (0.25, 2.0),
-    **dict.fromkeys(("tan",), (-1.25, 1.25)),
+    "tan": (-1.25, 1.25),
 }
 #: Operands by argument: of a divisor, of how far bits are moved.
 OTHERS: Mapping[str, tuple[float, float]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -182,15 +183,12 @@ def _layer_norm(at: Context) -> Mapping[str, Any]:
 def _group_norm(at: Context) -> Mapping[str, Any]:
     channels = _channels(at)
     groups = {"one": 1, "two": 2, "each": channels}[at.row["groups"]]
-    inner = 1
-    for size in at.shape[2:]:
-        inner *= size
     return {
         "num_groups": groups,
         "group": groups,
         "N": at.shape[0],
         "C": channels,
-        "HxW": inner,
+        "HxW": math.prod(at.shape[2:]),
         "weight": _optional(at, "weight", (channels,)),
         "bias": _optional(at, "bias", (channels,)),
     }
@@ -328,7 +326,7 @@ def _where(at: Context) -> Mapping[str, Any]:
     return {
         "condition": _mask(at, "condition"),
         "self": at.operand("self", at.shape),
-        **_broadcast(at, "other"),
+        "other": broadcast(at, "other"),
     }
 
 
@@ -373,7 +371,7 @@ def _mask(at: Context, name: str) -> Operand:
     return Operand("bool", at.shape, held, least=0.0, most=1.0)
 
 
-def _broadcast(at: Context, name: str) -> Mapping[str, Any]:
+def broadcast(at: Context, name: str) -> Operand:
     """Return a second operand, broadcast to the first one or it to that, in one of the ways there are."""
     shape, kind = at.shape, at.row.get("broadcast", "same")
     if kind == "ones":
@@ -384,7 +382,7 @@ def _broadcast(at: Context, name: str) -> Mapping[str, Any]:
         shape = ()
     elif kind == "higher":
         shape = (2, *shape)
-    return {name: at.operand(name, shape)}
+    return at.operand(name, shape)
 
 
 #: Ways in which a second operand is broadcast.
@@ -501,15 +499,8 @@ def _sized(
     return register
 
 
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
 def _viewed(at: Context, level: str) -> list[int]:
-    shape, count = [*at.shape], _count(at.shape)
+    shape, count = [*at.shape], math.prod(at.shape)
     return {
         "flat": [-1],
         "same": shape,
@@ -620,7 +611,7 @@ _sized("full", "ones", "zeros", "empty", argument="size", levels=("none", "one",
 
 @_for("as_strided_copy", ranks=(2, 3, 4), of=("same", "turned"))
 def _strided(at: Context) -> Mapping[str, Any]:
-    strides = [_count(at.shape[place + 1 :]) for place in range(at.rank)]
+    strides = [math.prod(at.shape[place + 1 :]) for place in range(at.rank)]
     size = [*at.shape]
     return (
         {"size": size, "stride": strides}

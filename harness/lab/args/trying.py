@@ -6,11 +6,8 @@ chance is not known from it.
 
 from __future__ import annotations
 
-import itertools
-import json
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,13 +20,13 @@ from executorch_goldens.goldens.findings import Fault
 from executorch_goldens.goldens.inventory import inventory
 from executorch_goldens.reach import edits
 from executorch_goldens.reach import map as maps
+from executorch_goldens.reach.choice import turns
 from executorch_goldens.settings import config
 from executorch_goldens.settings.exports import Settings
 from executorch_goldens.toolchains.toolchain import Toolchain
 from executorch_goldens.zoo import calls
 from executorch_goldens.zoo.calls import CallModel
 from lab.reach import building
-from lab.reach.command import ARGS as ZOO
 from lab.reach.command import RECORDS, exported, facts, spared
 
 #: Where results are kept while they are made, by release.
@@ -73,11 +70,7 @@ class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def order(every: Sequence[CallModel]) -> Iterator[CallModel]:
     """Yield models so that operators take turns: a session that is stopped has some of each."""
-    of_operators: dict[str, list[CallModel]] = defaultdict(list)
-    for each in every:
-        of_operators[each.operator].append(each)
-    for turn in itertools.zip_longest(*of_operators.values()):
-        yield from (each for each in turn if each is not None)
+    yield from turns(list(calls.by_operator(every).values()))
 
 
 def tried(file: Path) -> Iterator[Tried]:
@@ -100,7 +93,7 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     release = toolchain.release.version
     folder = KEPT / release
     folder.mkdir(parents=True, exist_ok=True)
-    results, reached = folder / RESULTS, RECORDS / release / f"{ZOO}.jsonl"
+    results, reached = folder / RESULTS, RECORDS / release / f"{config.ARGS}.jsonl"
     reached.parent.mkdir(parents=True, exist_ok=True)
     done = {each.model for each in tried(results)}
     every = [each for each in calls.read().values() if release in (each.releases or (release,))]
@@ -111,7 +104,7 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
         ways.take(maps.read(known))
     for record in building.read(reached):
         ways.add(record.lines)
-    settings = toolchain.settings((ZOO,), jobs, reach=edits.PACKAGES, shortcuts=spared())
+    settings = toolchain.settings((config.ARGS,), jobs, reach=edits.PACKAGES, shortcuts=spared())
     cells = {Cell(each.target, each.name): each for each in wanted}
     number = kept = 0
     with results.open("ab") as lines, reached.open("a", encoding="utf-8") as records:
@@ -123,7 +116,7 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
             if isinstance(outcome.result, Artifact) and ways.add(outcome.result.reach):
                 kept += 1
                 record = building.ReachRecord(
-                    ZOO,
+                    config.ARGS,
                     outcome.cell,
                     outcome.core_seconds,
                     facts(outcome.result),
@@ -160,11 +153,3 @@ def result(outcome: Outcome, toolchain: Toolchain) -> Tried:
     if not found.delegates.total():
         return Tried(name, OUTSIDE, {}, seconds)
     return Tried(name, PARTLY if found.outside.keys() - NEVER_TAKEN else WHOLE, {}, seconds)
-
-
-def counted(file: Path) -> str:
-    """Return how many models came to what, in words."""
-    number: dict[str, int] = defaultdict(int)
-    for each in tried(file):
-        number[each.outcome] += 1
-    return json.dumps(number)

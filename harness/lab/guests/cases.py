@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from executorch_goldens.zoo.registry import CASES, Case, ZooError
-from executorch_goldens.zoo.targets import TARGETS
-from lab.conditioning import ANY_SQNR
+from executorch_goldens.zoo.targets import ANY_SQNR, TARGETS
 from lab.guests import QUANTIZATION, ZOOS, GuestZoo, listing
 from lab.guests.listing import QUANTIZED, Entry
 

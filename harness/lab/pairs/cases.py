@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executorch_goldens.zoo.registry import CASES, Case
-from executorch_goldens.zoo.targets import TARGETS
-from lab.conditioning import ANY_SQNR
+from executorch_goldens.zoo.targets import ANY_SQNR, TARGETS
 from lab.pairs import rows, text
 from lab.pairs.factors import Row
 

@@ -46,9 +46,7 @@ def records(known: ReachMap) -> Iterator[ReachRecord]:
     lines: list[dict[str, list[int]]] = [{} for _ in known.cells]
     for function in known.functions:
         for situation in function.situations:
-            ran = [
-                line + function.first if line >= 0 else line + 1 - function.first for line in situation.lines
-            ]
+            ran = _absolute(function, situation)
             for number in situation.numbers:
                 lines[number].setdefault(known.files[function.file], []).extend(ran)
     for cell, of_cell in zip(known.cells, lines, strict=True):
@@ -94,16 +92,15 @@ class Ways:
         self.packages = packages
         self.of_ways = of_ways
         self.seen: set[tuple[str, object]] = set()
+        #: The functions of files by line.
+        self.within: dict[str, dict[int, code.Function]] = {}
 
     def take(self, known: ReachMap) -> None:
         """Note what the cells of a map ran."""
         for function in known.functions:
             file = known.files[function.file]
             for situation in function.situations:
-                self.seen.update(
-                    (file, function.first + line if line >= 0 else line + 1 - function.first)
-                    for line in situation.lines
-                )
+                self.seen.update((file, line) for line in _absolute(function, situation))
                 if file.startswith(self.of_ways):
                     self.seen.add((file, (function.name, tuple(sorted(situation.lines)))))
 
@@ -111,21 +108,23 @@ class Ways:
         """Note what a program ran; return whether some of it is new."""
         before = len(self.seen)
         for file, ran in lines.items():
-            if file not in _within:
-                _within[file] = _by_line((self.packages / file).read_text(encoding="utf-8"))
-            of_functions = _in_functions(_within[file], ran)
-            self.seen.update((file, line) for line in ran if abs(line) in _within[file])
+            if file not in self.within:
+                self.within[file] = _by_line(code.module_of(self.packages / file).functions.values())
+            of_functions = _in_functions(self.within[file], ran)
+            self.seen.update((file, line) for line in ran if abs(line) in self.within[file])
             if file.startswith(self.of_ways):
                 self.seen.update((file, (function.name, way)) for function, way in of_functions.items())
         return len(self.seen) > before
 
 
-#: The functions of files by line.
-_within: dict[str, dict[int, code.Function]] = {}
+def _absolute(function: MappedFunction, situation: Situation) -> list[int]:
+    """Return the lines of a situation in the function's file, as they are recorded."""
+    return [line + function.first if line >= 0 else line + 1 - function.first for line in situation.lines]
 
 
-def _by_line(source: str) -> dict[int, code.Function]:
-    places = sorted(code.module(source).functions.values(), key=lambda each: each.first)
+def _by_line(functions: Iterable[code.Function]) -> dict[int, code.Function]:
+    """Return the function of each line of a file."""
+    places = sorted(functions, key=lambda each: each.first)
     return {line: each for each in places for line in range(each.first, each.last + 1)}
 
 
@@ -183,7 +182,7 @@ def build(
 def _functions(file: int, source: code.Module, lines: list[tuple[int, ...]]) -> Iterator[MappedFunction]:
     """Yield the functions of a file, with the cells of each situation; `lines` are those of each cell."""
     places = sorted(source.functions.values(), key=lambda each: each.first)
-    within = {line: each for each in places for line in range(each.first, each.last + 1)}
+    within = _by_line(places)
     found: dict[code.Function, dict[tuple[int, ...], int]] = {}
     for number, of_cell in enumerate(lines):
         for function, key in _in_functions(within, of_cell).items():

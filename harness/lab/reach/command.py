@@ -47,8 +47,6 @@ SOURCES = (
     *("models", "models.situations", "lab.pairs.zoo", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
 )
-#: Models of one call, which `lab.args.trying` records.
-ARGS = "executorch_goldens.exporting.args"
 #: Folders of the goldens of zoos that have their own.
 ROOTS = {"lab.pairs.zoo": "pairs", "lab.options.zoo": "options"}
 #: Folders of the package ``executorch`` that only cells of these backends run.
@@ -225,7 +223,7 @@ def kept_records(path: Path, toolchain: Toolchain) -> Iterator[building.ReachRec
     known = maps.read(path)
     if known.lock != maps.lock_of(toolchain.release.version):
         return
-    sources = [source for source in known.sources if source in (*SOURCES, ARGS)]
+    sources = [source for source in known.sources if source in (*SOURCES, config.ARGS)]
     cells = frozenset(load_cells(tuple(sources), toolchain.release))
     yield from (each for each in building.records(known) if each.source in sources and each.cell in cells)
 

@@ -10,6 +10,7 @@ import torch
 from executorch_goldens.artifact import Cell, Exited, Outcome
 from executorch_goldens.exporting.data import Data
 from executorch_goldens.exporting.one_call import build
+from executorch_goldens.settings.config import ARGS
 from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.zoo import calls
 from executorch_goldens.zoo.calls import CONSTANT, SAME, CallModel, Operand
@@ -110,7 +111,7 @@ def test_values_are_sixteenths_or_have_full_mantissas(values: str, step: float) 
 
 def test_a_model_comes_to_what_its_program_is_or_to_an_end() -> None:
     cell = Cell("tosa-fp", "abs-0007")
-    settings = here().settings((trying.ZOO,), 2)
+    settings = here().settings((ARGS,), 2)
     (made,) = trying.in_chunks([cell], settings, float("inf"))
     found = trying.result(made, here())
     assert (found.model, found.outcome, found.finding) == ("abs-0007", trying.WHOLE, {})
