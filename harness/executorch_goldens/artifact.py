@@ -645,12 +645,16 @@ class ProbedFunction(msgspec.Struct, frozen=True):
         Number of its calls that were compared, or were within one that was.
     verdict
         The worst of these, one of `VERDICTS`; `UNKNOWN` as well where it ran, or may have had an effect, without one.
+    operands
+        How what its edited statements read was related, in each of the ways that occurred
+        (`executorch_goldens.exporting.operands`).
     """
 
     file: str
     function: str
     calls: int
     verdict: str
+    operands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from executorch_goldens.artifact import Cell
-from executorch_goldens.comparing.searching import SEED, UNCHANGED, Reached, Search, SearchOrder, Try, rarity
+from executorch_goldens.artifact import Artifact, Cell, Outcome
+from executorch_goldens.comparing.searching import (
+    SEED,
+    UNCHANGED,
+    Reached,
+    Search,
+    SearchOrder,
+    Try,
+    lines_run,
+    rarity,
+)
 from executorch_goldens.comparing.sides import Sides
 from executorch_goldens.reach.answer import statements_run
 from executorch_goldens.reach.choice import DEAR, around
@@ -86,9 +95,12 @@ def search(
         for side in (sides.base, sides.head)
     )
 
-    def reached(ran: Mapping[str, Sequence[int]]) -> Reached:
+    def reached(outcome: Outcome) -> Reached:
+        ran = lines_run(outcome)
         lines = frozenset((file, line) for file in edits.files for line in ran.get(file, ()))
-        return Reached(statements_run(edits, ran, head), lines)
+        probes = outcome.result.probes if isinstance(outcome.result, Artifact) else ()
+        operands = frozenset((each.file, each.function, *each.operands) for each in probes)
+        return Reached(statements_run(edits, ran, head), lines, operands)
 
     return Search(replace(sides, base=base, head=head_side), walk, reached)
 

@@ -57,11 +57,18 @@ SLOWEST = 60.0
 
 @dataclass(frozen=True)
 class Try:
-    """A model of a search: a case with some changes, on a target."""
+    """A model of a search: a case with some changes, on a target.
+
+    Attributes
+    ----------
+    fact
+        What the last change is about: the fact of a model of one call that it borrows.
+    """
 
     case: Case
     changes: tuple[str, ...]
     target: str
+    fact: str = field(default="", compare=False)
 
     @property
     def cell(self) -> Cell:
@@ -81,10 +88,15 @@ class Try:
             found = borrowed(found, change) if found is not None and is_borrowing(change) else found
         return found
 
-    def further(self, change: str) -> Try:
+    def further(self, change: str, fact: str = "") -> Try:
         """Return it with one more change."""
         before = () if self.changes == UNCHANGED else self.changes
-        return replace(self, changes=(*before, change))
+        return replace(self, changes=(*before, change), fact=fact)
+
+    @property
+    def before(self) -> Try:
+        """It without its last change."""
+        return replace(self, changes=self.changes[:-1] or UNCHANGED)
 
 
 class Reached(NamedTuple):
@@ -96,10 +108,13 @@ class Reached(NamedTuple):
         The edited statements.
     situation
         Which lines of the edited files ran.
+    operands
+        How what the edited statements read was related.
     """
 
     edited: frozenset[Hashable]
     situation: frozenset[tuple[str, int]]
+    operands: frozenset[tuple[str, ...]] = frozenset()
 
 
 #: Of an export that came to no end.
@@ -155,6 +170,9 @@ class SearchOrder:
         #: Models of one call that ran edited statements, and those with one fact of another one, in turns.
         self.reached: list[Try] = []
         self.neighbours: deque[Try] = deque()
+        #: What edited statements read in models that reached the edit, and facts with which they read something else.
+        self.operands: dict[Cell, frozenset[tuple[str, ...]]] = {}
+        self.deciding: set[str] = set()
         #: How often each change that is tried once was tried before it fitted.
         self.tries: dict[Cell, int] = {}
         self.number = 0
@@ -199,16 +217,20 @@ class SearchOrder:
             if tried.changes != UNCHANGED:
                 self.changeable.add(tried.case.name)
             if ran.edited and tried.model is not None:
-                self._reached(tried)
+                self._reached(tried, ran.operands)
             if ran.situation and ran not in self.seen:
                 self.seen.add(ran)
                 self.repeating = 0
                 (self.reaching if ran.edited else self.on_the_way).append((tried, ran))
 
-    def _reached(self, tried: Try) -> None:
+    def _reached(self, tried: Try, operands: frozenset[tuple[str, ...]]) -> None:
         """Note a model that reached the edit; of the first ones of an operator all neighbours are to be tried."""
         number = sum(each.case.family == tried.case.family for each in self.reached)
         self.reached.append(tried)
+        self.operands[tried.cell] = operands
+        before = self.operands.get(tried.before.cell, operands)
+        if before != operands:
+            self.deciding.add(tried.fact)
         if number < FIRST_ONES and tried.changes == UNCHANGED:
             self.neighbours.extend(neighbours(tried))
 
@@ -235,18 +257,26 @@ class SearchOrder:
         return None
 
     def _neighbour(self) -> Try | None:
-        """Return a model that reached the edit with one fact of another one of its operator; then with one more."""
+        """Return a model that reached the edit with one fact of another one of its operator; then with one more.
+
+        Every second one has a fact that was seen to decide what the edited statements read.
+        """
         while self.neighbours:
-            if self._is_new(found := self.neighbours.popleft()):
+            deciding = (each for each in self.neighbours if each.fact in self.deciding)
+            found = next(deciding if len(self.neighbours) % 2 else iter(()), self.neighbours[0])
+            self.neighbours.remove(found)
+            if self._is_new(found):
                 return found
         able = [each for each in self.reached if len(each.changes) < MOST]
         for _ in range(len(able) and DRAWS):
             one = able[max(self.chance.randrange(len(able)), self.chance.randrange(len(able)))]
             model, donor = one.model, self.chance.choice(models_of(one.case.family))
             assert model is not None
-            fact = self.chance.choice([name for name in model.facts if name not in NEVER_BORROWED])
+            facts = [name for name in model.facts if name not in NEVER_BORROWED]
+            weights = [1 + len(facts) * (each in self.deciding) for each in facts]
+            (fact,) = self.chance.choices(facts, weights)
             if model.facts[fact] != donor.facts.get(fact):
-                found = one.further(borrowing(fact, donor.name))
+                found = one.further(borrowing(fact, donor.name), fact)
                 if self._is_new(found):
                     return found
         return None
@@ -311,7 +341,7 @@ def neighbours(tried: Try) -> Iterator[Try]:
             str(each.facts[fact]): each for each in reversed(models_of(model.operator)) if fact in each.facts
         }
         values.pop(str(model.facts[fact]), None)
-        of_facts.append([tried.further(borrowing(fact, donor.name)) for donor in values.values()])
+        of_facts.append([tried.further(borrowing(fact, donor.name), fact) for donor in values.values()])
     yield from turns(of_facts)
 
 
@@ -337,7 +367,7 @@ class Search:
     Attributes
     ----------
     reached
-        Returns what an export ran, of the lines that it ran.
+        Returns what an export ran of the edit.
     reaching
         Number of those that ran an edited line.
     undecided
@@ -346,7 +376,7 @@ class Search:
 
     sides: Sides
     walk: SearchOrder
-    reached: Callable[[Mapping[str, Sequence[int]]], Reached]
+    reached: Callable[[Outcome], Reached]
     tried: int = field(default=0, init=False)
     reaching: int = field(default=0, init=False)
     undecided: int = field(default=0, init=False)
@@ -427,7 +457,7 @@ class Search:
     def _tried(self, new: Try, pair: _Pair) -> tuple[Outcome, Reached]:
         """Return what the head made of a model, and which edited lines that ran."""
         outcome = pair.take(pair.head, new)
-        ran = self.reached(lines_run(outcome))
+        ran = self.reached(outcome)
         self.tried += 1
         self.reaching += bool(ran.edited)
         counts = self.by_family.setdefault(new.case.family, [0, 0])

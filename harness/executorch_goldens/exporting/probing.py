@@ -33,11 +33,13 @@ from typing import Any, cast
 from executorch_goldens.artifact import DIFFERS, GAVE_THE_SAME, UNKNOWN, VERDICTS, ProbedFunction
 from executorch_goldens.exporting.blame import handed_on
 from executorch_goldens.exporting.limits import Idleness, limit_processor
+from executorch_goldens.exporting.operands import Operands
 from executorch_goldens.patches.guard import SEEN_THROUGH
 from executorch_goldens.reach import code
+from executorch_goldens.reach.edits import of_functions
 
-#: Name under which decorators find `Prober.mark`.
-NAME = "__executorch_goldens_probed__"
+#: Names under which decorators find `Prober.mark`, and edited statements `Prober.look`.
+NAME, LOOK_AT = "__executorch_goldens_probed__", "__executorch_goldens_read__"
 #: Seconds of processor time of a copy, and seconds that it may be idle.
 LONGEST, IDLE = 20.0, 20.0
 #: Calls of a function that are compared in an export: a copy takes 30 to 60 ms, and an export of a small cell 0.4 s.
@@ -98,6 +100,8 @@ class EditedFile:
         Those that are compared, by their names.
     classes
         Its classes, by their names.
+    operands
+        What edited statements read, by function.
     is_open
         Whether an effect of its edit may show without a call of these functions.
     """
@@ -116,6 +120,13 @@ class EditedFile:
         #: Names in classes that these or the head's give a meaning, and those that the base lacks.
         self.changed: list[tuple[str, str]] = []
         self.added: list[tuple[str, str]] = []
+        former = dict(_definitions(self.former, self.was))
+        nodes = dict(_definitions(self.tree, self.now))
+        self.operands = {
+            edit.function: Operands(edit, nodes[edit.function], former.get(edit.function))
+            for edit in of_functions(inside, self.was, self.now)
+            if edit.function in self.names
+        }
         self.is_open = self._has_open_decorators() or not self._read_outside()
         self.makers = {
             name: self._maker(node, wrapped=name in self.names)
@@ -124,14 +135,26 @@ class EditedFile:
         }
 
     def marked(self) -> ast.Module:
-        """Return the head's tree, whose functions and classes are handed to `Prober.mark`."""
+        """Return the head's tree: functions and classes are handed to `Prober.mark`, edited statements looked at."""
         for name, node in (*_definitions(self.tree, self.now), *_classes(self.tree)):
+            if name in self.operands:
+                self._look(name, node.body)
             if name in self.names or isinstance(node, ast.ClassDef):
                 mark = ast.Call(
                     ast.Name(NAME, ast.Load()), [ast.Constant(self.inside), ast.Constant(name)], []
                 )
                 node.decorator_list.append(ast.copy_location(mark, node))
         return self.tree
+
+    def _look(self, name: str, body: list[ast.stmt]) -> None:
+        """Put a call before each edited statement of a block, and of the blocks in it."""
+        for node in body[:]:
+            for block in code.blocks(node):
+                self._look(name, block)
+            if node.lineno in self.operands[name].read:
+                given: list[ast.expr] = [ast.Constant(each) for each in (self.inside, name, node.lineno)]
+                call = ast.Expr(ast.Call(ast.Name(LOOK_AT, ast.Load()), given, []))
+                body.insert(body.index(node), ast.copy_location(call, node))
 
     def _has_open_decorators(self) -> bool:
         """Return whether decorators differ, or those of functions that one side lacks do more than to change them."""
@@ -363,6 +386,14 @@ class Prober:
         """Let the decorators find this."""
         setattr(builtins, NAME, self.mark)
 
+        def look(inside: str, name: str, line: int) -> None:
+            if self.is_exporting and not self.is_copy:
+                self.files[inside].operands[name].look(line)
+
+        # See `executorch_goldens.sweep.reaching.reached`.
+        vars(look)["_dynamo_marked_constant"] = True
+        setattr(builtins, LOOK_AT, look)
+
     def marked(self, inside: str, source: bytes) -> ast.Module:
         """Return the tree of a file of the head, with the decorators of its edited functions."""
         head = source.decode(errors="replace")
@@ -406,6 +437,8 @@ class Prober:
     def begin(self) -> None:
         """Forget what was found; an export begins."""
         self.found.clear()
+        for operands in (each for file in self.files.values() for each in file.operands.values()):
+            operands.forget()
         self.is_exporting = True
         self.watch_passes()
 
@@ -422,7 +455,10 @@ class Prober:
                 self.found[edited or EditedFunction(file, name, _nothing)] = (0, UNKNOWN)
             if file.is_open and not file.names:
                 self.found[EditedFunction(file, "", _nothing)] = (0, UNKNOWN)
-        made = (ProbedFunction(each.file.inside, each.name, *found) for each, found in self.found.items())
+        made = (
+            ProbedFunction(each.file.inside, each.name, *found, _operands(each))
+            for each, found in self.found.items()
+        )
         return tuple(sorted(made, key=lambda each: (each.file, each.function)))
 
     @handed_on
@@ -516,6 +552,11 @@ class Prober:
             file.classes.get(name.rpartition(".")[0]) for file in self.files.values() for name in file.names
         )
         return cls in self.passes or any(each in cls.__mro__ for each in own)
+
+
+def _operands(edited: EditedFunction) -> tuple[str, ...]:
+    known = edited.file.operands.get(edited.name)
+    return known.taken() if known is not None else ()
 
 
 def _nothing() -> None:

@@ -96,6 +96,22 @@ def test_each_value_of_each_fact_of_an_operator_is_tried_once_arguments_first() 
     assert {*itertools.chain(*facts)} >= {"kernel_size", "stride", "padding", "dilation", "users", "values"}
 
 
+def test_facts_with_which_edited_statements_read_something_else_come_in_every_second_turn() -> None:
+    walk = SearchOrder((), [MODELS[0]])
+    first = walk.next()
+    assert first is not None
+    walk.tell(first, ran("it", "edited")._replace(operands=frozenset([("width = 1",)])), failed=False)
+    deciding = next(each for each in walk.neighbours if each.fact == "dilation")
+    walk.tell(deciding, ran("it", "edited")._replace(operands=frozenset([("width > 1",)])), failed=False)
+    facts = [each.fact for each in itertools.islice(iter(walk._neighbour, None), 24)]
+    alike = [each for each in neighbours(first) if each.fact == "dilation"]
+    assert (
+        facts.count("dilation")
+        == min(12, len(alike))
+        > [each.fact for each in neighbours(first)][:24].count("dilation")
+    )
+
+
 def test_a_search_ends_where_models_that_reach_the_edit_go_no_new_way_and_not_where_none_reaches_it() -> None:
     every = [Try(case(f"sample-{number}"), UNCHANGED, "tosa-int") for number in range(2 * ENOUGH)]
     for ways, most in ((("the same", "edited"), ENOUGH + 1), (("beside it",), len(every))):

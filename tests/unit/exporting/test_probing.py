@@ -123,7 +123,7 @@ Load = Callable[..., tuple[Any, Prober]]
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.setattr(edits, "PACKAGES", ("asked",))
-    for name in (reaching.NAME, probing.NAME):
+    for name in (reaching.NAME, probing.NAME, probing.LOOK_AT):
         monkeypatch.setattr(builtins, name, None, raising=False)
 
     def made(*pairs: tuple[str, str]) -> tuple[ModuleType, Prober]:
@@ -155,6 +155,59 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
 
 def verdicts(prober: Prober) -> dict[str, str]:
     return {each.function: each.verdict for each in prober.taken(reaching.taken())}
+
+
+def operands(prober: Prober) -> list[set[str]]:
+    """Return how what edited statements read was related, in each of the ways that occurred."""
+    (found,) = prober.taken(reaching.taken())
+    return [set(each.partition(": ")[2].split(", ")) for each in found.operands]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "run", "wanted"),
+    [
+        # Both sides of a condition; the constant is what it is about.
+        (
+            "if value < 0",
+            "if value <= 0",
+            lambda m: [caught(lambda: m.need(0)), m.need(3)],
+            [{"value = 0", "0 = 0"}, {"value > 1", "0 = 0", "value > 0"}],
+        ),
+        # What the base read in its place counts.
+        (
+            "return len(items)",
+            "return item",
+            lambda m: m.add([4, 4, 7], 2),
+            [
+                {"len(items) > 1", "items[0] > 1", "items[1] > 1", "items[2] > 1", "items[3] > 1"}
+                | {"item > 1", "item < len(items)", "item = items[3]"}
+                | {f"item < items[{number}]" for number in range(3)}
+                | {f"len(items) = items[{number}]" for number in range(2)}
+                | {"len(items) < items[2]", "len(items) > items[3]", "items[0] = items[1]"}
+                | {"items[0] < items[2]", "items[1] < items[2]"}
+                | {f"items[{number}] > items[3]" for number in range(3)}
+            ],
+        ),
+        # Attributes and items of known places; the same twice is there once.
+        (
+            "return super().call(value) * self.rates[0]",
+            "return self.rates[1]",
+            lambda m: [m.Child().call(1), m.Child().call(1)],
+            [{"self.rates[1] > 1", "value = 1", "self.rates[0] = 1"}
+             | {"self.rates[1] > value", "self.rates[1] > self.rates[0]", "value = self.rates[0]"}],
+        ),
+        # Words and kinds are compared as a whole; nothing is called.
+        ("return DOUBLE[name]", "return TABLE[name]", lambda m: m.size("small"), [{"name is small"}]),
+    ],
+)  # fmt: skip
+def test_it_is_known_how_what_edited_statements_read_is_related(
+    load: Load, old: str, new: str, run: Callable[[ModuleType], Any], wanted: list[set[str]]
+) -> None:
+    module, prober = load((old, new))
+    run(module)
+    assert sorted(map(sorted, operands(prober))) == sorted(map(sorted, wanted))
+    prober.begin()
+    assert not prober.taken({})
 
 
 def caught(run: Callable[[], Any]) -> None:
