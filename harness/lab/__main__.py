@@ -32,7 +32,6 @@ INSTRUMENTS = {
     "narrow": "lab.narrow",
     "options": "lab.options.command",
     "pages": "lab.pages",
-    "pairs": "lab.pairs.command",
     "portable": "lab.portable.command",
     "reach": "lab.reach.command",
     "recall": "lab.mutants.recall",

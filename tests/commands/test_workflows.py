@@ -120,7 +120,7 @@ def temporary(tmp_path: Path) -> Path:
 EVERY = {
     "base": "1.5.1 + .@HEAD^1",
     "head": "1.5.1 + .",
-    "models": "models lab.pairs.zoo",
+    "models": "models lab.options.zoo",
     "cell": "tosa-int/* */linear",
     "pass": "Fold",
     "allow": "renames",
@@ -129,7 +129,7 @@ EVERY = {
 }
 #: The options of the command that those of the action become.
 NAMED = (
-    "--models models --models lab.pairs.zoo --cell 'tosa-int/*' --cell '*/linear' --pass Fold --allow renames "
+    "--models models --models lab.options.zoo --cell 'tosa-int/*' --cell '*/linear' --pass Fold --allow renames "
     "--require reached --budget 2"
 )
 PAGE = f"{MARK}\n**page**\n"

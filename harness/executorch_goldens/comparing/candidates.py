@@ -122,29 +122,25 @@ def operators(edits: Edits, head: Path, reaching: Sequence[str]) -> tuple[str, .
     found: dict[str, None] = {}
     known = calls.read()
     found.update(dict.fromkeys(known[case].operator for case in reaching if case in known))
-    for is_near in (_is_table, _is_function, _is_class, _is_file):
-        for edit in edits.every:
-            for name, of_function in of_files.get(edit.file, {}).items():
-                if is_near(edit.function, name):
-                    found.update(dict.fromkeys(of_function))
+    asked = [
+        (nearness(edit.function, name), of_function)
+        for edit in edits.every
+        for name, of_function in of_files.get(edit.file, {}).items()
+    ]
+    for _, of_function in sorted(asked, key=lambda each: each[0]):
+        found.update(dict.fromkeys(of_function))
     return tuple(found)
 
 
-def _is_table(edited: str, name: str) -> bool:
-    """Return whether a name is that of the class of a function."""
-    return name == edited.rpartition(".")[0] != ""
+def nearness(edited: str, name: str) -> int:
+    """Return how near what is called so is to an edited function of its file; less is nearer.
 
-
-def _is_function(edited: str, name: str) -> bool:
-    return name == edited
-
-
-def _is_class(edited: str, name: str) -> bool:
-    return name.partition(".")[0] == edited.partition(".")[0]
-
-
-def _is_file(edited: str, name: str) -> bool:
-    return True
+    >>> [nearness("Pass.call", name) for name in ("Pass", "Pass.call", "Pass.other", "other")]
+    [0, 1, 2, 3]
+    """
+    within = edited.rpartition(".")[0]
+    is_of_class = name.partition(".")[0] == edited.partition(".")[0]
+    return (name == within != "", name == edited, is_of_class, True).index(True)
 
 
 def candidates(

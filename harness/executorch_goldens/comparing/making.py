@@ -404,16 +404,13 @@ class Comparison:
             for file, lines in lines_run(outcome).items():
                 self.ran.setdefault(outcome.cell, {}).setdefault(file, set()).update(lines)
 
-    def _is_undecided(self, made: _Exports) -> bool:
-        """Return whether a cell need not be compared, because edited functions gave the same in it; note that."""
-        if any(decided(outcome) is not False for outcome in made.made):
-            return False
+    def _leave_out(self, made: _Exports) -> None:
+        """Note a cell that need not be compared, because edited functions gave the same in it."""
         self.undecided[made.cell] = any(outcome.result.probes for outcome in made.made)  # type: ignore[union-attr]
         self._note_lines(made.made)
         way = frozenset((file, *sorted(lines)) for file, lines in self.ran.get(made.cell, {}).items())
         self._repeating = 0 if way not in self._ways else self._repeating + 1
         self._ways.add(way)
-        return True
 
     def _say_at_once(self, line: str) -> None:
         """Say what is known of a cell that differs, while others are exported; of many, of the first alone."""
@@ -491,7 +488,8 @@ class Comparison:
                     progress.passed(head, made.cell)
                 elif of_head and head.ready(of_head[0], LIVE_INTERVAL):
                     made = exports_of(head, of_head.popleft())
-                    if probing and self._is_undecided(made):
+                    if probing and all(decided(outcome) is False for outcome in made.made):
+                        self._leave_out(made)
                         self.opening = self.opening or time.monotonic() - began
                         progress.passed(head, made.cell)
                     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,17 @@ class Tried(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float = 0.0
 
 
-def order(every: Sequence[CallModel]) -> Iterator[CallModel]:
-    """Yield models so that operators take turns: a session that is stopped has some of each."""
-    yield from turns(list(calls.by_operator(every).values()))
+def order(every: Sequence[CallModel], first: Collection[str] = ()) -> Iterator[CallModel]:
+    """Yield models so that operators take turns, some first: a session that is stopped has some of each."""
+    for chosen in (True, False):
+        part = [each for each in every if (each.name in first) is chosen]
+        yield from turns(list(calls.by_operator(part).values()))
+
+
+def mapped(root: Path) -> set[str]:
+    """Return the models that go a way of their own on some release, by the maps in a folder of goldens."""
+    known = map(maps.read, root.glob(f"*/{maps.FILE}"))
+    return {each.case for found in known for each in found.cells if found.sources[each.source] == config.ARGS}
 
 
 def tried(file: Path) -> Iterator[Tried]:
@@ -97,9 +105,10 @@ def run(toolchain: Toolchain, jobs: int, deadline: float) -> int:
     reached.parent.mkdir(parents=True, exist_ok=True)
     done = {each.model for each in tried(results)}
     every = [each for each in calls.read().values() if release in (each.releases or (release,))]
-    wanted = [each for each in order(every) if each.name not in done]
+    root = config.load().goldens
+    wanted = [each for each in order(every, mapped(root)) if each.name not in done]
     ways = building.Ways(toolchain.site_packages, BACKENDS)
-    known = config.load().goldens / release / maps.FILE
+    known = root / release / maps.FILE
     if known.is_file():
         ways.take(maps.read(known))
     for record in building.read(reached):

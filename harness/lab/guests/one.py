@@ -20,7 +20,6 @@ from executorch_goldens.words.verdicts import detail, reason
 from lab.compact.runs import ACCEPTED, Compact, Found, Run
 from lab.guests import ZOOS, GuestZoo, layer, listing
 from lab.options import cases as options_of_lowering
-from lab.pairs import cases as pairs
 
 #: Lines of a cell that are shown.
 SHOWN = 20
@@ -40,7 +39,6 @@ def _of_guests(zoo: GuestZoo) -> Compact:
 #: The zoos, by name.
 RECORDED: Mapping[str, Compact] = {
     **{zoo.name: _of_guests(zoo) for zoo in ZOOS.values()},
-    "pairs": Compact("pairs", "lab.pairs.zoo", Path("pairs"), pairs.core),
     "options": Compact("options", "lab.options.zoo", Path("options"), options_of_lowering.core),
 }
 

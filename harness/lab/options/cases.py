@@ -9,10 +9,9 @@ from typing import Any
 
 from executorch_goldens.zoo.registry import CASES, Case
 from executorch_goldens.zoo.targets import BUILD
-from lab.options import factors
+from lab.options import factors, rows
 from lab.options.factors import OPTIONS, PLAIN, RELEASES, Row
-from lab.pairs import rows
-from lab.pairs.rows import Array
+from lab.options.rows import Array
 
 _FOLDER = Path(__file__).parent
 ARRAYS = (

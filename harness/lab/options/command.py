@@ -14,10 +14,9 @@ from typing import Any
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
 from executorch_goldens.files import durable
-from lab.options import drawing
+from lab.options import drawing, rows
 from lab.options.cases import ARRAYS, all_rows, changed, releases_of
 from lab.options.factors import OPTIONS, RELEASES, Row
-from lab.pairs import rows
 
 
 def add_to(subparsers: Any) -> None:

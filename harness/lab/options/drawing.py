@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from lab.options.factors import Row
-from lab.pairs.rows import Array
+from lab.options.rows import Array
 
 #: Factors and their values.
 Values = Mapping[str, str]

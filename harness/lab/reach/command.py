@@ -44,11 +44,11 @@ from lab.reach import building
 
 #: Zoos by the module that registers their cases, those first whose cells have goldens.
 SOURCES = (
-    *("models", "models.situations", "lab.pairs.zoo", "lab.options.zoo"),
+    *("models", "models.situations", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
 )
 #: Folders of the goldens of zoos that have their own.
-ROOTS = {"lab.pairs.zoo": "pairs", "lab.options.zoo": "options"}
+ROOTS = {"lab.options.zoo": "options"}
 #: Folders of the package ``executorch`` that only cells of these backends run.
 BACKENDS = ("backends/arm/", "backends/xnnpack/")
 #: Seconds between two looks at the clock while an export is waited for.
@@ -213,7 +213,7 @@ def is_wrong(record: building.ReachRecord, release: str) -> bool:
 @functools.cache
 def decisions(folder: str, release: str) -> Decisions:
     """Return the decisions of a release about goldens in a folder of the repository's."""
-    return Decisions.of_root(config.load().goldens / folder / release, release)
+    return Decisions.of_root(config.load().goldens / folder, release)
 
 
 def kept_records(path: Path, toolchain: Toolchain) -> Iterator[building.ReachRecord]:

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from executorch_goldens.exporting.compat import installed_release
-from executorch_goldens.goldens.decisions import Decisions
 from executorch_goldens.patches import PATCHES
 from executorch_goldens.settings import releases
-from lab import GOLDENS
 from lab.findings import FOLDER, executed, load, shown
 from lab.stock.issues import CORRECTED, corrected_cells
 
@@ -103,14 +101,3 @@ def test_a_script_shows_its_defect_or_not_or_is_broken(
     path = tmp_path / "script.py"
     path.write_text(script)
     assert shown(path) == result
-
-
-@pytest.mark.parametrize("release", ["1.3.1", "1.5.1"])
-def test_what_is_wrong_in_the_pairs_is_explained_and_findings_that_are_named_are_there(release: str) -> None:
-    defects = Decisions.of_root(GOLDENS / "pairs", release).defects
-    assert defects
-    assert not [cell for cell, defect in defects.items() if not defect.why]
-    found = (re.search(r"harness/lab/docs/findings/([\w-]+)\.md", each.why) for each in defects.values())
-    named = {each[1] for each in found if each}
-    assert named
-    assert named <= set(load())

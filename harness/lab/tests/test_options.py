@@ -13,11 +13,10 @@ from executorch_goldens.exporting import compat
 from executorch_goldens.exporting.numerics import programs
 from executorch_goldens.zoo.registry import load
 from lab.__main__ import main
-from lab.options import cases, drawing, factors
+from lab.options import cases, drawing, factors, rows
 from lab.options.command import counted
 from lab.options.factors import LACKED, OPTIONS, RELEASES, Row
 from lab.options.programs import WrongUseError, is_there, program
-from lab.pairs import rows
 
 ROWS = cases.all_rows()
 

@@ -120,3 +120,12 @@ def test_a_source_that_there_is_not_is_refused(
     monkeypatch.setattr(command, "RECORDS", tmp_path)
     assert main(["reach", "--source", "nowhere"]) == ERROR
     assert "--source nowhere: there is none" in capsys.readouterr().err
+
+
+def test_a_cell_that_is_known_to_be_wrong_is_so_in_the_map_and_no_other_is() -> None:
+    known = maps.read(GOLDENS / "1.5.1" / maps.FILE)
+    wrong = {each.cell for each in known.cells if each.is_wrong}
+    for cell, is_so in ((Cell("tosa-fp", "log1p"), True), (Cell("tosa-fp", "linear"), False)):
+        record = building.ReachRecord("models", cell, 1.0, "f", {})
+        assert command.is_wrong(record, "1.5.1") is is_so
+        assert (cell in wrong) is is_so

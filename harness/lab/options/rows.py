@@ -9,11 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from lab import tables
-from lab.pairs import factors
-from lab.pairs.factors import Row
-
-#: Factors whose values are numbers.
-NUMBERS = {"form": int, "rank": int}
 
 Rules = Sequence[tuple[tuple[str, ...], Callable[[Mapping[str, Any]], bool]]]
 
@@ -34,24 +29,19 @@ class Array:
     file: Path
     factors: Mapping[str, Sequence[object]]
     rules: Rules
-    row: Callable[..., Any] = Row
+    row: Callable[..., Any]
 
 
-PAIRS = Array("pairs", Path(__file__).parent / "rows.tsv", factors.FACTORS, factors.RULES)
-
-
-def read(array: Array = PAIRS) -> dict[str, Any]:
+def read(array: Array) -> dict[str, Any]:
     """Return the rows of an array by the names of their models."""
     found = {}
     for values in tables.read(array.file, ("name", *array.factors)):
         name = values.pop("name")
-        found[name] = array.row(
-            **{factor: NUMBERS.get(factor, str)(value) for factor, value in values.items()}
-        )
+        found[name] = array.row(**values)
     return found
 
 
-def digest(array: Array = PAIRS) -> str:
+def digest(array: Array) -> str:
     """Return a digest of an array: another one is another measure."""
     return hashlib.sha256(array.file.read_bytes()).hexdigest()[:12]
 
