@@ -157,23 +157,21 @@ class Decoded:
     delegates: tuple[Delegated, ...] = ()
     unread: tuple[Unread, ...] = ()
 
-    def lines(self, *, delegates: bool = True, digits: int = DIGITS) -> Iterator[str]:
+    def lines(self, *, delegates: bool = True) -> Iterator[str]:
         """Yield the golden text, line by line, without line ends.
 
         Parameters
         ----------
         delegates
             Whether to write out the delegates of a ``.pte`` as well as to list them.
-        digits
-            Hexadecimal digits of a SHA-256.
         """
         from executorch_goldens.decode.text import lines
 
-        return lines(self, delegates=delegates, digits=digits)
+        return lines(self, delegates=delegates)
 
-    def text(self, *, delegates: bool = True, digits: int = DIGITS) -> str:
+    def text(self, *, delegates: bool = True) -> str:
         """Return the golden text; it ends with a newline."""
-        return "".join(line + "\n" for line in self.lines(delegates=delegates, digits=digits))
+        return "".join(line + "\n" for line in self.lines(delegates=delegates))
 
     def constants(self) -> Mapping[str, Constant]:
         """Return every constant by name.

@@ -27,42 +27,42 @@ INDENT = "  "
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:%/+\-\[\]@$]+")
 
 
-def lines(decoded: Decoded, *, delegates: bool = True, digits: int = DIGITS) -> Iterator[str]:
+def lines(decoded: Decoded, *, delegates: bool = True) -> Iterator[str]:
     """Yield the golden text of `decoded`, without line ends."""
     yield f"{decoded.kind} {decoded.size} bytes"
-    yield from _attributes(decoded.facts, "", digits)
+    yield from _attributes(decoded.facts, "")
     for name, blob in decoded.blobs.items():
         yield f"data {quoted(name)}: {blob.type}"
-        yield from constant_lines(blob, INDENT, digits)
+        yield from constant_lines(blob, INDENT)
     for graph in decoded.graphs:
-        yield from _graph(graph, digits)
+        yield from _graph(graph)
     for delegate in decoded.delegates:
         yield f"delegate {quoted(delegate.name)}: {quoted(delegate.backend)}"
-        yield from _attributes(delegate.attributes, INDENT, digits)
+        yield from _attributes(delegate.attributes, INDENT)
         if delegates and delegate.decoded is not None:
-            for line in lines(delegate.decoded, digits=digits):
+            for line in lines(delegate.decoded):
                 yield INDENT + line
     for stray in decoded.unread:
-        yield f"unread at {stray.offset}: {attribute_text(stray.data, digits)}"
+        yield f"unread at {stray.offset}: {attribute_text(stray.data)}"
 
 
-def _graph(graph: Graph, digits: int) -> Iterator[str]:
+def _graph(graph: Graph) -> Iterator[str]:
     yield f"graph {quoted(graph.name)}"
-    yield from _attributes(graph.attributes, INDENT, digits)
+    yield from _attributes(graph.attributes, INDENT)
     for name in graph.inputs:
         yield f"{INDENT}input {_operand(name, graph.values)}"
     for name in graph.outputs:
         yield f"{INDENT}output {_operand(name, graph.values)}"
     for value in graph.values.values():
         yield f"{INDENT}value {quoted(value.name)}: {value.type}"
-        yield from _attributes(value.attributes, 2 * INDENT, digits)
+        yield from _attributes(value.attributes, 2 * INDENT)
         if value.constant is not None:
-            yield from constant_lines(value.constant, 2 * INDENT, digits)
+            yield from constant_lines(value.constant, 2 * INDENT)
     for operator in graph.operators:
-        yield from _operator(operator, graph.values, digits)
+        yield from _operator(operator, graph.values)
 
 
-def _operator(operator: Operator, values: Mapping[str, Value], digits: int) -> Iterator[str]:
+def _operator(operator: Operator, values: Mapping[str, Value]) -> Iterator[str]:
     yield f"{INDENT}operator {quoted(operator.type)}"
     for at, name in enumerate(operator.inputs):
         role = operator.input_roles[at] if operator.input_roles else "input"
@@ -70,19 +70,19 @@ def _operator(operator: Operator, values: Mapping[str, Value], digits: int) -> I
     for at, name in enumerate(operator.outputs):
         role = operator.output_roles[at] if operator.output_roles else "output"
         yield f"{INDENT * 2}{role} {'none' if name is None else _operand(name, values)}"
-    yield from _attributes(operator.attributes, INDENT * 2, digits)
+    yield from _attributes(operator.attributes, INDENT * 2)
 
 
 def _operand(name: str, values: Mapping[str, Value]) -> str:
     return f"{quoted(name)}: {values[name].type}" if name in values else quoted(name)
 
 
-def _attributes(attributes: Mapping[str, Attribute], indent: str, digits: int) -> Iterator[str]:
+def _attributes(attributes: Mapping[str, Attribute], indent: str) -> Iterator[str]:
     for name, value in attributes.items():
-        yield f"{indent}{name} = {attribute_text(value, digits)}"
+        yield f"{indent}{name} = {attribute_text(value)}"
 
 
-def attribute_text(value: Attribute, digits: int = DIGITS) -> str:
+def attribute_text(value: Attribute) -> str:
     """Return an attribute's value on one line, each value differently from any other of its type."""
     if value is None:
         return "none"
@@ -95,10 +95,10 @@ def attribute_text(value: Attribute, digits: int = DIGITS) -> str:
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, bytes):
-        return _bytes_text(value, digits)
+        return _bytes_text(value)
     if isinstance(value, Constant):
-        return f"{value.type} {_contents_text(value, digits)}"
-    return f"[{', '.join(attribute_text(each, digits) for each in value)}]"
+        return f"{value.type} {_contents_text(value)}"
+    return f"[{', '.join(attribute_text(each) for each in value)}]"
 
 
 def quoted(name: str) -> str:
@@ -109,25 +109,25 @@ def quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def _bytes_text(data: bytes, digits: int) -> str:
+def _bytes_text(data: bytes) -> str:
     if len(data) > BYTES_WRITTEN_OUT:
         from hashlib import sha256
 
-        return f"{len(data)} bytes, sha256 {sha256(data).hexdigest()[:digits]}"
+        return f"{len(data)} bytes, sha256 {sha256(data).hexdigest()[:DIGITS]}"
     if data and data.isascii() and data.decode().isprintable():
         return repr(data)
     return f"0x{data.hex()}"
 
 
-def _contents_text(constant: Constant, digits: int) -> str:
+def _contents_text(constant: Constant) -> str:
     if constant.size > WRITTEN_OUT or constant.codec.name == "bytes":
-        return f"sha256 {constant.sha256()[:digits]}"
+        return f"sha256 {constant.sha256()[:DIGITS]}"
     return " ".join(number_texts(constant))
 
 
-def constant_lines(constant: Constant, indent: str, digits: int = DIGITS) -> Iterator[str]:
+def constant_lines(constant: Constant, indent: str) -> Iterator[str]:
     """Yield the lines of a constant's contents in a golden."""
-    yield f"{indent}sha256 {constant.sha256()[:digits]}"
+    yield f"{indent}sha256 {constant.sha256()[:DIGITS]}"
     if constant.codec.name == "bytes":
         return
     if constant.size <= WRITTEN_OUT:

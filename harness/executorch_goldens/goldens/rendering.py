@@ -39,10 +39,10 @@ class MadeWith:
     architecture: str = field(default_factory=lambda: here())
 
 
-def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> Record:
+def render(artifact: Artifact, made_with: MadeWith) -> Record:
     """Return the golden of an artifact."""
     result = artifact.result
-    sections = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result, digits)
+    sections = _render_failure(result) if isinstance(result, Failure) else _render_lowered(result)
     if (whole := sections.get(PROGRAM)) is not None:
         sections[PROGRAM] = program.section(whole)
     facts = [*made_with.stack.items()]
@@ -51,7 +51,7 @@ def render(artifact: Artifact, made_with: MadeWith, digits: int = DIGITS) -> Rec
     facts.append(("numerics", made_with.numerics.text()))
     if isinstance(result, Lowered):
         facts += _measured(result)
-        facts += _of_bytes(result, digits)
+        facts += _of_bytes(result)
         if made_with.architecture != FIRST:
             facts.append((DIGESTS, made_with.architecture))
     if artifact.watched is not None:
@@ -75,18 +75,18 @@ def _measured(lowered: Lowered) -> Iterator[tuple[str, str]]:
         yield RECIPE, lowered.recipe
 
 
-def _of_bytes(lowered: Lowered, digits: int) -> Iterator[tuple[str, str]]:
+def _of_bytes(lowered: Lowered) -> Iterator[tuple[str, str]]:
     """Yield the facts with the digests of payloads, program and data files."""
     for index, delegate in enumerate(lowered.delegates):
-        digest = hashlib.sha256(delegate.payload).hexdigest()[:digits]
+        digest = hashlib.sha256(delegate.payload).hexdigest()[:DIGITS]
         size = len(delegate.payload)
         yield f"delegate {index}", f"{delegate.name} {delegate.backend_id} {size} bytes sha256 {digest}"
-    yield "pte", f"{len(lowered.pte)} bytes sha256 {lowered.pte_sha256[:digits]}"
+    yield "pte", f"{len(lowered.pte)} bytes sha256 {lowered.pte_sha256[:DIGITS]}"
     for name, content in lowered.data:
-        digest = hashlib.sha256(content).hexdigest()[:digits]
+        digest = hashlib.sha256(content).hexdigest()[:DIGITS]
         yield f"{DATA}{name}", f"{len(content)} bytes sha256 {digest}"
     payloads = [delegate.payload for delegate in lowered.delegates]
-    yield LAYOUT, f"sha256 {layout(lowered.pte, payloads, Schemas.under(*lowered.schemas))[:digits]}"
+    yield LAYOUT, f"sha256 {layout(lowered.pte, payloads, Schemas.under(*lowered.schemas))[:DIGITS]}"
 
 
 def _render_failure(failure: Failure) -> dict[str, str]:
@@ -98,15 +98,15 @@ def _render_failure(failure: Failure) -> dict[str, str]:
     return {FAILURE: "\n".join(lines) + "\n"}
 
 
-def _render_lowered(lowered: Lowered, digits: int) -> dict[str, str]:
+def _render_lowered(lowered: Lowered) -> dict[str, str]:
     texts = {GRAPH: lowered.graph}
     for index, payload in enumerate(decode_delegates(lowered)):
-        texts[f"{DELEGATE}{index}.{payload.kind}"] = payload.text(digits=digits)
-    texts[PROGRAM] = decode_program(lowered).text(delegates=False, digits=digits)
+        texts[f"{DELEGATE}{index}.{payload.kind}"] = payload.text()
+    texts[PROGRAM] = decode_program(lowered).text(delegates=False)
     if lowered.model:
         texts[MODEL] = model_of(lowered)
     for name, content in lowered.data:
-        texts[data_file(name)] = decode_data(content, lowered).text(digits=digits)
+        texts[data_file(name)] = decode_data(content, lowered).text()
     return texts
 
 

@@ -139,22 +139,19 @@ def diverging(
     outcomes: Sequence[Outcome],
     reviewed: Record | None,
     labels: Labels,
-    recorded: Sequence[PassRun] | None = None,
     difference: Difference | None = None,
 ) -> Verdict:
     """Return a verdict with where its artifact went wrong; a golden whose trace is damaged is damaged.
 
     Parameters
     ----------
-    recorded
-        The runs that changed the graph when the golden was recorded, where its trace does not say.
     difference
         Of `reviewed` and the artifact, where they were compared.
     """
     diagnoses = Diagnoses()
     found = diagnoses.attempt(
         "the pass that made the difference",
-        lambda: _divergence(judged, outcomes, reviewed, recorded, difference),
+        lambda: _divergence(judged, outcomes, reviewed, difference),
         None,
         (golden.GoldenError,),
     )
@@ -199,7 +196,6 @@ def _divergence(
     judged: Verdict,
     outcomes: Sequence[Outcome],
     reviewed: Record | None,
-    recorded: Sequence[PassRun] | None,
     difference: Difference | None,
 ) -> divergence.Divergence | None:
     """Return the pass at which an artifact went wrong; None where no pass is known.
@@ -207,8 +203,7 @@ def _divergence(
     Where variations disagree it is the first at which two of them diverge; else the first whose result is not the one
     in the golden's trace.
     """
-    if reviewed is not None and TRACE in reviewed.sections:
-        recorded = reviewed.trace
+    recorded = reviewed.trace if reviewed is not None and TRACE in reviewed.sections else None
     if judged.name in verdict.DISAGREEING:
         one, other = (group[0] for group in Exports(outcomes).groups[:2])
         return divergence.divergence(passes(one), passes(other), recorded or ())

@@ -44,7 +44,6 @@ from executorch_goldens_plugins.downstream.verdicts import judge as judge_compil
 from executorch_goldens_plugins.explorer import origins
 from executorch_goldens_plugins.explorer.origins import OriginsError
 from lab import REPOSITORY
-from lab.compact import form, goldens, table
 from lab.fielded import goldens as fielded
 from lab.fielded import page
 from lab.fielded.goldens import Pair
@@ -54,7 +53,6 @@ from lab.seconds.command import measured
 
 RESULTS = DATA / "report_results"
 RELEASE = REPOSITORY / "goldens" / "1.4.1"
-GUESTS = REPOSITORY / "goldens" / "guests" / "arm-ops" / "1.4.1"
 
 #: Goldens that mutations are made of: of both backends, quantized and not, of a failure, with several delegates.
 GOLDENS = ("tosa-fp/linear", "tosa-int/cat-h-v", "xnnpack-int8/linear", "tosa-fp/two-delegates")
@@ -136,36 +134,6 @@ def use_golden(read: Record, reviewed: Record) -> None:
     assert read.digest
     assert read.trace is not None
     assert read.inventory is not None
-
-
-def tables() -> list[bytes]:
-    """Return parts of real tables: some cells of each, sealed as they are."""
-    found = []
-    for target, path in table.tables(GUESTS):
-        cells = sorted(table.read(path).items())
-        for start in (0, len(cells) // 2):
-            found.append(f"{target}\n".encode() + table.rendered(dict(cells[start : start + 3])).encode())
-    return found
-
-
-def read_table(data: bytes, folder: Path) -> None:
-    """Read every golden of a table, the damaged ones with digests that fit."""
-    shutil.rmtree(folder / "table", ignore_errors=True)
-    path = written(folder / "table" / f"tosa-fp{table.SUFFIX}", data.partition(b"\n")[2])
-    try:
-        cells = table.parsed(path.read_bytes().decode())
-        sealed = {
-            case: form.texts_of(form.unsealed(texts)) if MANIFEST in texts else texts
-            for case, texts in cells.items()
-        }
-        path.write_bytes(table.rendered(sealed).encode())
-    except ValueError:
-        pass
-    for cell in goldens.recorded(folder / "table"):
-        record = goldens.read(folder / "table", cell)
-        if record is not None:
-            _ = record.inventory
-            list(form.differences(record, record))
 
 
 def configurations() -> list[bytes]:
@@ -455,7 +423,6 @@ READERS: Mapping[str, Reader] = {
         Reader("record", records, read_record, (GoldenError,)),
         Reader("manifest", lambda: golden_files(MANIFEST), read_golden, (GoldenError, InventoryError)),
         Reader("trace", lambda: golden_files(TRACE), read_golden, (GoldenError, InventoryError)),
-        Reader("table", tables, read_table, (GoldenError, InventoryError)),
         Reader("tool.goldens", configurations, read_configuration, (config.ConfigError,)),
         Reader("releases.toml", matrices, read_matrix, (MatrixError,)),
         Reader("results", result_lines, read_results, (UsageError,)),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from executorch_goldens.zoo.registry import SAMPLES
@@ -25,7 +24,7 @@ class GuestZoo:
     Attributes
     ----------
     name
-        As the command takes it, and as its folder among the goldens is called.
+        As the command takes it.
     tests
         The folder with the tests, in the package ``executorch``.
     floats, quantized
@@ -53,11 +52,6 @@ class GuestZoo:
     def module(self) -> str:
         """The module that registers its cases."""
         return f"{__name__}.{self.name.replace('-', '_')}"
-
-    @property
-    def folder(self) -> Path:
-        """Its folder among goldens or results, relative to the root."""
-        return Path("guests", self.name)
 
 
 _TOSA = (("tosa-fp",), ("tosa-int",))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from executorch_goldens.goldens.decisions import Decisions
-from lab import GOLDENS, markdown
-from lab.compact import goldens, known
+from executorch_goldens.goldens.decisions import Decisions, inline
+from lab import known, markdown
 from lab.options.cases import all_rows, releases_of
 from lab.options.factors import LACKED, OPTIONS, REFUSED, RELEASES
 from lab.pages import Part
@@ -60,20 +59,19 @@ def lacking() -> Iterator[str]:
 
 
 def wrong() -> Iterator[str]:
-    """Yield how many programs have goldens, and the known defects of others, as decisions have them."""
-    root = GOLDENS / "options"
-    there = {release: len(list(goldens.recorded(root / release))) for release in RELEASES}
-    for release, number in there.items():
+    """Yield how many programs were tried, and those that are wrong, as the list of what is known has them."""
+    tried = {release: known.tried().get(("options", release)) for release in RELEASES}
+    for release, counted in tried.items():
         possible = sum(release in releases_of(row) for row in all_rows().values())
-        yield f"- {release}: goldens of {number} of {possible} programs"
-    if not any(there.values()):
-        return
+        right = counted["right"] if counted is not None else "0"
+        yield f"- {release}: {right} of {possible} programs are right"
     yield ""
     yield from markdown.head(("release", "programs", "result", "why"))
     for release in RELEASES:
         rows: dict[tuple[str, str], list[str]] = {}
-        for cell, defect in Decisions.of_root(root, release).defects.items():
-            rows.setdefault((f"{defect.verdict}: {known.cause(defect)}", defect.why), []).append(cell)
+        for cell, defect in Decisions.of_root(known.FOLDER / "options", release).defects.items():
+            result = inline(defect.finding) if defect.finding is not None else defect.why
+            rows.setdefault((f"{defect.verdict}: {result}", defect.why), []).append(cell)
         for (result, why), cells in rows.items():
             names = ", ".join(f"`{cell.partition('/')[2]}`" for cell in cells)
             yield markdown.row((release, names, result, why))

@@ -37,6 +37,7 @@ from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.zoo.registry import zoo_of
 from executorch_goldens.zoo.variations import variations
+from lab import known as lists
 from lab import pages
 from lab.guests import ZOOS
 from lab.mutants.mechanical import drawing
@@ -47,8 +48,11 @@ SOURCES = (
     *("models", "models.situations", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
 )
-#: Folders of the goldens of zoos that have their own.
-ROOTS = {"lab.options.zoo": "options"}
+#: Folders of what is known of zoos that have no goldens.
+LISTS = {
+    "lab.options.zoo": lists.FOLDER / "options",
+    **{zoo.module: lists.FOLDER / name for name, zoo in ZOOS.items()},
+}
 #: Folders of the package ``executorch`` that only cells of these backends run.
 BACKENDS = ("backends/arm/", "backends/xnnpack/")
 #: Seconds between two looks at the clock while an export is waited for.
@@ -206,14 +210,14 @@ def update(toolchain: Toolchain, records: Sequence[building.ReachRecord]) -> Non
 
 def is_wrong(record: building.ReachRecord, release: str) -> bool:
     """Return whether a cell is not right on a release: as it was recorded, or as decisions about its goldens say."""
-    about = decisions(ROOTS.get(record.source, ""), release).about
+    about = decisions(record.source, release).about
     return record.is_wrong or any(about(what, record.cell) for what in (FAILURE, KNOWN))
 
 
 @functools.cache
-def decisions(folder: str, release: str) -> Decisions:
-    """Return the decisions of a release about goldens in a folder of the repository's."""
-    return Decisions.of_root(config.load().goldens / folder, release)
+def decisions(source: str, release: str) -> Decisions:
+    """Return the decisions of a release about the cells of a zoo."""
+    return Decisions.of_root(LISTS.get(source, config.load().goldens), release)
 
 
 def kept_records(path: Path, toolchain: Toolchain) -> Iterator[building.ReachRecord]:

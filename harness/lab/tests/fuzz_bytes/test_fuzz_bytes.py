@@ -15,7 +15,7 @@ from executorch_goldens.goldens.record import MANIFEST
 from lab.fuzz_bytes import piece
 from lab.fuzz_bytes.corpora import programs
 from lab.fuzz_bytes.reader import HERE
-from lab.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, records, tables
+from lab.fuzz_bytes.readers import READERS, RESULTS, compiled_goldens, golden_files, records
 
 LINES = (RESULTS / "stock" / "1.3.1" / "results.jsonl").read_bytes()
 RUN = (RESULTS / "stock" / "1.3.1" / "run.json").read_bytes()
@@ -44,8 +44,6 @@ KEPT = {
         "golden",
         b"tosa-fp/linear/delegate_0.tosa\n{} XNNFullyConnected\n",
     ),
-    "table that counts no operators": ("table", tables()[0].replace(b"operator ", b"otooltor ")),
-    "table that counts no number": ("table", tables()[0].replace(b": 1\n", b"> 1\n")),
     "configuration that nests": ("tool.goldens", b"[tool.goldens]\nmodels = " + b"[" * 2000),
     "matrix that nests": ("releases.toml", b"a = " + b"[" * 2000),
     "matrix, not UTF-8": ("releases.toml", b"\xff"),
