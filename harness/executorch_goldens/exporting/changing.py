@@ -91,11 +91,6 @@ def _before(example: Example, change: Callable[[Any], Any]) -> Example:
     return replace(example, module=Around(example.module, before))
 
 
-def _values(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
-    """Return a change of the values of inputs of floats."""
-    return lambda example: _inputs(example, lambda each: change(each) if each.is_floating_point() else each)
-
-
 def inputs_rotated(example: Example) -> Example:
     """The inputs come with their dimensions rotated, and are rotated back."""
 
@@ -104,11 +99,6 @@ def inputs_rotated(example: Example) -> Example:
         return tensor.permute(rank - 1, *range(rank - 1)).contiguous() if rank else tensor
 
     return _before(_inputs(example, given), lambda each: each.permute(_rotation(each.dim())))
-
-
-def inputs_deeper(example: Example) -> Example:
-    """The inputs come with a further dimension of size one."""
-    return _before(_inputs(example, lambda each: each.unsqueeze(0)), lambda each: each.squeeze(0))
 
 
 def stacked(example: Example) -> Example:
@@ -148,43 +138,6 @@ def of_one(example: Example) -> Example:
     return _inputs(example, cut)
 
 
-def _cut(dim: int) -> Change:
-    def cut(each: torch.Tensor) -> torch.Tensor:
-        return each.narrow(dim, 0, 1).contiguous() if -each.dim() <= dim < each.dim() else each
-
-    return lambda example: _inputs(example, cut)
-
-
-def _odd(dim: int) -> Change:
-    def grown(each: torch.Tensor) -> torch.Tensor:
-        if not -each.dim() <= dim < each.dim():
-            return each
-        further = each.narrow(dim, 0, 1)
-        return torch.cat([each, further] if each.shape[dim] % 2 == 0 else [each, further, further], dim)
-
-    return lambda example: _inputs(example, grown)
-
-
-def same_twice(example: Example) -> Example:
-    """Inputs of one shape are the same tensor."""
-    if len(example.inputs) < 2:
-        raise NotChangedError("it has one input")
-    count = len(example.inputs)
-    return replace(
-        example, module=Around(example.module, lambda one: (one,) * count), inputs=example.inputs[:1]
-    )
-
-
-def constant_operand(example: Example) -> Example:
-    """The last of several inputs is a constant of the model."""
-    if len(example.inputs) < 2:
-        raise NotChangedError("it has one input")
-    *first, last = example.inputs
-    return replace(
-        example, module=Around(example.module, lambda *inputs: (*inputs, last)), inputs=tuple(first)
-    )
-
-
 def twice(example: Example) -> Example:
     """The model runs twice, on the input and on twice the input, with the same weights."""
     return replace(example, module=Beside(example.module, example.module))
@@ -205,11 +158,6 @@ class Beside(torch.nn.Module):
 
     def forward(self, *inputs: Any) -> Any:
         return self.one(*inputs), self.other(*(each * 2 for each in inputs))
-
-
-def half(example: Example) -> Example:
-    """Weights and inputs are bfloat16."""
-    return replace(_values(torch.Tensor.bfloat16)(example), module=example.module.bfloat16())
 
 
 def mantissas(example: Example) -> Example:
@@ -249,29 +197,16 @@ CHANGES: Mapping[str, Change] = {
     "unknown": unknown,
     "two-users": _of_outputs(lambda each: (each, torch.relu(each))),
     "of-one": of_one,
-    "odd": _odd(-1),
     "copied": copied,
-    "same": same_twice,
-    "constant": constant_operand,
     "last": channels_last,
-    "positive": _values(torch.abs),
     "sliced": _of_outputs(lambda each: each[..., :1]),
     "rotated-back": _of_outputs(lambda each: each.permute(each.dim() - 1, *range(each.dim() - 1))),
     "nhwc": _of_outputs(lambda each: each.permute(_behind_first(each.dim()))),
-    "more": _odd(0),
     "flat": _of_outputs(lambda each: each.reshape(-1)),
     "doubled": _of_outputs(lambda each: torch.cat((each, each), 0)),
     "added": _of_outputs(lambda each: each + each),
-    "thin": _cut(-1),
-    "single": _cut(0),
-    "one-channel": _cut(1),
     "twice": twice,
-    "half": half,
-    "whole": _values(lambda each: each.round().int()),
-    "negative": _values(lambda each: -torch.abs(each)),
-    "large": _values(lambda each: each * 8),
     "rectified": _of_outputs(torch.relu),
-    "deeper": inputs_deeper,
     **_REWRITTEN,
     AS_IT_IS: lambda example: example,
 }
