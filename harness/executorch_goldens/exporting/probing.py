@@ -115,11 +115,6 @@ class EditedFile:
         self.tree, self.former = ast.parse(head), ast.parse(base)
         self.names = [name for name in names if name in self.now.functions]
         self.removed = [name for name in self.was.functions if name not in self.now.functions]
-        #: Of the base's statements outside of functions that the head lacks, the class and the code.
-        self.restored: list[tuple[str, CodeType]] = []
-        #: Names in classes that these or the head's give a meaning, and those that the base lacks.
-        self.changed: list[tuple[str, str]] = []
-        self.added: list[tuple[str, str]] = []
         former = dict(_definitions(self.former, self.was))
         nodes = dict(_definitions(self.tree, self.now))
         self.operands = {
@@ -127,7 +122,7 @@ class EditedFile:
             for edit in of_functions(inside, self.was, self.now)
             if edit.function in self.names
         }
-        self.is_open = self._has_open_decorators() or not self._read_outside()
+        self.is_open = self._has_open_decorators() or self._differs_outside()
         self.makers = {
             name: self._maker(node, wrapped=name in self.names)
             for name, node in _definitions(self.former, self.was)
@@ -167,67 +162,23 @@ class EditedFile:
     def _sides(self) -> tuple[tuple[ast.Module, code.Module], tuple[ast.Module, code.Module]]:
         return (self.tree, self.now), (self.former, self.was)
 
-    def _read_outside(self) -> bool:
-        """Note what differs outside of functions; return False where it may show without a call of a function."""
-        texts = [[(within, each.text) for within, each in side.outside] for _, side in self._sides()]
-        origins = [set(_origins(tree)) for tree, _ in self._sides()]
-        affected = {(within, name) for within, name, _ in origins[1] - origins[0]}
-        direct = [dict(_direct(tree)) for tree, _ in self._sides()]
-        new = {name for name, _ in _classes(self.former)} ^ {name for name, _ in _classes(self.tree)}
-        for number, (_, side) in enumerate(self._sides()):
-            for within, each in side.outside:
-                node = direct[number].get((within, each.first))
-                known = (within, each.text) in texts[1 - number] or within in new
-                if known or (each.is_import and node is not None):
-                    continue
-                if isinstance(node, ast.ClassDef) and node.name in new and _are_own(_decorators(node)):
-                    affected.update([(within, node.name)] if number else [])
-                elif node is None or isinstance(node, ast.ClassDef) or not each.names:
-                    return False
-                else:
-                    affected.update((within, name) for name in each.names)
-        if not affected:
-            # Or the order differs.
-            return {*texts[0]} != {*texts[1]} or texts[0] == texts[1]
-        return self._restore(affected, direct[1])
-
-    def _restore(self, affected: set[tuple[str, str]], nodes: Mapping[tuple[str, int], ast.stmt]) -> bool:
-        """Note the base's statements that give names a meaning, or use them; return False where one does more."""
-        wanted: list[tuple[str, ast.stmt]] = []
-        for within, each in self.was.outside:
-            node = nodes.get((within, each.first))
-            names = {(within, name) for name in each.names}
-            uses = (
-                {found.id for found in ast.walk(node) if isinstance(found, ast.Name)}
-                if node is not None
-                else set()
-            )
-            if isinstance(node, ast.ClassDef) and not names & affected:
-                continue
-            if names & affected or any(name in uses for of, name in affected if of in ("", within)):
-                if node is None or not names:
-                    return False
-                affected |= names
-                wanted.append((within, node))
-        named = {name for _, name in affected}
-        if any(
-            _is_made(node)
-            for name, node in _classes(self.tree)
-            if any(name == within for within, _ in affected)
-        ):
-            return False
-        if any(
-            isinstance(found, ast.Name) and found.id in named
-            for node in ast.walk(self.tree)
-            for decorator in getattr(node, "decorator_list", ())
-            for found in ast.walk(decorator)
-        ):
-            return False
-        self.restored = [(within, self._compiled([node])) for within, node in wanted]
-        had = {(within, name) for within, each in self.was.outside for name in each.names}
-        self.changed = [each for each in affected if each[0]]
-        self.added = [each for each in self.changed if each not in had]
-        return True
+    def _differs_outside(self) -> bool:
+        """Return whether more differs outside of functions than what the head adds: imports, classes and names."""
+        was, now = (
+            [(within, each.text) for within, each in side.outside if not each.is_import]
+            for side in (self.was, self.now)
+        )
+        if [each for each in now if each in was] != was or not _imports(self.former) <= _imports(self.tree):
+            return True
+        had = {name for within, each in self.was.outside if not within for name in each.names}
+        old, new = (dict(_classes(tree)) for tree in (self.former, self.tree))
+        return any(
+            not each.names
+            or (within in old if within else not had.isdisjoint(each.names))
+            or not all(_are_own(_decorators(new[name])) for name in each.names if name in new)
+            for within, each in self.now.outside
+            if (within, each.text) not in was and not (each.is_import and not within)
+        )
 
     def _compiled(self, body: list[ast.stmt]) -> CodeType:
         tree = ast.fix_missing_locations(ast.Module(copy.deepcopy(body), []))
@@ -250,38 +201,16 @@ class EditedFile:
         return node.name, self._compiled([make])
 
     def missed(self) -> bool:
-        """Return whether a class reads, from those that it is made from, what its edit adds, restores or removes."""
-        changed = [*self.changed, *(each.rpartition(".")[::2] for each in self.removed)]
+        """Return whether a class has, from those that it is made from, what its edit removes."""
         return any(
-            within in self.classes
-            and any(
-                name in {**vars(of), **vars(of).get("__annotations__", {})}
-                for of in self.classes[within].__mro__[1:]
-            )
-            for within, name in changed
+            within in self.classes and any(name in vars(of) for of in self.classes[within].__mro__[1:])
+            for within, _, name in (each.rpartition(".") for each in self.removed)
         )
 
-    def become_base(self, every: Sequence[EditedFile]) -> None:
+    def become_base(self) -> None:
         """Make this process run the base's functions; raises what statements of the base raise here."""
         assert self.module is not None
         namespace = vars(self.module)
-        for within, restored in self.restored:
-            if not within:
-                before = dict(namespace)
-                exec(restored, namespace)  # noqa: S102
-                for other in (vars(each.module) for each in every if each.module not in (None, self.module)):
-                    shared = [name for name in other if name in before and other[name] is before[name]]
-                    other.update(
-                        {name: namespace[name] for name in shared if namespace[name] is not before[name]}
-                    )
-            elif within in self.classes:
-                own = dict(vars(self.classes[within]))
-                found: dict[str, Any] = {}
-                exec(restored, {**namespace, **own}, found)  # noqa: S102
-                for name, value in found.items():
-                    setattr(self.classes[within], name, value)
-        for within, name in self.added:
-            delattr(self.classes[within], name)
         for qualified, (name, maker) in self.makers.items():
             within = qualified.rpartition(".")[0]
             holder: Any = self.classes.get(within)
@@ -319,37 +248,18 @@ def _classes(tree: ast.AST, within: str = "") -> Iterator[tuple[str, ast.ClassDe
             yield from _classes(node, f"{within}{node.name}.")
 
 
-def _origins(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
-    """Yield what a module and its classes import: the class, the name, and what it is."""
-    for within, body in (("", tree.body), *((name, node.body) for name, node in _classes(tree))):
-        for node in body:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                of = (
-                    ast.unparse(ast.ImportFrom(node.module, [], node.level))
-                    if isinstance(node, ast.ImportFrom)
-                    else ""
-                )
-                for alias in node.names:
-                    yield within, alias.asname or alias.name.partition(".")[0], f"{of}{alias.name}"
-
-
-def _direct(tree: ast.Module) -> Iterator[tuple[tuple[str, int], ast.stmt]]:
-    """Yield the statements of a module and of its classes that are in no other, by class and first line."""
-    for within, body in (("", tree.body), *((name, node.body) for name, node in _classes(tree))):
-        for node in body:
-            yield (
-                (within, min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])),
-                node,
-            )
+def _imports(tree: ast.Module) -> set[tuple[str, str | None]]:
+    """Return what a file imports, and as what."""
+    return {
+        (f"{'.' * getattr(node, 'level', 0)}{getattr(node, 'module', '')}.{alias.name}", alias.asname)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
 
 
 def _decorators(node: Definition | ast.ClassDef) -> list[str]:
     return [ast.unparse(each) for each in node.decorator_list]
-
-
-def _is_made(node: ast.ClassDef) -> bool:
-    """Return whether something makes more of a class than its statements do: a decorator, or `typing.NamedTuple`."""
-    return bool(node.decorator_list) or any("NamedTuple" in ast.unparse(base) for base in node.bases)
 
 
 def _are_own(decorators: Sequence[str]) -> bool:
@@ -513,7 +423,7 @@ class Prober:
         self.is_copy = True
         for file in self.files.values():
             if file.module is not None:
-                file.become_base(list(self.files.values()))
+                file.become_base()
         try:
             came = run()
         except Exception as error:
