@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.reach import map as maps
@@ -16,13 +16,13 @@ from executorch_goldens.settings import releases
 from lab import GOLDENS
 from lab.mutants.mechanical.drawing import place_of
 from lab.pages import Part
+from lab.reach import why
+from lab.reach.why import OPEN, Explained, Reasons
 
 #: The package that a file is relative to for `place_of`, below site-packages.
 PACKAGE = "executorch/"
-#: Of the owners with the most statements that no cell reaches, this many are listed with these.
-LISTED = 20
-#: Why nothing reaches what is left of an owner, by its name.
-WHY = Path(__file__).with_name("why.toml")
+#: The kind of what has no reason.
+UNREAD = "not read"
 #: The sources of a release.
 UPSTREAM = "https://github.com/pytorch/executorch/blob/v{release}/{file}"
 
@@ -45,6 +45,10 @@ class Owner:
     kind: str
     file: str
     name: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.file, self.name
 
 
 class Counts:
@@ -75,9 +79,11 @@ class Counts:
         return self.statements - sum(map(len, self.missing.values()))
 
     def __str__(self) -> str:
-        if not self.statements:
-            return "none"
-        return f"{self.reached} ({100 * self.reached / self.statements:.1f}%)"
+        return self.of(self.statements)
+
+    def of(self, statements: int) -> str:
+        """Return the number that cells reach, with its share of some statements."""
+        return f"{self.reached} ({100 * self.reached / statements:.1f}%)" if statements else "none"
 
 
 def parts() -> Iterator[Part]:
@@ -90,11 +96,13 @@ def parts() -> Iterator[Part]:
 
 
 def _committed(release: str) -> Iterator[str]:
-    folder = GOLDENS / release
-    return page(maps.read(folder / maps.FILE), core.read(folder / core.FILE))
+    folder, reading = GOLDENS / release, why.read()
+    read_from = maps.read(GOLDENS / reading.release / maps.FILE)
+    reasons = Reasons(reading, read_from, left_of(read_from))
+    return page(maps.read(folder / maps.FILE), core.read(folder / core.FILE), reasons)
 
 
-def page(known: ReachMap, of_core: Collection[Cell]) -> Iterator[str]:
+def page(known: ReachMap, of_core: Collection[Cell], reasons: Reasons) -> Iterator[str]:
     """Yield the lines of the page.
 
     Parameters
@@ -103,6 +111,8 @@ def page(known: ReachMap, of_core: Collection[Cell]) -> Iterator[str]:
         Cells of the release's core.
     """
     owners = owned(known)
+    explained = {owner: reasons.by_reason(owner, counts) for owner, counts in left_of(known).items()}
+    cannot = {owner: _cannot(by_reason) for owner, by_reason in explained.items()}
     every = [function for functions in owners.values() for function in functions]
     by_core = bits(number for number, each in enumerate(known.cells) if each.cell in of_core)
     by_any = bits(range(len(known.cells)))
@@ -123,14 +133,19 @@ def page(known: ReachMap, of_core: Collection[Cell]) -> Iterator[str]:
         yield f"| `{source}` | {cells.bit_count()} | {Counts(every, cells)} |"
     whole = Counts(every, by_any)
     yield f"| any of these, of {whole.statements} | {by_any.bit_count()} | {whole} |"
-    yield from ("", "| backend | what | statements | core | any cell |", "|---|---|---:|---:|---:|")
+    can = whole.statements - sum(cannot.values())
+    yield f"| any of these, of {can} that can run | {by_any.bit_count()} | {whole.of(can)} |"
+    yield from ("", "| backend | what | statements | core | any cell | can run | any cell, of these |")
+    yield "|---|---|---:|---:|---:|---:|---:|"
     groups = _groups(owners)
     for (backend, kind), within in groups.items():
         functions = [function for owner in within for function in owners[owner]]
         counts = Counts(functions, by_any)
-        yield f"| {backend} | {kind} | {counts.statements} | {Counts(functions, by_core)} | {counts} |"
-    left = {owner: Counts(functions, by_any) for owner, functions in owners.items()}
-    yield from _longest(known.release, left)
+        can = counts.statements - sum(cannot[owner] for owner in within)
+        core_of = Counts(functions, by_core)
+        yield f"| {backend} | {kind} | {counts.statements} | {core_of} | {counts} | {can} | {counts.of(can)} |"
+    yield from _kinds(known.release, reasons, explained)
+    yield from _longest(known.release, explained)
     for (backend, kind), within in groups.items():
         yield from ("", f"## {backend}: {kind}", "")
         yield from (
@@ -138,7 +153,7 @@ def page(known: ReachMap, of_core: Collection[Cell]) -> Iterator[str]:
             "|---|---:|---:|---:|---|",
         )
         for owner in within:
-            counts = left[owner]
+            counts = Counts(owners[owner], by_any)
             without = ", ".join(
                 f"`{_short(each)}`" for each, missing in counts.missing.items() if missing == each.statements
             )
@@ -171,23 +186,59 @@ def _groups(owners: Iterable[Owner]) -> dict[tuple[str, str], list[Owner]]:
     return found
 
 
-def _longest(release: str, left: Mapping[Owner, Counts]) -> Iterator[str]:
-    """Yield the owners with the most statements that no cell reaches."""
-    why = tomllib.loads(WHY.read_text(encoding="utf-8"))
-    missing = {owner: counts.statements - counts.reached for owner, counts in left.items()}
-    yield from ("", "## Owners with the most statements that no cell reaches", "")
+def left_of(known: ReachMap) -> dict[Owner, Counts]:
+    """Return what any cell reaches of each owner."""
+    return {
+        owner: Counts(functions, bits(range(len(known.cells)))) for owner, functions in owned(known).items()
+    }
+
+
+def _cannot(by_reason: Explained) -> int:
+    """Return the number of statements of an owner that cannot run."""
+    return sum(_count(of) for reason, of in by_reason.items() if reason is not None and reason.kind != OPEN)
+
+
+def _count(functions: Mapping[MappedFunction, Sequence[int]]) -> int:
+    return sum(map(len, functions.values()))
+
+
+def _kinds(release: str, reasons: Reasons, explained: Mapping[Owner, Explained]) -> Iterator[str]:
+    """Yield what no cell reaches by the kind of its reason."""
+    kinds: Counter[str] = Counter()
+    for by_reason in explained.values():
+        for reason, functions in by_reason.items():
+            kinds[reason.kind if reason is not None else UNREAD] += _count(functions)
+    yield from ("", "## Why no cell reaches them", "")
+    yield f"Read by hand from the sources of {reasons.release}; [the reasons](../../reach/why.toml)."
+    if release != reasons.release:
+        yield "Here, one counts for a function that no cell reaches, and for lines of a function with the same code."
+    elif can := why.verdicts():
+        yield (
+            f"[{len(can)}](../../reach/sample.tsv) of those that cannot run, drawn with the seed {why.SEED}, were read "
+            f"by hand: {can.count(False)} cannot run, {can.count(True)} can."
+        )
+    yield from ("", "| kind | what | statements |", "|---|---|---:|")
+    for kind, says in {**why.KINDS, UNREAD: "no reason was read"}.items():
+        yield f"| {kind} | {says} | {kinds[kind]} |"
+
+
+def _longest(release: str, explained: Mapping[Owner, Explained]) -> Iterator[str]:
+    """Yield the owners with many statements that no cell reaches, a row for each reason."""
+    missing = {owner: sum(map(_count, by_reason.values())) for owner, by_reason in explained.items()}
+    yield from ("", f"## Owners with more than {why.FEW} statements that no cell reaches", "")
     yield from (
         "Lines are those of the release; at `12-` a condition is never false. A function without lines never runs.",
         "",
     )
-    yield from ("| owner | statements | not reached | why | which |", "|---|---:|---:|---|---|")
-    for owner in sorted(missing, key=lambda each: (-missing[each], each.file, each.name))[:LISTED]:
-        if missing[owner]:
-            counts = left[owner]
-            which = "; ".join(_missing(each, lines) for each, lines in counts.missing.items() if lines)
-            link = UPSTREAM.format(release=release, file=owner.file)
-            reason = why.get(owner.name, "not known")
-            yield f"| [{owner.name}]({link}) | {counts.statements} | {missing[owner]} | {reason} | {which} |"
+    yield from ("| owner | not reached | kind | why | which |", "|---|---:|---|---|---|")
+    for owner in sorted(missing, key=lambda each: (-missing[each], each.file, each.name)):
+        if missing[owner] <= why.FEW:
+            break
+        link = UPSTREAM.format(release=release, file=owner.file)
+        for reason, functions in sorted(explained[owner].items(), key=lambda each: -_count(each[1])):
+            kind, says = (reason.kind, reason.why) if reason is not None else (UNREAD, "")
+            which = "; ".join(_missing(each, lines) for each, lines in functions.items())
+            yield f"| [{owner.name}]({link}) | {_count(functions)} of {missing[owner]} | {kind} | {says} | {which} |"
 
 
 def _missing(function: MappedFunction, lines: Sequence[int]) -> str:
@@ -197,8 +248,8 @@ def _missing(function: MappedFunction, lines: Sequence[int]) -> str:
 
 
 def _places(function: MappedFunction, lines: Sequence[int]) -> Iterator[str]:
-    for line in sorted(lines, key=lambda each: (each if each >= 0 else -each - 1, each < 0)):
-        yield f"{function.first + line}" if line >= 0 else f"{function.first - line - 1}-"
+    for line in sorted(lines, key=lambda each: (why.place(function, each), each < 0)):
+        yield f"{why.place(function, line)}{'-' if line < 0 else ''}"
 
 
 def _short(function: MappedFunction) -> str:

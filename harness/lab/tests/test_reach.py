@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,12 +16,13 @@ from executorch_goldens.cli import ERROR
 from executorch_goldens.reach import map as maps
 from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
-from lab import GOLDENS
+from lab import GOLDENS, tables
 from lab.__main__ import main
-from lab.reach import building, command, page
+from lab.reach import building, command, page, why
 from tests.support.screens import screen
 
 FILE = "executorch/backends/arm/_passes/fold.py"
+FOLD_FILE = FILE.removeprefix(page.PACKAGE)
 FOLD = """\
 class Fold:
     def call(self, dims):
@@ -56,21 +59,94 @@ def known(tmp_path: Path) -> maps.ReachMap:
     return building.build("9.9.9", "", "2026-01-01", records(), tmp_path, further)
 
 
+def reasons(known: maps.ReachMap, *given: why.Reason) -> why.Reasons:
+    return why.Reasons(why.Reading(known.release, given), known, page.left_of(known))
+
+
+def reason(kind: str = "unused", **fields: Any) -> why.Reason:
+    return why.Reason(**{"file": FOLD_FILE, "kind": kind, "why": "nobody asks", "owner": "Fold", **fields})
+
+
 def test_the_page_counts_what_the_core_each_source_and_any_cell_reach(
-    known: maps.ReachMap, snapshot: SnapshotAssertion
+    known: maps.ReachMap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
+    monkeypatch.setattr(why, "SAMPLE", tmp_path / "sample.tsv")
     # Of eight: lines 3, 4, 5, 7, 10 and 14, and two conditions that may be false.
-    assert screen(page.page(known, [CORE])) == snapshot
+    assert screen(page.page(known, [CORE], reasons(known))) == snapshot
 
 
 def test_an_owner_has_its_missing_lines_and_why(
     known: maps.ReachMap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
-    (tmp_path / "why.toml").write_text('Fold = "nobody asks"\n')
-    monkeypatch.setattr(page, "WHY", tmp_path / "why.toml")
-    assert screen(page.page(known, [CORE])) == snapshot
+    monkeypatch.setattr(why, "FEW", 0)
+    monkeypatch.setattr(why, "SAMPLE", tmp_path / "sample.tsv")
+    row = {"file": FOLD_FILE, "function": "Fold.unused", "line": 10, "why": "nobody asks"}
+    tables.write(why.SAMPLE, why.COLUMNS, [row | {"verdict": "cannot"}, row | {"verdict": "can"}])
     only = building.build("9.9.9", "", "2026-01-01", records()[1:], tmp_path)
-    assert screen(page.page(only, [])) == snapshot
+    given = reason(functions=("unused",)), reason(why.OPEN), reason("guard", lines="5..7")
+    assert screen(page.page(only, [], reasons(only, *given))) == snapshot
+
+
+def test_on_another_release_a_reason_holds_for_the_same_code_and_for_functions_that_nothing_reaches(
+    known: maps.ReachMap, tmp_path: Path
+) -> None:
+    given = reason(functions=("unused",)), reason("guard", lines="5-")
+    only = building.build("9.9.9", "", "2026-01-01", records()[1:], tmp_path)
+    read = reasons(only, *given)
+
+    def explained(source: str) -> dict[str, dict[str, tuple[int, ...]]]:
+        (tmp_path / FILE).write_text(source)
+        ran = [replace(records()[1], lines={})]
+        other = building.build("9.9.10", "", "2026-01-01", ran, tmp_path, [FILE])
+        owner, counts = next(
+            (own, counts) for own, counts in page.left_of(other).items() if own.name == "Fold"
+        )
+        return {
+            each.kind: {function.name: lines for function, lines in functions.items()}
+            for each, functions in read.by_reason(owner, counts).items()
+            if each is not None
+        }
+
+    moved, unused = "\n" + FOLD.replace("dims):", "dims):\n        # Moved."), {"Fold.unused": (1,)}
+    assert explained(moved) == {"unused": unused, "guard": {"Fold.call": (-5,)}}
+    assert explained(FOLD.replace("dims is None", "not dims").replace("return 2", "return 3")) == {
+        "unused": unused
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((reason("idle", functions=("*",)),), "'idle' is no kind"),
+        ((reason(owner="Other", functions=("*",)),), "9.9.9 has no such owner"),
+        ((reason(functions=("gone",)),), "it has no function 'gone'"),
+        ((reason(lines="6"),), "it has no statement at '6'"),
+        ((reason(lines="ten"),), "it has no statement at 'ten'"),
+        ((reason(functions=("call",)),), "Fold.call 3: tosa-int/linear reaches it: unused is wrong"),
+        ((reason(functions=("unused",)), reason("guard", lines="10")), "Fold.unused 10: it has two reasons"),
+        ((reason(),), "unused names no functions and no lines"),
+        ((reason(lines="10"),), "Fold: lines 5, 3, 5, 7 have no reason"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_reason_that_does_not_hold_is_refused(
+    known: maps.ReachMap,
+    given: tuple[why.Reason, ...],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(why, "FEW", 0)
+    only = building.build("9.9.9", "", "2026-01-01", records()[1:], tmp_path)
+    with pytest.raises(why.WhyError, match=re.escape(says)):
+        reasons(only, *given)
+
+
+def test_reasons_that_cannot_be_read_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(why, "WHY", tmp_path / "why.toml")
+    why.WHY.write_text('release = "9.9.9"\nreasons = []\n')
+    with pytest.raises(why.WhyError, match=r"why.toml: it cannot be read: .*reasons"):
+        why.read()
 
 
 def test_records_are_read_as_they_were_written_but_for_one_that_was_cut_off(tmp_path: Path) -> None:
