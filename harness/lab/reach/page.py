@@ -23,6 +23,7 @@ from lab.reach.why import OPEN, Explained, Reasons
 PACKAGE = "executorch/"
 #: The kind of what has no reason.
 UNREAD = "not read"
+CORRECTED = "; the reasons like theirs were corrected, and the next are of what was left"
 #: The sources of a release.
 UPSTREAM = "https://github.com/pytorch/executorch/blob/v{release}/{file}"
 
@@ -212,10 +213,10 @@ def _kinds(release: str, reasons: Reasons, explained: Mapping[Owner, Explained])
     yield f"Read by hand from the sources of {reasons.release}; [the reasons](../../reach/why.toml)."
     if release != reasons.release:
         yield "Here, one counts for a function that no cell reaches, and for lines of a function with the same code."
-    elif can := why.verdicts():
+    for seed, found in why.verdicts().items() if release == reasons.release else ():
         yield (
-            f"[{len(can)}](../../reach/sample.tsv) of those that cannot run, drawn with the seed {why.SEED}, were read "
-            f"by hand: {can.count(False)} cannot run, {can.count(True)} can."
+            f"[{found.total()}](../../reach/sample.tsv) of those that cannot run, drawn with the seed {seed}, were "
+            f"read by hand: {found['cannot']} cannot run, {found['can']} can{CORRECTED if found['can'] else ''}."
         )
     yield from ("", "| kind | what | statements |", "|---|---|---:|")
     for kind, says in {**why.KINDS, UNREAD: "no reason was read"}.items():

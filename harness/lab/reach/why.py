@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
     from lab.reach.page import Counts, Owner
 
 WHY = Path(__file__).with_name("why.toml")
-#: Statements whose reason said that they cannot run, ``random.Random(SEED).sample`` of all in order of file, function
-#: and line; and whether each can, read by hand.
+#: Statements whose reason said that they cannot run, and whether each can, read by hand: ``random.Random(seed).sample``
+#: of those that there were then, in order of file, function and line. What one showed was corrected before the next.
 SAMPLE = Path(__file__).with_name("sample.tsv")
-COLUMNS = ("file", "function", "line", "verdict", "why")
-SEED = 82
+COLUMNS = ("seed", "file", "function", "line", "verdict", "why")
 #: An owner with more statements that no cell reaches has a reason for each of them.
 FEW = 20
 #: The kind of what can run, and the others, by what they say.
@@ -39,7 +39,6 @@ KINDS = {
     "guard": "what would lead there is normalized or refused before",
     "tool": "prints, checks or describes, for a person who asks",
     "earlier": "runs once a process, before a program is recorded: while modules are imported",
-    "environment": "needs a program that the environments do not have",
     OPEN: "a program could run it, and none here does",
 }
 #: A statement's line; with ``-`` the condition there, never false; ``5..9``: all statements and conditions there.
@@ -47,18 +46,16 @@ _LINES = re.compile(r"(\d+)(?:(-)|\.\.(\d+))?")
 
 
 class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"owner": "class"}):
-    """Why no cell reaches statements of an owner; without functions and lines, all that have no other reason.
+    """Why no cell reaches statements of a file; without functions and lines, all of the owner without another reason.
 
     Attributes
     ----------
     owner
         A class; empty for a module's functions of none.
-    kind
-        One of `KINDS`.
     functions
         Names of those that no cell reaches; ``*`` for all.
     lines
-        Of the file, on the release; see `_LINES`.
+        As `_LINES` has them.
     """
 
     file: str
@@ -87,20 +84,12 @@ Explained: TypeAlias = dict[Reason | None, dict[MappedFunction, tuple[int, ...]]
 class WhyError(HarnessError):
     """A reason that does not hold, or that is missing."""
 
-    def __init__(self, where: str, what: str) -> None:
-        super().__init__(f"{WHY.name}: {where}: {what}")
+    def __init__(self, where: tuple[str, str], what: str) -> None:
+        super().__init__(f"{WHY.name}: {' '.join(where)}: {what}")
 
 
 class Reasons:
-    """The reasons, by what they are for; raise `WhyError` for one that the release they were read from refutes.
-
-    Parameters
-    ----------
-    known
-        The map of that release.
-    left
-        What cells leave of its owners.
-    """
+    """The reasons by what they are for, checked by the map of their release; raise `WhyError`."""
 
     def __init__(self, reading: Reading, known: ReachMap, left: Mapping[Owner, Counts]) -> None:
         self.release = reading.release
@@ -109,24 +98,24 @@ class Reasons:
         missing = {owner.key: counts.missing for owner, counts in left.items()}
         for reason in reading.reason:
             if reason.key not in missing:
-                raise WhyError(" ".join(reason.key), f"{known.release} has no such owner")
+                raise WhyError(reason.key, f"{known.release} has no such owner")
             if reason.kind not in KINDS:
-                raise WhyError(" ".join(reason.key), f"{reason.kind!r} is no kind: {', '.join(KINDS)}")
+                raise WhyError(reason.key, f"{reason.kind!r} is no kind: {', '.join(KINDS)}")
             self._take(reason, known, missing[reason.key])
         for owner, counts in left.items():
             without = self.by_reason(owner, counts).get(None, {})
             if counts.statements - counts.reached > FEW and without:
                 lines = ", ".join(str(place(each, line)) for each in without for line in without[each])
-                raise WhyError(" ".join(owner.key), f"lines {lines} have no reason")
+                raise WhyError(owner.key, f"lines {lines} have no reason")
 
     def _take(
         self, reason: Reason, known: ReachMap, missing: Mapping[MappedFunction, Collection[int]]
     ) -> None:
         named = [*_named(reason, missing)]
         if not named and (reason.kind != OPEN or self._rest.setdefault(reason.key, reason) is not reason):
-            raise WhyError(" ".join(reason.key), f"{reason.kind} names no functions and no lines")
+            raise WhyError(reason.key, f"{reason.kind} names no functions and no lines")
         for function, line in named:
-            where = f"{reason.file} {function.name} {place(function, line)}"
+            where = reason.file, f"{function.name} {place(function, line)}"
             if line not in missing[function] and reason.kind != OPEN:
                 numbers = next(each.numbers for each in function.situations if line in each.lines)
                 raise WhyError(where, f"{known.cells[min(numbers)].cell} reaches it: {reason.kind} is wrong")
@@ -156,7 +145,7 @@ def _named(reason: Reason, functions: Collection[MappedFunction]) -> Iterator[tu
     by_name = {each.name.rpartition(".")[2]: each for each in functions}
     for name in by_name if reason.functions == ("*",) else reason.functions:
         if name not in by_name:
-            raise WhyError(" ".join(reason.key), f"it has no function {name!r}")
+            raise WhyError(reason.key, f"it has no function {name!r}")
         yield from ((by_name[name], line) for line in by_name[name].statements)
     for token in reason.lines.split():
         matched = _LINES.fullmatch(token)
@@ -168,7 +157,7 @@ def _named(reason: Reason, functions: Collection[MappedFunction]) -> Iterator[tu
             if int(first) <= place(each, line) <= int(last or first) and (last or (line < 0) == bool(skipped))
         ]
         if not found:
-            raise WhyError(" ".join(reason.key), f"it has no statement at {token!r}")
+            raise WhyError(reason.key, f"it has no statement at {token!r}")
         yield from found
 
 
@@ -182,9 +171,12 @@ def read() -> Reading:
     try:
         return msgspec.convert(tomllib.loads(WHY.read_text(encoding="utf-8")), Reading)
     except (ValueError, msgspec.ValidationError) as error:
-        raise WhyError("it cannot be read", str(error)) from error
+        raise WhyError((str(WHY.parent), "cannot be read"), str(error)) from error
 
 
-def verdicts() -> list[bool]:
-    """Return for each statement of `SAMPLE` whether it can run."""
-    return [row["verdict"] == "can" for row in tables.read(SAMPLE, COLUMNS)]
+def verdicts() -> dict[str, Counter[str]]:
+    """Return how many statements of `SAMPLE` can run and cannot, by seed."""
+    found: dict[str, Counter[str]] = {}
+    for row in tables.read(SAMPLE, COLUMNS):
+        found.setdefault(row["seed"], Counter())[row["verdict"]] += 1
+    return found
