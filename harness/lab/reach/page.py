@@ -23,7 +23,7 @@ from lab.reach.why import OPEN, Explained, Reasons
 PACKAGE = "executorch/"
 #: The kind of what has no reason.
 UNREAD = "not read"
-CORRECTED = "; the reasons like theirs were corrected, and the next are of what was left"
+CORRECTED = "; the reasons like theirs were corrected"
 #: The sources of a release.
 UPSTREAM = "https://github.com/pytorch/executorch/blob/v{release}/{file}"
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WHY = Path(__file__).with_name("why.toml")
 #: Statements whose reason said that they cannot run, and whether each can, read by hand: ``random.Random(seed).sample``
-#: of those that there were then, in order of file, function and line. What one showed was corrected before the next.
+#: of those that there were then, or of a kind, in order of file, function and line. What one showed was corrected.
 SAMPLE = Path(__file__).with_name("sample.tsv")
 COLUMNS = ("seed", "file", "function", "line", "verdict", "why")
 #: An owner with more statements that no cell reaches has a reason for each of them.
