@@ -244,13 +244,9 @@ def _longest(release: str, explained: Mapping[Owner, Explained]) -> Iterator[str
 
 def _missing(function: MappedFunction, lines: Sequence[int]) -> str:
     """Return a function's name with the lines that no cell reaches; alone where it reaches none."""
-    places = () if len(lines) == len(function.statements) else _places(function, lines)
+    ordered = sorted(lines, key=lambda each: (each if each >= 0 else -each - 1, each < 0))
+    places = (why.place(function, line) for line in ordered if len(lines) < len(function.statements))
     return " ".join((f"`{_short(function)}`", ", ".join(places))).strip()
-
-
-def _places(function: MappedFunction, lines: Sequence[int]) -> Iterator[str]:
-    for line in sorted(lines, key=lambda each: (why.place(function, each), each < 0)):
-        yield f"{why.place(function, line)}{'-' if line < 0 else ''}"
 
 
 def _short(function: MappedFunction) -> str:

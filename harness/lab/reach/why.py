@@ -6,7 +6,6 @@ function's code is the same.
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -41,21 +40,12 @@ KINDS = {
     "earlier": "runs once a process, before a program is recorded: while modules are imported",
     OPEN: "a program could run it, and none here does",
 }
-#: A statement's line; with ``-`` the condition there, never false; ``5..9``: all statements and conditions there.
-_LINES = re.compile(r"(\d+)(?:(-)|\.\.(\d+))?")
 
 
 class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"owner": "class"}):
-    """Why no cell reaches statements of a file; without functions and lines, all of the owner without another reason.
+    """Why no cell reaches some functions of a class or of a module (``*``: all), and lines, as `place` has them.
 
-    Attributes
-    ----------
-    owner
-        A class; empty for a module's functions of none.
-    functions
-        Names of those that no cell reaches; ``*`` for all.
-    lines
-        As `_LINES` has them.
+    Without either, it is for all of the owner that has no other reason.
     """
 
     file: str
@@ -95,28 +85,26 @@ class Reasons:
         self.release = reading.release
         self._rest: dict[tuple[str, str], Reason] = {}
         self._of: dict[tuple[str, str], tuple[MappedFunction, dict[int, Reason]]] = {}
-        missing = {owner.key: counts.missing for owner, counts in left.items()}
+        by_key = {owner.key: counts for owner, counts in left.items()}
         for reason in reading.reason:
-            if reason.key not in missing:
+            if reason.key not in by_key:
                 raise WhyError(reason.key, f"{known.release} has no such owner")
             if reason.kind not in KINDS:
                 raise WhyError(reason.key, f"{reason.kind!r} is no kind: {', '.join(KINDS)}")
-            self._take(reason, known, missing[reason.key])
+            self._take(reason, known, by_key[reason.key])
         for owner, counts in left.items():
             without = self.by_reason(owner, counts).get(None, {})
             if counts.statements - counts.reached > FEW and without:
-                lines = ", ".join(str(place(each, line)) for each in without for line in without[each])
+                lines = ", ".join(place(each, line) for each in without for line in without[each])
                 raise WhyError(owner.key, f"lines {lines} have no reason")
 
-    def _take(
-        self, reason: Reason, known: ReachMap, missing: Mapping[MappedFunction, Collection[int]]
-    ) -> None:
-        named = [*_named(reason, missing)]
+    def _take(self, reason: Reason, known: ReachMap, counts: Counts) -> None:
+        named = [*_named(reason, counts.missing)]
         if not named and (reason.kind != OPEN or self._rest.setdefault(reason.key, reason) is not reason):
             raise WhyError(reason.key, f"{reason.kind} names no functions and no lines")
         for function, line in named:
             where = reason.file, f"{function.name} {place(function, line)}"
-            if line not in missing[function] and reason.kind != OPEN:
+            if line not in counts.missing[function] and reason.kind != OPEN:
                 numbers = next(each.numbers for each in function.situations if line in each.lines)
                 raise WhyError(where, f"{known.cells[min(numbers)].cell} reaches it: {reason.kind} is wrong")
             of_function = self._of.setdefault((reason.file, function.name), (function, {}))[1]
@@ -143,27 +131,20 @@ class Reasons:
 def _named(reason: Reason, functions: Collection[MappedFunction]) -> Iterator[tuple[MappedFunction, int]]:
     """Yield the statements that a reason names, as `Situation.lines` has them."""
     by_name = {each.name.rpartition(".")[2]: each for each in functions}
+    by_place = {place(each, line): (each, line) for each in functions for line in each.statements}
     for name in by_name if reason.functions == ("*",) else reason.functions:
         if name not in by_name:
             raise WhyError(reason.key, f"it has no function {name!r}")
         yield from ((by_name[name], line) for line in by_name[name].statements)
-    for token in reason.lines.split():
-        matched = _LINES.fullmatch(token)
-        first, skipped, last = matched.groups() if matched else ("0", None, None)
-        found = [
-            (each, line)
-            for each in functions
-            for line in each.statements
-            if int(first) <= place(each, line) <= int(last or first) and (last or (line < 0) == bool(skipped))
-        ]
-        if not found:
-            raise WhyError(reason.key, f"it has no statement at {token!r}")
-        yield from found
+    for line in reason.lines.split():
+        if line not in by_place:
+            raise WhyError(reason.key, f"it has no statement at {line!r}")
+        yield by_place[line]
 
 
-def place(function: MappedFunction, line: int) -> int:
-    """Return the line of the file for one of `Situation.lines`."""
-    return function.first + (line if line >= 0 else -line - 1)
+def place(function: MappedFunction, line: int) -> str:
+    """Return the line of the file for one of `Situation.lines`; with ``-`` for a condition that is false."""
+    return f"{function.first + line}" if line >= 0 else f"{function.first - line - 1}-"
 
 
 def read() -> Reading:
