@@ -6,11 +6,13 @@ edits that nobody published.
 
 from models.situations import (
     branching,
+    by_hand,
     chains,
     conditions,
     constants,
     dynamic_batches,
     edges,
+    exir_ways,
     float_types,
     idle_partitions,
     in_place,
@@ -25,17 +27,20 @@ from models.situations import (
     spellings,
     states,
     symbolic_sizes,
+    tosa_ways,
     u55_limits,
     ways,
 )
 
 __all__ = [
     "branching",
+    "by_hand",
     "chains",
     "conditions",
     "constants",
     "dynamic_batches",
     "edges",
+    "exir_ways",
     "float_types",
     "idle_partitions",
     "in_place",
@@ -50,6 +55,7 @@ __all__ = [
     "spellings",
     "states",
     "symbolic_sizes",
+    "tosa_ways",
     "u55_limits",
     "ways",
 ]
