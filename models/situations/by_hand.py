@@ -190,65 +190,6 @@ def partitions_by_lists(build: Build) -> ExecutorchProgramManager:
     return edge.to_backend(by(choose)).to_executorch()
 
 
-# --- A backend of a user's own
-
-
-class Stateful(nn.Module):
-    """A sum that a delegate keeps, and results beside it."""
-
-    total: torch.Tensor
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("total", torch.zeros(2, 3))
-        self.register_buffer("kept", torch.ones(2, 3), persistent=False)
-
-    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        z = x * y + self.kept
-        self.total.add_(z)
-        return z - 1.0, self.total * 2.0
-
-
-def own() -> Any:
-    """Return a partitioner that gives all to a backend of the user's own, states as well."""
-    from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
-    from executorch.exir.backend.canonical_partitioners.pattern_op_partitioner import (
-        generate_partitions_from_list_of_nodes,
-    )
-    from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
-    from executorch.exir.backend.utils import DelegateMappingBuilder, tag_constant_data, tag_mutated_buffer
-
-    class OwnBackend(BackendDetails):
-        """Writes the names of its operators, one a line."""
-
-        @staticmethod
-        def preprocess(edge_program: Any, compile_specs: Any) -> Any:
-            handles = DelegateMappingBuilder(generated_identifiers=True)
-            lines = []
-            for node in edge_program.graph.nodes:
-                if node.op == "call_function":
-                    number = handles.insert_delegate_mapping_entry(nodes=node)
-                    lines.append(f"{number} {node.target}")
-            return PreprocessResult("\n".join(lines).encode(), handles.get_delegate_mapping())
-
-    class Own(Partitioner):
-        def partition(self, exported_program: Any) -> Any:
-            calls = [node for node in exported_program.graph.nodes if node.op == "call_function"]
-            for partition in generate_partitions_from_list_of_nodes(exported_program.graph_module, [calls]):
-                for node in partition.nodes:
-                    node.meta["delegation_tag"] = "own"
-            tag_constant_data(exported_program)
-            tag_mutated_buffer(exported_program)
-            return PartitionResult(exported_program, {"own": DelegationSpec(OwnBackend.__name__, [])})
-
-    return Own()
-
-
-@case(guards="a state that a delegate keeps is none of the program's")
-def state_in_own_delegate(build: Build) -> ExecutorchProgramManager:
-    return to_edge(build, Stateful(), pair(build)).to_backend(own()).to_executorch()
-
-
 # --- Devices
 
 
@@ -291,21 +232,16 @@ def twice(x: torch.Tensor, y: torch.Tensor) -> Inputs:
     return a.cumsum(1) * y, a - 1.0
 
 
-@case(guards="what goes to a device and comes from it is copied", releases=NEWEST)
-def copied_to_device(build: Build) -> ExecutorchProgramManager:
-    return on_device(build, twice, b"cuda:0")
-
-
 @case(guards="inputs and outputs that are on the device already are not copied", releases=NEWEST)
 def given_on_device(build: Build) -> ExecutorchProgramManager:
     return on_device(
-        build, computed, b"cuda", skip_h2d_for_method_inputs=True, skip_d2h_for_method_outputs=True
+        build, computed, b"cpu", skip_h2d_for_method_inputs=True, skip_d2h_for_method_outputs=True
     )
 
 
 @case(guards="a device's tensors are planned with the others where that is asked for", releases=NEWEST)
 def device_not_planned(build: Build) -> ExecutorchProgramManager:
-    return on_device(build, twice, b"cuda:1", planned=False)
+    return on_device(build, twice, b"cpu:1", planned=False)
 
 
 # --- What a user reads
@@ -364,8 +300,11 @@ def edge_recorded(build: Build) -> ExecutorchProgramManager:
 def captured(build: Build) -> Built:
     from executorch import exir
 
+    def without_numbers(x: torch.Tensor, y: torch.Tensor) -> Inputs:
+        a = torch.sigmoid(x * y)
+        return torch.relu(a.cumsum(1) + y), a - y
+
     inputs = pair(build)
-    module = build.method(Function(partly), inputs)
-    config = exir.CaptureConfig(enable_aot=True, _unlift=False)
-    program = exir.capture(module, inputs, config).to_edge(exir.EdgeCompileConfig(_check_ir_validity=False))
-    return Built(program.to_executorch().buffer)
+    module = build.method(Function(without_numbers), inputs)
+    program = exir.capture(module, inputs, exir.CaptureConfig(enable_aot=True))
+    return Built(program.to_edge(exir.EdgeCompileConfig(_check_ir_validity=False)).to_executorch().buffer)

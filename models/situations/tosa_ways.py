@@ -98,10 +98,10 @@ def add_blocks(name: str, dtype: str, bias: bool, rank: int) -> None:
         from executorch.backends.arm.ao_ext import MXFPOpConfig, to_mxfp
         from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
 
-        inputs = (build.data.tensor("x", 1, 32, 4, 4),)
+        inputs = (build.data.tensor("x", 1, 32, 5, 5),)
         model = build.method(build.data.fill(OfBlocks(bias, rank)), inputs)
         to_mxfp(model, MXFPOpConfig(weight_dtype=getattr(torch, dtype, dtype)))
-        return lowered(build.quantized(model), inputs, TosaCompileSpec("TOSA-1.1+FP+mxfp"))
+        return lowered(build.quantized(model), inputs, TosaCompileSpec("TOSA-1.1+FP+mxfp+fp8e4m3+fp8e5m2"))
 
 
 for _name, _how in BLOCKS.items():
