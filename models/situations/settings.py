@@ -13,7 +13,7 @@ from torch.nn import functional
 from executorch_goldens import Build, case
 from executorch_goldens.exporting.building import Built
 from models.situations.exir_ways import NEWEST, to_edge
-from models.situations.tosa_ways import lowered, quantized
+from models.situations.tosa_ways import INT8, lowered, quantized
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
