@@ -1,0 +1,32 @@
+"""TOSA INT: a comparison of two booleans stops lowering."""
+
+import sys
+
+import torch
+from executorch.backends.arm.quantizer import TOSAQuantizer, get_symmetric_quantization_config
+from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+from executorch.backends.arm.tosa.partitioner import TOSAPartitioner
+from executorch.exir import to_edge_transform_and_lower
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, y):
+        return (x > 0) == (y > 0)
+
+
+inputs = (torch.tensor([-1.0, 1.0]), torch.tensor([1.0, 2.0]))
+spec = TosaCompileSpec("TOSA-1.0+INT")
+quantizer = TOSAQuantizer(spec).set_global(get_symmetric_quantization_config())
+prepared = prepare_pt2e(torch.export.export(Model(), inputs).module(check_guards=False), quantizer)
+prepared(*inputs)
+converted = torch.export.export(convert_pt2e(prepared), inputs)
+try:
+    to_edge_transform_and_lower(converted, partitioner=[TOSAPartitioner(spec)])
+except Exception as error:
+    while error.__cause__:
+        error = error.__cause__
+    message = next(line for line in str(error).splitlines() if line)
+    print(f"{type(error).__name__}: {message}")
+    sys.exit(1)
+print("not reproduced")
