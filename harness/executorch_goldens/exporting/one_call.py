@@ -59,7 +59,8 @@ def tensor(operand: Operand, name: str, data: Data) -> torch.Tensor:
 def viewed(laid: torch.Tensor, layout: str, shape: Sequence[int]) -> torch.Tensor:
     """Return the view of a tensor that an operand is; a program takes no view as its input, and makes it."""
     if layout == "permuted":
-        return laid.permute(*range(len(shape) - 1, -1, -1))
+        # Dynamo of torch 2.14 takes ``*range(a, b, c)`` for the three numbers.
+        return laid.permute(tuple(range(len(shape)))[::-1])
     if layout == "sliced" and shape:
         return laid[..., 1::2]
     return laid.expand(shape) if layout == "expanded" else laid
