@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -144,15 +143,8 @@ def settled(stated: Iterable[Decision], release: str, every: Iterable[Found]) ->
                 yield msgspec.structs.replace(each, releases=(on,), cells=(cell,))
     for cell, found in changed.items():
         if found.label != BETTER:
-            key = {name: _written(value) for name, value in found.verdict.findings[0].key().items()}
+            key = found.verdict.findings[0].key()
             yield Decision(KNOWN, found.verdict.name, finding=key, releases=(release,), cells=(cell,))
-
-
-def _written(value: Any) -> Any:
-    """Return a value of a key as TOML can hold it: half of a pair of UTF-16 is there as its escape."""
-    if isinstance(value, list):
-        return list(map(_written, value))
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def tried(folder: Path | None = None) -> dict[tuple[str, str], dict[str, str]]:

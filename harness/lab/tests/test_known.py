@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Killed, TimedOut
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
-from executorch_goldens.goldens.findings import Undecodable
 from executorch_goldens.judging.own_files import OwnFiles
-from executorch_goldens.judging.verdict import Verdict
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.selection import cells_of
 from executorch_goldens.settings import releases
@@ -172,18 +167,6 @@ def test_an_update_keeps_what_is_still_so_and_what_it_did_not_judge(steady: Arti
             decision(key, "xnnpack-fp32/beta", INSTALLED),
         ]
     )
-
-
-@given(st.text(st.characters(), min_size=1).filter(str.strip))
-@example("a \x7f, a \x00, a \x85, a \u2028")
-@example("half of a pair: \ud800")
-def test_any_reason_is_read_as_it_was_written(reason: str) -> None:
-    """TOML cannot hold half of a UTF-16 pair, so it is escaped."""
-    found = Found(Verdict(ALPHA, "undecodable", (Undecodable(reason),)), NEW)
-    settled = list(known.settled([], INSTALLED, [found]))
-    with tempfile.TemporaryDirectory() as folder:
-        decisions.write(Path(folder), settled)
-        assert decisions.read(Path(folder)) == tuple(settled)
 
 
 # The command
