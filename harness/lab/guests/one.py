@@ -18,7 +18,7 @@ from executorch_goldens.settings.arguments import share, with_short
 from executorch_goldens.toolchains.toolchain import here
 from executorch_goldens.words.verdicts import detail, reason
 from lab import known
-from lab.guests import ZOOS, layer, listing
+from lab.guests import ZOOS, GuestZoo, layer, listing
 from lab.known import ACCEPTED, BETTER, LISTED, Found, Zoo
 from lab.options import cases as options_of_lowering
 
@@ -26,10 +26,7 @@ from lab.options import cases as options_of_lowering
 SHOWN = 20
 #: The zoos, by name.
 RECORDED: Mapping[str, Zoo] = {
-    **{
-        name: Zoo(name, zoo.module, functools.partial(listing.core, name), zoo.export_timeout, zoo.layered)
-        for name, zoo in ZOOS.items()
-    },
+    **{name: Zoo(name, zoo.module, functools.partial(listing.core, name)) for name, zoo in ZOOS.items()},
     "options": Zoo("options", "lab.options.zoo", options_of_lowering.core),
 }
 
@@ -74,8 +71,8 @@ def run(options: argparse.Namespace) -> int:
 
 def asked(zoo: Zoo, options: argparse.Namespace) -> Options:
     """Return the options of a run over every cell of a zoo; its core is chosen from these."""
-    repository = config.load()
-    limits = (options.export_timeout, repository.export_timeout, zoo.export_timeout)
+    repository, guests = config.load(), ZOOS.get(zoo.name)
+    limits = (options.export_timeout, repository.export_timeout, guests.export_timeout if guests else None)
     return Options(
         models=(zoo.module,),
         cells=tuple(options.cell or ()),
@@ -84,7 +81,7 @@ def asked(zoo: Zoo, options: argparse.Namespace) -> Options:
         # Many models, few findings: two variations show most of what four would.
         variations=options.variations or repository.variations or "quick",
         patches=repository.patches,
-        toolchain=options.toolchain or layered(zoo),
+        toolchain=options.toolchain or layered(guests),
         jobs=options.jobs or repository.jobs,
         repository=replace(repository, export_timeout=next(filter(None, limits), None)),
         no_shortcuts=options.update,
@@ -92,9 +89,9 @@ def asked(zoo: Zoo, options: argparse.Namespace) -> Options:
     )
 
 
-def layered(zoo: Zoo) -> str | None:
+def layered(guests: GuestZoo | None) -> str | None:
     """Return the Python of the layer of this Python's release, where the models of a zoo need one and it has one."""
-    python = layer.python_of(here().release.version) if zoo.layered else None
+    python = layer.python_of(here().release.version) if guests is not None and guests.layered else None
     return str(python) if python is not None else None
 
 

@@ -1,7 +1,8 @@
 """Zoos without goldens: a cell is right, or it is wrong, and that is known or new.
 
 What is known of a zoo is a list beside this file, ``<zoo>/decisions.toml``: known defects (docs/goldens.md) by the key
-of what was found. ``tried.tsv`` has how many cells the last whole run of each exported, and how many were right.
+of what was found, and what nothing checks. ``tried.tsv`` has how many cells the last whole run of each exported, and
+how many were right.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from pathlib import Path
 import msgspec
 
 from executorch_goldens.artifact import Failure, Killed, Outcome
-from executorch_goldens.comparing.outcome import Made
+from executorch_goldens.decode import DecodeError
 from executorch_goldens.goldens import decisions
 from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
-from executorch_goldens.goldens.findings import Fault, NewFailure, NotFinished, NowFails, RightNow
+from executorch_goldens.goldens.findings import Fault, NewFailure, NewProgram, NotFinished, NowFails, RightNow
+from executorch_goldens.judging import comparison
 from executorch_goldens.judging.exports import Exports
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.judging.verdict import Verdict, as_known, own_failure
@@ -52,17 +54,11 @@ class Zoo:
         The module that registers its cases.
     core
         The cases of its core on a release.
-    export_timeout
-        Seconds that one export may take where nothing is said of it; None for as long as any.
-    layered
-        Whether its models need what only the layer of a release has: see `lab.guests.layer`.
     """
 
     name: str
     module: str
     core: Callable[[str], frozenset[str]]
-    export_timeout: float | None = None
-    layered: bool = False
 
     @property
     def folder(self) -> Path:
@@ -91,30 +87,35 @@ def run(zoo: Zoo, planned: Plan, tier: str) -> Iterator[Found]:
 
 def judged(outcomes: Sequence[Outcome], release: Release, decided: Decisions, own: OwnFiles) -> Found:
     """Judge the exports of a cell, and compare that with what is known of it."""
-    made = Made.from_outcomes(outcomes, release)
-    if made.record is not None and made.failure is None:
-        return _right(made, decided)
-    found = as_known(decided, _wrong(made, Exports(outcomes), own))
+    cell = outcomes[0].cell
+    try:
+        found = comparison.compare(cell, outcomes, None, release, accepted=decided.unchecked(cell)).verdict
+    except DecodeError as error:
+        found = comparison.undecodable(cell, error)
+    match found.findings:
+        case (NewProgram() as program,):
+            return _right(found, program.not_run, decided)
+        case (NewFailure() as new,):
+            found = _failing(found, new, Exports(outcomes), own)
+    found = as_known(decided, found)
     if found.known:
         return Found(found, AS_KNOWN)
-    new = NEW if found.otherwise is None else OTHERWISE
-    return Found(found, new if is_defect(found) else found.name)
+    if not is_defect(found):
+        return Found(found, found.name)
+    return Found(found, NEW if found.otherwise is None else OTHERWISE)
 
 
-def _right(made: Made, decided: Decisions) -> Found:
-    known = decided.about(KNOWN, made.verdict.cell)
-    if made.not_run or not known:
+def _right(found: Verdict, not_run: str, decided: Decisions) -> Found:
+    known = decided.about(KNOWN, found.cell)
+    if not_run or not known:
         # Nothing says of a program that was not run that it is right.
-        return Found(made.verdict, AS_KNOWN if known else UNJUDGED if made.not_run else RIGHT)
+        return Found(found, AS_KNOWN if known else UNJUDGED if not_run else RIGHT)
     right = RightNow(str(decided.root / decisions.FILE), known[0].verdict, known[0].reason)
-    return Found(dataclasses.replace(made.verdict, findings=(right,)), BETTER)
+    return Found(dataclasses.replace(found, findings=(right,)), BETTER)
 
 
-def _wrong(made: Made, exports: Exports, own: OwnFiles) -> Verdict:
-    """Return the verdict about what is not right: of lowering that fails, that of a cell that lowered before."""
-    found = made.verdict
-    if not isinstance(new := found.findings[0], NewFailure):
-        return found
+def _failing(found: Verdict, new: NewFailure, exports: Exports, own: OwnFiles) -> Verdict:
+    """Return the verdict about lowering that fails: that of a cell that lowered before, or a file of our own."""
     failure = exports.agreed.result
     assert isinstance(failure, Failure)
     if (place := own.place(failure.traceback, found.cell.target)) is not None:
@@ -138,6 +139,9 @@ def settled(stated: Iterable[Decision], release: str, every: Iterable[Found]) ->
     """Yield known defects with what a run found on a release: one that is still the same keeps what a person said."""
     changed = {str(each.verdict.cell): each for each in every if each.label in LISTED}
     for each in stated:
+        if each.what != KNOWN:
+            yield each
+            continue
         for on, cell in itertools.product(each.releases, each.cells):
             if on != release or cell not in changed:
                 yield msgspec.structs.replace(each, releases=(on,), cells=(cell,))

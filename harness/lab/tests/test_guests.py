@@ -505,8 +505,8 @@ def test_models_that_need_packages_are_exported_in_the_layer_of_the_release(
     monkeypatch.setattr(locking, "FOLDER", tmp_path)
     assert layer.python_of("1.5.1") is None
     monkeypatch.setattr(layer, "python_of", lambda version: Path("layer", version))
-    assert one.layered(RECORDED["suite-models"]) == f"layer/{INSTALLED}"
-    assert one.layered(RECORDED["arm-ops"]) is None
+    assert one.layered(ZOOS["suite-models"]) == f"layer/{INSTALLED}"
+    assert one.layered(ZOOS["arm-ops"]) is one.layered(None) is None
 
 
 def test_the_listing_of_models_is_found_in_the_layer_of_the_release(

@@ -13,7 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from executorch_goldens import cli
 from executorch_goldens.artifact import Artifact, Casualty, Cell, Killed, TimedOut
 from executorch_goldens.goldens import decisions
-from executorch_goldens.goldens.decisions import KNOWN, Decision, Decisions
+from executorch_goldens.goldens.decisions import IMPRECISE, KNOWN, Decision, Decisions
 from executorch_goldens.judging.own_files import OwnFiles
 from executorch_goldens.running.plan import Plan
 from executorch_goldens.running.selection import cells_of
@@ -115,6 +115,14 @@ def test_of_a_program_that_is_not_run_nothing_says_that_it_is_right(
     listed(wrong(steady))
     assert judged(tmp_path, unseen).label == AS_KNOWN
     assert listed(unseen) == "corrupt"
+
+
+def test_what_nothing_checks_is_right_where_a_person_accepts_it(steady: Artifact, tmp_path: Path) -> None:
+    scaled = replace(steady, result=replace(lowered_by(steady), unchecked=("output0_scale",)))
+    assert judged(tmp_path, scaled).label == NEW
+    accepted = Decision(IMPRECISE, unchecked=("output0_scale",), why="as told", cells=(str(ALPHA),))
+    decisions.write(tmp_path, known.settled([accepted], INSTALLED, [judged(tmp_path, steady)]))
+    assert judged(tmp_path, scaled).label == RIGHT
 
 
 @pytest.mark.parametrize(
