@@ -58,7 +58,7 @@ class Inventory:
     constant_bytes
         Size of the constants in the delegates and beside them.
     duplicated
-        Bytes of constants and of named data that are stored once more than once; None where that is not known.
+        Bytes of constants and of named data that are stored once more than once.
     accuracies
         What was measured of each output of a quantized program (`executorch_goldens.goldens.record.Record.accuracies`).
     memory
@@ -78,7 +78,7 @@ class Inventory:
     instructions: Counter[str] | None = None
     size: int = 0
     constant_bytes: int = 0
-    duplicated: int | None = 0
+    duplicated: int = 0
     accuracies: Mapping[str, Measured] = field(default_factory=dict)
     memory: tuple[int, ...] = ()
     payloads: dict[str, str] = field(default_factory=dict)

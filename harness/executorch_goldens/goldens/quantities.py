@@ -44,13 +44,10 @@ class BudgetLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def measured(found: Inventory) -> dict[str, int]:
-    """Return the quantities that should be small, by key; none where there is no program.
-
-    A quantity that is not known is left out.
-    """
+    """Return the quantities that should be small, by key; none where there is no program."""
     if found.failure is not None:
         return {}
-    quantities = {
+    return {
         "outside": found.outside.total(),
         "memory": sum(found.memory),
         "constants": found.constant_bytes,
@@ -59,7 +56,6 @@ def measured(found: Inventory) -> dict[str, int]:
         "operators": found.operators.total() + found.outside.total(),
         "delegates": found.delegates.total(),
     }
-    return {key: number for key, number in quantities.items() if number is not None}
 
 
 def sqnr(found: Inventory | Record) -> float | None:

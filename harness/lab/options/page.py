@@ -69,7 +69,7 @@ def wrong() -> Iterator[str]:
     yield from markdown.head(("release", "programs", "result", "why"))
     for release in RELEASES:
         rows: dict[tuple[str, str], list[str]] = {}
-        for cell, defect in Decisions.of_root(known.FOLDER / "options", release).defects.items():
+        for cell, defect in sorted(Decisions.of_root(known.FOLDER / "options", release).defects.items()):
             result = inline(defect.finding) if defect.finding is not None else defect.why
             rows.setdefault((f"{defect.verdict}: {result}", defect.why), []).append(cell)
         for (result, why), cells in rows.items():
