@@ -80,9 +80,9 @@ class Counts:
         return self.statements - sum(map(len, self.missing.values()))
 
     def __str__(self) -> str:
-        return self.of(self.statements)
+        return self.share(self.statements)
 
-    def of(self, statements: int) -> str:
+    def share(self, statements: int) -> str:
         """Return the number that cells reach, with its share of some statements."""
         return f"{self.reached} ({100 * self.reached / statements:.1f}%)" if statements else "none"
 
@@ -135,7 +135,7 @@ def page(known: ReachMap, of_core: Collection[Cell], reasons: Reasons) -> Iterat
     whole = Counts(every, by_any)
     yield f"| any of these, of {whole.statements} | {by_any.bit_count()} | {whole} |"
     can = whole.statements - sum(cannot.values())
-    yield f"| any of these, of {can} that can run | {by_any.bit_count()} | {whole.of(can)} |"
+    yield f"| any of these, of {can} that can run | {by_any.bit_count()} | {whole.share(can)} |"
     yield from ("", "| backend | what | statements | core | any cell | can run | any cell, of these |")
     yield "|---|---|---:|---:|---:|---:|---:|"
     groups = _groups(owners)
@@ -144,7 +144,7 @@ def page(known: ReachMap, of_core: Collection[Cell], reasons: Reasons) -> Iterat
         counts = Counts(functions, by_any)
         can = counts.statements - sum(cannot[owner] for owner in within)
         core_of = Counts(functions, by_core)
-        yield f"| {backend} | {kind} | {counts.statements} | {core_of} | {counts} | {can} | {counts.of(can)} |"
+        yield f"| {backend} | {kind} | {counts.statements} | {core_of} | {counts} | {can} | {counts.share(can)} |"
     yield from _kinds(known.release, reasons, explained)
     yield from _longest(known.release, explained)
     for (backend, kind), within in groups.items():
