@@ -138,7 +138,7 @@ def operators_in_place(build: Build) -> ExecutorchProgramManager:
     def computed(x: torch.Tensor, y: torch.Tensor) -> Inputs:
         a = x * 2.0
         b = put(a, [first], y[:1])
-        c = put(b, [both], y, True)
+        c = put(b, [both], y)
         kept = put(c * 0.5, [first], c[1:])
         given = put(x, [first], y[:1])
         totals = (c * 3.0).sum(1, keepdim=True)

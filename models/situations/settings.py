@@ -92,6 +92,22 @@ def gru_of_xnnpack(build: Build) -> ExecutorchProgramManager:
     ).to_executorch()
 
 
+@case(
+    guards="a convolution's sums become unsigned codes where outputs are (#21393)",
+    releases=("1.4.1", "1.5.1"),
+)
+def unsigned_outputs(build: Build) -> ExecutorchProgramManager:
+    from executorch.backends.arm import quantizer as quantizers
+    from executorch.backends.arm.tosa.compile_spec import TosaCompileSpec
+
+    compile_spec, inputs = TosaCompileSpec(INT8), (build.data.tensor("x", 1, 2, 4, 3),)
+    model = build.method(build.data.fill(nn.Conv2d(2, 3, 2)), inputs)
+    quantizer = quantizers.TOSAQuantizer(compile_spec)
+    quantizer.set_global(quantizers.get_symmetric_quantization_config())
+    quantizer.set_io(quantizers.get_uint8_io_quantization_config())
+    return lowered(quantized(build, model, inputs, quantizer), inputs, compile_spec)
+
+
 # --- Codes that go in and come out
 
 

@@ -88,6 +88,13 @@ LAYERS: Mapping[str, Layer] = {
     ),
     "linear-of-rows": Layer(
         lambda: nn.Linear(4, 3),
+        ((2, 6, 4),),
+        {1: (2, 8)},
+        "a linear layer keeps a symbolic number of rows between a batch and its channels (#18092)",
+        releases=RUN,
+    ),
+    "linear-of-rows": Layer(
+        lambda: nn.Linear(4, 3),
         ((6, 2, 4),),
         BATCH,
         "a linear layer multiplies a symbolic batch and its rows (#18092)",

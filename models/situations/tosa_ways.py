@@ -207,7 +207,7 @@ class Doubled(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("limit", torch.tensor((12.0,)))
+        self.register_buffer("limit", torch.tensor((7.0,)))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         def small(x: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
