@@ -86,7 +86,7 @@ LAYERS: Mapping[str, Layer] = {
         "a linear layer keeps a symbolic batch symbolic (#18092)",
         (INTEGER,),
     ),
-    "linear-of-rows": Layer(
+    "linear-of-middle-rows": Layer(
         lambda: nn.Linear(4, 3),
         ((2, 6, 4),),
         {1: (2, 8)},
