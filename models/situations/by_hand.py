@@ -43,7 +43,8 @@ class Around(nn.Module):
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         made = self.inner(x + 1.0, y)
-        return (made[0] if isinstance(made, tuple | list) else made) * 2.0
+        z: torch.Tensor = made[0] if isinstance(made, tuple | list) else made
+        return z * 2.0
 
 
 def delegate(module: nn.Module, inputs: Inputs) -> Any:

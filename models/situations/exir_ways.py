@@ -45,7 +45,9 @@ def to_xnnpack(build: Build, module: nn.Module, inputs: Inputs, **how: Any) -> E
 
 @case(guards="a function is mapped over the rows of a tensor, one after another")
 def mapped_rows(build: Build) -> ExecutorchProgramManager:
-    from torch._higher_order_ops.map import map as mapped
+    from torch._higher_order_ops.map import map as of_rows
+
+    mapped: Any = of_rows
 
     def rows(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return mapped(lambda row, y: row * y + 1.0, x, y)  # type: ignore[no-any-return]
@@ -56,7 +58,9 @@ def mapped_rows(build: Build) -> ExecutorchProgramManager:
 
 @case(guards="a function is mapped over rows within a delegate's neighbourhood")
 def mapped_rows_beside_delegate(build: Build) -> ExecutorchProgramManager:
-    from torch._higher_order_ops.map import map as mapped
+    from torch._higher_order_ops.map import map as of_rows
+
+    mapped: Any = of_rows
 
     def rows(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return mapped(lambda row, y: torch.sigmoid(row * y) + row, x + x, y) * 2.0  # type: ignore[no-any-return]
@@ -74,7 +78,7 @@ def scanned_sums(build: Build) -> ExecutorchProgramManager:
             after = total + row
             return after, after * 2.0
 
-        return scan(step, first, x)  # type: ignore[no-any-return]
+        return scan(step, first, x)
 
     inputs = build.data.tensor("first", 4), build.data.tensor("x", 3, 4)
     return to_edge(build, Function(sums), inputs).to_executorch()

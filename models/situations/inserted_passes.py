@@ -79,6 +79,10 @@ class DynamicTanh(nn.Module):
         The second convolution's input, from that image.
     """
 
+    alpha: torch.Tensor
+    gamma: torch.Tensor
+    beta: torch.Tensor
+
     def __init__(
         self,
         last: nn.Module,

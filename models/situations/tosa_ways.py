@@ -114,8 +114,8 @@ def add_blocks(name: str, dtype: str, make: Callable[[], nn.Module], shape: tupl
         return lowered(build.quantized(model), inputs, specification)
 
 
-for _name, (_dtype, *_layer) in BLOCKS.items():
-    add_blocks(f"blocks-of-{_name}", _dtype, partial(LinearOfBlocks, *_layer), (1, 3, 64))
+for _name, (_dtype, _bias, _rank) in BLOCKS.items():
+    add_blocks(f"blocks-of-{_name}", _dtype, partial(LinearOfBlocks, _bias, _rank), (1, 3, 64))
 # TOSA 1.1 has an extension of its own for these, which ExecuTorch does not know.
 for _name, _padding in (("float8", 1), ("float4", 0)):
     _make = partial(ConvolutionOfBlocks, bool(_padding), _padding)
@@ -153,7 +153,7 @@ def softmax_guard_removed(build: Build) -> ExecutorchProgramManager:
 
     module, inputs = Function(guarded), (build.data.tensor("x", 2, 3, 4),)
     policy = SDPASafeSoftmaxGuardPolicy.REMOVE
-    return with_options(build, module, inputs, "TOSA-1.0+FP", sdpa_safe_softmax_guard=policy)  # type: ignore[no-any-return]
+    return with_options(build, module, inputs, "TOSA-1.0+FP", sdpa_safe_softmax_guard=policy)
 
 
 @case(guards="what resembles the guard of a softmax stays", releases=NEWEST)
@@ -182,7 +182,7 @@ def softmax_guards_alike(build: Build) -> ExecutorchProgramManager:
 
     inputs = (build.data.tensor("x", 2, 3, 4),)
     policy = SDPASafeSoftmaxGuardPolicy.REMOVE
-    return with_options(build, Function(alike), inputs, "TOSA-1.0+FP", sdpa_safe_softmax_guard=policy)  # type: ignore[no-any-return]
+    return with_options(build, Function(alike), inputs, "TOSA-1.0+FP", sdpa_safe_softmax_guard=policy)
 
 
 # --- Quantized branches and loops
