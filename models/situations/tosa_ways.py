@@ -219,23 +219,23 @@ class Branches(nn.Module):
         return torch.cond((x * y).sum() > 0.0, more, less, [x, y])  # type: ignore[no-any-return]
 
 
-class Doubled(nn.Module):
-    """A sum that is doubled until it is large enough."""
+class Faded(nn.Module):
+    """A tensor that is halved until its sum is below a limit that the model holds."""
 
     limit: torch.Tensor
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("limit", torch.tensor((7.0,)))
+        self.register_buffer("limit", torch.tensor((2.0,)))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        def small(x: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
-            return torch.lt(x.sum(), limit).squeeze()
+        def large(x: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+            return torch.gt(x.sum(), limit).squeeze()
 
-        def larger(x: torch.Tensor, limit: torch.Tensor) -> tuple[torch.Tensor]:
-            return (x + x,)
+        def smaller(x: torch.Tensor, limit: torch.Tensor) -> tuple[torch.Tensor]:
+            return (x * 0.5,)
 
-        return torch.ops.higher_order.while_loop(small, larger, (torch.abs(x) + 0.5,), (self.limit,))[0]  # type: ignore[no-any-return]
+        return torch.ops.higher_order.while_loop(large, smaller, (torch.abs(x),), (self.limit,))[0]  # type: ignore[no-any-return]
 
 
 class Halved(nn.Module):
@@ -281,7 +281,7 @@ CHOICES: Mapping[str, tuple[str, Callable[[], nn.Module], Sequence[tuple[int, ..
         (ROWS,),
     ),
     "two-results": ("each of a branch's results gets its scale", Branches, (ROWS, ROWS)),
-    "doubled": ("a loop over a quantized sum ends where the float one does", Doubled, (ROWS,)),
+    "faded": ("a loop over a quantized sum ends where the float one does", Faded, (ROWS,)),
     "halved": ("a loop with two quantized states keeps the scale of each", Halved, (ROWS, ROWS)),
 }
 
