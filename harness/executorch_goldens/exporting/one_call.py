@@ -59,7 +59,7 @@ def tensor(operand: Operand, name: str, data: Data) -> torch.Tensor:
 def viewed(laid: torch.Tensor, layout: str, shape: Sequence[int]) -> torch.Tensor:
     """Return the view of a tensor that an operand is; a program takes no view as its input, and makes it."""
     if layout == "permuted":
-        # Dynamo of torch 2.14 takes ``*range(a, b, c)`` for the three numbers.
+        # Dynamo takes ``*range(a, b, c)`` for its three numbers.
         return laid.permute(tuple(range(len(shape)))[::-1])
     if layout == "sliced" and shape:
         return laid[..., 1::2]
@@ -117,12 +117,17 @@ BEFORE: Mapping[str, tuple[Around, Around]] = {
 }
 
 
-def _normalized(x: torch.Tensor) -> torch.Tensor:
-    channels = x.shape[1]
-    mean, variance, weight, bias = (
-        torch.linspace(least, 1, channels, dtype=x.dtype) for least in (-1, 0.5, 0.25, 0)
-    )
-    return functional.batch_norm(x, mean, variance, weight, bias)
+class Normalized(torch.nn.Module):
+    """A batch norm of results like one: its factors are the model's own, as a pass that folds them wants them."""
+
+    def __init__(self, like: torch.Tensor) -> None:
+        super().__init__()
+        self.factors = ("mean", "variance", "weight", "bias")
+        for name, least in zip(self.factors, (-1, 0.5, 0.25, 0), strict=True):
+            self.register_buffer(name, torch.linspace(least, 1, like.shape[1], dtype=like.dtype))
+
+    def forward(self, y: torch.Tensor) -> torch.Tensor:
+        return functional.batch_norm(y, *[getattr(self, name) for name in self.factors])
 
 
 AFTER: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -132,7 +137,6 @@ AFTER: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "add": lambda y: y + 0.5,
     "mul": lambda y: y * y,
     "sigmoid": lambda y: y * torch.sigmoid(y),
-    "batch-norm": _normalized,
     "permute": lambda y: y.permute(_rolled(y.dim())),
     "reshape": lambda y: y.reshape(-1),
     "slice": lambda y: y[..., 1:],
@@ -166,7 +170,10 @@ class OneCall(torch.nn.Module):
             if one.name == other.name and not one.kwarg_only
         ]
         self.keywords = [each.name for each in given if each.name not in self.positional]
-        self.writes = any(each.alias_info is not None and each.alias_info.is_write for each in schema)
+        self.writes = any(_is_written(each) for each in schema)
+        #: What a call in place gives back; a batch norm writes others, and only in training.
+        gives_back = any(_is_written(each) for each in self.operator._schema.returns)
+        self.written = [each.name for each in schema if gives_back and _is_written(each)]
         types = {each.name: str(each.type) for each in schema}
         self.plain = {
             name: _plain(value, types[name]) for name, value in model.arguments.items() if name not in tensors
@@ -182,7 +189,12 @@ class OneCall(torch.nn.Module):
             inputs[0] = undo(viewed(inputs[0], layout, shape), shape).contiguous()
             self.views[0] = ("contiguous", shape)
         self.inputs = tuple(inputs)
-        self.after, self.users = AFTER[model.after], model.users
+        self.after, self.users = AFTER[""], model.users
+        if model.after == "batch-norm":
+            with torch.no_grad():
+                self.after = Normalized(self(*[each.clone() for each in self.inputs])[0])
+        elif model.after:
+            self.after = AFTER[model.after]
 
     def forward(
         self,
@@ -225,6 +237,9 @@ class OneCall(torch.nn.Module):
                 given[place] if isinstance(place, int) else None if place is None else getattr(self, place)
                 for place in places
             ]
+            if name in self.written and isinstance(places[0], str):
+                # A program starts without the values of a buffer that it writes.
+                made = [None if each is None else each.clone() for each in made]
             arguments[name] = made if name in self.lists else made[0]
         result = self.operator(
             *[arguments[name] for name in self.positional],
@@ -241,10 +256,15 @@ def _placed(
     names: dict[str, list[str | int | None]] = {}
     inputs: list[tuple[Operand, torch.Tensor]] = []
     last: str | int | None = None
+    shape: tuple[int, ...] = ()
     for argument, made in tensors.items():
         for number, each in enumerate(made):
-            if each is not None and not (each[0].held == SAME and last is not None):
+            # Of another shape it is no operand for this argument.
+            if each is not None and not (
+                each[0].held == SAME and last is not None and each[0].shape == shape
+            ):
                 operand, value = each
+                shape = operand.shape
                 if operand.held in (INPUT, SAME):
                     last = len(inputs)
                     inputs.append(each)
@@ -256,6 +276,10 @@ def _placed(
                         holder.register_buffer(last, value)
             names.setdefault(argument, []).append(last if each is not None else None)
     return names, inputs
+
+
+def _is_written(argument: torch.Argument) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
 
 
 def _plain(value: Value, type_: str) -> Any:

@@ -21,7 +21,8 @@ from executorch_goldens.errors import HarnessError
 FILE = Path(__file__).parent / "calls.xz"
 #: What operators are decomposed into.
 BECOMES = FILE.with_name("becomes.json")
-#: Names of what holds an operand: an input of the model, a buffer, a parameter, or the operand before it.
+#: Names of what holds an operand: an input of the model, a buffer, a parameter, or the operand before it, if that
+#: has its shape.
 INPUT, CONSTANT, PARAMETER, SAME = HOLDERS = ("input", "constant", "parameter", "same")
 #: How an operand is laid out in memory.
 LAYOUTS = ("contiguous", "channels-last", "permuted", "sliced", "expanded")
