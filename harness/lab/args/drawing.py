@@ -18,6 +18,8 @@ import covertable
 import msgspec
 import torch
 from covertable import sorters
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 from executorch_goldens.exporting.data import Data
 from executorch_goldens.exporting.one_call import build
@@ -427,14 +429,29 @@ def _may_precede(arguments: Mapping[str, Value], before: str) -> bool:
 
 
 def runs(model: CallModel) -> bool:
-    """Return whether eager takes a model, and gives the same twice, as numbers of which some are finite."""
+    """Return whether eager takes a model, and gives the same twice, as numbers of which some are finite.
+
+    An export computes shapes alone: what gives others there, or is refused, reads what it is not given. Calibration
+    takes finite numbers alone.
+    """
+    state = torch.get_rng_state()
     try:
         with torch.no_grad():
             example = build(model, Data("model"))
             if not example.inputs or any(each.numel() > 4096 for each in example.inputs):
                 return False
             one, other = (example.module(*[each.clone() for each in example.inputs]) for _ in range(2))
+            with FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv()) as mode:
+                # As an export has them: of static sizes.
+                given = [mode.from_tensor(each, static_shapes=True) for each in example.inputs]
+                try:
+                    fake = example.module(*given)
+                except GuardOnDataDependentSymNode:
+                    # A size follows from values: whether a release exports that is for it to say.
+                    fake = one
     except Exception:
+        return False
+    if not torch.equal(state, torch.get_rng_state()) or not all(map(_have_one_shape, one, fake)):
         return False
     tensors = [each for each in one if isinstance(each, torch.Tensor)]
     if len(tensors) != len(one) or not tensors or not tensors[0].numel():
@@ -445,7 +462,15 @@ def runs(model: CallModel) -> bool:
         torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)) if a.is_floating_point() else torch.equal(a, b)
         for a, b in zip(one, other, strict=True)
     )
-    return same and bool(torch.isfinite(tensors[0]).any())
+    enough = torch.all if TARGETS[model.target].is_quantized else torch.any
+    return same and bool(enough(torch.isfinite(tensors[0])))
+
+
+def _have_one_shape(one: torch.Tensor, fake: torch.Tensor) -> bool:
+    """Return whether shapes are one, but for sizes that follow from values."""
+    return one.dim() == fake.dim() and all(
+        own == size for own, size in zip(one.shape, fake.shape, strict=True) if isinstance(size, int)
+    )
 
 
 def becomes(models: Iterable[CallModel]) -> dict[str, list[str]]:

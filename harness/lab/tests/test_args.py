@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 import torch
 
@@ -117,3 +118,44 @@ def test_a_model_comes_to_what_its_program_is_or_to_an_end() -> None:
     assert (found.model, found.outcome, found.finding) == ("abs-0007", trying.WHOLE, {})
     ended = Outcome(cell, "seed0", Exited(status=1), 1.0, 1.0)
     assert trying.result(ended, here()).outcome == trying.ENDED
+
+
+def test_an_operator_that_draws_at_random_is_no_model() -> None:
+    # So seldom that two calls agree.
+    assert not drawing.runs(model("dropout.default", input=X, p=1e-9, train=True))
+    assert drawing.runs(model("dropout.default", input=X, p=1e-9, train=False))
+
+
+def test_a_call_that_only_eager_takes_is_no_model() -> None:
+    bits = Operand("bool", (2, 3), least=0.0, most=1.0)
+    assert not drawing.runs(model("__lshift__.Scalar", self=bits, other=0))
+
+
+@pytest.mark.parametrize(("target", "is_one"), [("tosa-fp", True), ("tosa-int", False)])
+def test_a_model_that_calibration_refuses_is_none(target: str, is_one: bool) -> None:
+    made = model("log.default", self=Operand("float32", (2, 8), values="mantissas"))
+    assert drawing.runs(msgspec.structs.replace(made, target=target)) is is_one
+
+
+def test_a_constant_that_is_written_is_no_state_of_the_model() -> None:
+    made = model("add_.Tensor", self=Operand("float32", (2, 3), held=CONSTANT), other=X)
+    example = build(made, Data("m"))
+    program = torch.export.export(example.module, example.inputs).run_decompositions()
+    assert not program.graph_signature.buffers_to_mutate
+
+
+def test_an_operand_of_another_shape_is_not_the_one_before() -> None:
+    inputs = build(model("add.Tensor", self=X, other=Operand("float32", (3,), held=SAME)), Data("m")).inputs
+    assert [tuple(each.shape) for each in inputs] == [(2, 3), (3,)]
+
+
+def test_the_factors_of_a_batch_norm_are_the_model_s_own() -> None:
+    example = build(model("neg.default", self=X, after="batch-norm"), Data("m"))
+    program = torch.export.export(example.module, example.inputs)
+    called = [node for node in program.graph.nodes if node.op == "call_function"]
+    assert [node.target.__name__ for node in called] == ["neg.default", "batch_norm.default"]
+
+
+def test_a_permuted_input_is_exported() -> None:
+    example = build(model("neg.default", self=Operand("float32", (2, 3, 4), layout="permuted")), Data("m"))
+    torch.export.export(example.module, example.inputs, strict=True)
