@@ -310,10 +310,10 @@ def add_choice(
         return lowered(build.quantized(made), inputs, compile_spec)
 
 
-for _name, _choice in CHOICES.items():
-    add_choice(_name, *_choice)
-_guards, *_choice = CHOICES["convolutions"]
-add_choice("per-tensor", f"{_guards}, with one for all weights", *_choice, is_per_channel=False)
+for _name, (_guards, _make, _shapes) in CHOICES.items():
+    add_choice(_name, _guards, _make, _shapes)
+_guards, _make, _shapes = CHOICES["convolutions"]
+add_choice("per-tensor", f"{_guards}, with one for all weights", _make, _shapes, is_per_channel=False)
 
 # --- Other quantizers
 
