@@ -310,10 +310,10 @@ def add_choice(
         return lowered(build.quantized(made), inputs, compile_spec)
 
 
-for _name, (_guards, _make, _shapes) in CHOICES.items():
-    add_choice(_name, _guards, _make, _shapes)
-_guards, _make, _shapes = CHOICES["convolutions"]
-add_choice("per-tensor", f"{_guards}, with one for all weights", _make, _shapes, is_per_channel=False)
+for _name, (_guards, _chosen, _shapes) in CHOICES.items():
+    add_choice(_name, _guards, _chosen, _shapes)
+_guards, _chosen, _shapes = CHOICES["convolutions"]
+add_choice("per-tensor", f"{_guards}, with one for all weights", _chosen, _shapes, is_per_channel=False)
 
 # --- Other quantizers
 
