@@ -551,7 +551,7 @@ def test_every_guest_that_is_wrong_is_explained() -> None:
 
 def test_what_nothing_explains_is_counted_and_each_verdict_has_its_column(tmp_path: Path) -> None:
     row = {"zoo": "arm-ops", "release": INSTALLED, "tier": "core", "cells": 8, "right": 3}
-    tables.write(tmp_path / known.TRIED, known.COLUMNS, [row, {**row, "zoo": "pairs"}])
+    tables.write(tmp_path / known.TRIED, known.COLUMNS, [row, {**row, "zoo": "options"}])
     defects = {
         "abs": ("imprecise", "right within rounding"),
         "add": ("corrupt", ""),
@@ -574,4 +574,4 @@ def test_what_nothing_explains_is_counted_and_each_verdict_has_its_column(tmp_pa
     lines = list(triage.tables(tmp_path))
     assert f"| arm-ops | {INSTALLED} | 8 | 3 | 1 | 1 | 1 | 1 | 1 | 2 |" in lines
     assert f"| corrupt | {triage.UNEXPLAINED} | arm-ops | {INSTALLED}: 1 |" in lines
-    assert not any("pairs" in line for line in lines)
+    assert not any("options" in line for line in lines)
