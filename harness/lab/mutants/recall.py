@@ -219,7 +219,7 @@ def compared(base: str, head: str, budget: float | None) -> dict[str, Any]:
     reach = found["reach"] or {}
     if differing:
         result = SEEN
-    elif found["head"].endswith(UNTOUCHED):
+    elif not any(reach.get(each) for each in ("reached", "unreached", "raising")):
         result = UNTOUCHED
     else:
         result = REACHED if reach.get("reached") else UNREACHED
