@@ -1,6 +1,4 @@
-"""Delegates made by hand: a backend by its name, partitioners by patterns and by groups, a backend of a user's own,
-devices, and what a user reads of a program before it is written.
-"""
+"""Delegates made by hand: a backend by its name, partitioners by patterns and by groups, devices, and what a user reads of a program before it is written."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from torch import nn
 
 from executorch_goldens import Build, case
 from executorch_goldens.exporting.building import Built
-from models.situations.exir_ways import NEWEST, to_edge, to_xnnpack
+from models.situations.exir_ways import LATER, NEWEST, to_edge, to_xnnpack
 from models.situations.limits import Function
 
 if TYPE_CHECKING:
@@ -248,7 +246,7 @@ def device_not_planned(build: Build) -> ExecutorchProgramManager:
 # --- What a user reads
 
 
-@case(guards="what is read of a program before it is written changes nothing")
+@case(guards="what is read of a program before it is written changes nothing", releases=LATER)
 def program_read_before(build: Build) -> ExecutorchProgramManager:
     from executorch.exir.backend import utils
     from executorch.exir.lowered_backend_module import get_lowered_backend_modules, get_lowered_submodules

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Inputs = tuple[torch.Tensor, ...]
 NEWEST = ("1.5.1",)
+#: The releases whose plans may have several pools.
+LATER = ("1.3.1", "1.4.1", "1.5.1")
 
 
 def to_edge(
@@ -211,7 +213,11 @@ def indexed_at_most(build: Build) -> ExecutorchProgramManager:
 # --- Quantized operators outside of delegates
 
 
-@case(guards="quantized operators outside of delegates are fused, a concatenation of codes too")
+@case(
+    guards="quantized operators outside of delegates are fused, a concatenation of codes too",
+    # Before, the wheel has no kernels of quantized operators.
+    releases=("1.4.1", "1.5.1"),
+)
 def fused_outside(build: Build) -> ExecutorchProgramManager:
     from executorch.exir import ExecutorchBackendConfig
 
@@ -236,7 +242,7 @@ def fused_outside(build: Build) -> ExecutorchProgramManager:
 # --- Plans
 
 
-@case(guards="tensors that a pass gives a pool of their own are planned in it")
+@case(guards="tensors that a pass gives a pool of their own are planned in it", releases=LATER)
 def plan_of_pools(build: Build) -> ExecutorchProgramManager:
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.memory_planning import MemoryPlanningAlgorithmSuite, greedy, naive
