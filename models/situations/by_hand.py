@@ -1,4 +1,7 @@
-"""Delegates made by hand: a backend by its name, partitioners by patterns and by groups, devices, and what a user reads of a program before it is written."""
+"""Delegates made by hand, and what a user reads of a program before it is written.
+
+A backend is called by its name, partitioners go by patterns and by groups, and a delegate may be on a device.
+"""
 
 from __future__ import annotations
 

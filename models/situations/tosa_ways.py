@@ -310,10 +310,10 @@ def add_choice(
         return lowered(build.quantized(made), inputs, compile_spec)
 
 
-for _name, (_guards, _chosen, _shapes) in CHOICES.items():
-    add_choice(_name, _guards, _chosen, _shapes)
-_guards, _chosen, _shapes = CHOICES["convolutions"]
-add_choice("per-tensor", f"{_guards}, with one for all weights", _chosen, _shapes, is_per_channel=False)
+for _name, _choice in CHOICES.items():
+    add_choice(_name, *_choice)
+_guards, _make_chosen, _shapes = CHOICES["convolutions"]
+add_choice("per-tensor", f"{_guards}, one for all weights", _make_chosen, _shapes, is_per_channel=False)
 
 # --- Other quantizers
 
