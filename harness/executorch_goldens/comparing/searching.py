@@ -167,9 +167,9 @@ class SearchOrder:
         self.failing = defaultdict[str, set[str]](set)
         self.changeable: set[str] = set()
         self.asked: set[Cell] = set()
-        #: Models of one call that ran edited statements, and those with one fact of another one, in turns.
+        #: Models of one call that ran edited statements, and, for some of them, those with one fact of another one.
         self.reached: list[Try] = []
-        self.neighbours: deque[Try] = deque()
+        self.neighbours: deque[deque[Try]] = deque()
         #: What edited statements read in models that reached the edit, and facts with which they read something else.
         self.operands: dict[Cell, frozenset[tuple[str, ...]]] = {}
         self.deciding: set[str] = set()
@@ -195,8 +195,12 @@ class SearchOrder:
 
     @property
     def is_over(self) -> bool:
-        """True if models that reached the edit went no new way through the edited files `ENOUGH` times in a row."""
-        return bool(self.reaching) and self.repeating >= ENOUGH and not self.neighbours
+        """True if models that reached the edit went no new way through the edited files `ENOUGH` times in a row.
+
+        All neighbours of the first of them were tried then.
+        """
+        left = any(len(each[0].changes) == 1 for each in self.neighbours)
+        return bool(self.reaching) and self.repeating >= ENOUGH and not left
 
     def tell(self, tried: Try, ran: Reached, failed: bool) -> None:
         """Note what became of a try, and what the head ran.
@@ -224,15 +228,21 @@ class SearchOrder:
                 (self.reaching if ran.edited else self.on_the_way).append((tried, ran))
 
     def _reached(self, tried: Try, operands: frozenset[tuple[str, ...]]) -> None:
-        """Note a model that reached the edit; of the first ones of an operator all neighbours are to be tried."""
+        """Note a model that reached the edit.
+
+        All neighbours are to be tried of the first ones of an operator, and of those changed ones in which the edited
+        statements read something else than in any before.
+        """
         number = sum(each.case.family == tried.case.family for each in self.reached)
+        is_new = bool(operands) and operands not in self.operands.values()
         self.reached.append(tried)
         self.operands[tried.cell] = operands
-        before = self.operands.get(tried.before.cell, operands)
-        if before != operands:
+        if self.operands.get(tried.before.cell, operands) != operands:
             self.deciding.add(tried.fact)
-        if number < FIRST_ONES and tried.changes == UNCHANGED:
-            self.neighbours.extend(neighbours(tried))
+        if tried.changes == UNCHANGED and number < FIRST_ONES:
+            self.neighbours.append(deque(neighbours(tried)))
+        elif is_new and tried.changes != UNCHANGED and len(tried.changes) < MOST:
+            self.neighbours.appendleft(deque(neighbours(tried)))
 
     def _first(self) -> Try | None:
         while self.first:
@@ -262,9 +272,12 @@ class SearchOrder:
         Every second one has a fact that was seen to decide what the edited statements read.
         """
         while self.neighbours:
-            deciding = (each for each in self.neighbours if each.fact in self.deciding)
-            found = next(deciding if len(self.neighbours) % 2 else iter(()), self.neighbours[0])
-            self.neighbours.remove(found)
+            queue = self.neighbours.popleft()
+            deciding = (each for each in queue if each.fact in self.deciding)
+            found = next(deciding if len(queue) % 2 else iter(()), queue[0])
+            queue.remove(found)
+            if queue:
+                self.neighbours.append(queue)
             if self._is_new(found):
                 return found
         able = [each for each in self.reached if len(each.changes) < MOST]
@@ -337,6 +350,8 @@ def neighbours(tried: Try) -> Iterator[Try]:
         *model.plain,
         *(name for name in model.facts if name not in (*model.plain, *NEVER_BORROWED)),
     ):
+        if fact == tried.fact:
+            continue
         values = {
             str(each.facts[fact]): each for each in reversed(models_of(model.operator)) if fact in each.facts
         }

@@ -101,15 +101,32 @@ def test_facts_with_which_edited_statements_read_something_else_come_in_every_se
     first = walk.next()
     assert first is not None
     walk.tell(first, ran("it", "edited")._replace(operands=frozenset([("width = 1",)])), failed=False)
-    deciding = next(each for each in walk.neighbours if each.fact == "dilation")
+    deciding = next(each for each in walk.neighbours[0] if each.fact == "dilation")
     walk.tell(deciding, ran("it", "edited")._replace(operands=frozenset([("width > 1",)])), failed=False)
-    facts = [each.fact for each in itertools.islice(iter(walk._neighbour, None), 24)]
-    alike = [each for each in neighbours(first) if each.fact == "dilation"]
-    assert (
-        facts.count("dilation")
-        == min(12, len(alike))
-        > [each.fact for each in neighbours(first)][:24].count("dilation")
-    )
+    found = itertools.islice(iter(walk._neighbour, None), 24)
+    facts = [each.fact for each in found if len(each.changes) == 1]
+    plainly = [each.fact for each in neighbours(first)][: len(facts)]
+    assert facts.count("dilation") == len(facts) // 2 > plainly.count("dilation")
+
+
+def test_what_makes_edited_statements_read_something_new_gets_its_second_fact_next() -> None:
+    walk = SearchOrder((), [MODELS[0]])
+    first = walk.next()
+    assert first is not None
+    told = [
+        ran("it", "edited")._replace(operands=frozenset([(read,)])) for read in ("width = 1", "width > 1")
+    ]
+    walk.tell(first, told[0], failed=False)
+    one, other = walk.neighbours[0][0], walk.neighbours[0][1]
+    walk.tell(one, told[1], failed=False)
+    found = walk._neighbour()
+    assert found is not None
+    assert found.before == one
+    assert found.fact != one.fact
+    # The same again is nothing new.
+    number = len(walk.neighbours)
+    walk.tell(other, told[1], failed=False)
+    assert len(walk.neighbours) == number
 
 
 def test_a_search_ends_where_models_that_reach_the_edit_go_no_new_way_and_not_where_none_reaches_it() -> None:
