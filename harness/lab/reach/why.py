@@ -33,8 +33,6 @@ OPEN = "open"
 KINDS = {
     "unused": "nothing that lowers a program calls it: an older way to lower, a property, a helper that is left",
     "backend": "only other backends, or their partitioners, quantizers and passes, call it",
-    "option": "an option of a caller that no target and no row of the matrix of options sets",
-    "extension": "for an extension of TOSA, or two together, that no target has",
     "guard": "what would lead there is normalized or refused before",
     "tool": "prints, checks or describes, for a person who asks",
     "earlier": "runs once a process, before a program is recorded: while modules are imported",
