@@ -20,7 +20,7 @@ from executorch_goldens.settings.arguments import share
 from lab import pages
 from lab.core import computing
 from lab.core.wanted import DEAR, Source
-from lab.reach.page import bits
+from lab.reach.owners import bits
 
 #: What has results of each cell of a core.
 FURTHER = "fielded --snapshot-update"

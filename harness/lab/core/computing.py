@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from executorch_goldens.running.core import UPDATE
 from lab.core.wanted import DEAR, Cells, Source, numbers_of
-from lab.reach.page import bits
+from lab.reach.owners import bits
 
 #: Of what a cell was taken for, this much is written out.
 SHOWN = 3

@@ -11,7 +11,7 @@ from lab import GOLDENS, markdown
 from lab.core.computing import superfluous
 from lab.core.wanted import Source
 from lab.pages import Part
-from lab.reach.page import bits
+from lab.reach.owners import bits
 
 #: Characters of a line of the page.
 WIDTH = 116

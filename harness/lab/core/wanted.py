@@ -23,7 +23,7 @@ from executorch_goldens.settings.zoo import load_zoo
 from lab.mutants.history import FIXES
 from lab.mutants.history import page as history
 from lab.mutants.mechanical import page as mechanical
-from lab.reach.page import bits, owned
+from lab.reach.owners import bits, owned
 from lab.stock.issues import issue_cells
 
 #: Cells as bits, by their numbers in the map.

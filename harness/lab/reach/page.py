@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from executorch_goldens.artifact import Cell
 from executorch_goldens.reach import map as maps
@@ -14,77 +12,16 @@ from executorch_goldens.reach.map import MappedFunction, ReachMap
 from executorch_goldens.running import core
 from executorch_goldens.settings import releases
 from lab import GOLDENS
-from lab.mutants.mechanical.drawing import place_of
 from lab.pages import Part
 from lab.reach import why
+from lab.reach.owners import Counts, Owner, bits, owned
 from lab.reach.why import OPEN, Explained, Reasons
 
-#: The package that a file is relative to for `place_of`, below site-packages.
-PACKAGE = "executorch/"
 #: The kind of what has no reason.
 UNREAD = "not read"
 CORRECTED = "; the reasons like theirs were corrected"
 #: The sources of a release.
 UPSTREAM = "https://github.com/pytorch/executorch/blob/v{release}/{file}"
-
-
-@dataclass(frozen=True)
-class Owner:
-    """A class, or a module's functions of none.
-
-    Attributes
-    ----------
-    backend
-        Folder below ``backends``, or ``exir``.
-    kind
-        As in `lab.mutants.mechanical.PLACES`.
-    file
-        Relative to the package ``executorch``.
-    """
-
-    backend: str
-    kind: str
-    file: str
-    name: str
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.file, self.name
-
-
-class Counts:
-    """Statements of some functions, and those that some cells reach.
-
-    Parameters
-    ----------
-    cells
-        A bit for each cell that counts.
-    """
-
-    def __init__(self, functions: Iterable[MappedFunction], cells: int) -> None:
-        self.statements = 0
-        #: Statements that no cell reaches, by function; as `Situation.lines`.
-        self.missing: dict[MappedFunction, tuple[int, ...]] = {}
-        for function in functions:
-            ran = {
-                line
-                for each in function.situations
-                if int.from_bytes(each.cells, "little") & cells
-                for line in each.lines
-            }
-            self.statements += len(function.statements)
-            self.missing[function] = tuple(line for line in function.statements if line not in ran)
-
-    @property
-    def reached(self) -> int:
-        return self.statements - sum(map(len, self.missing.values()))
-
-    def __str__(self) -> str:
-        return self.share(self.statements)
-
-    def share(self, statements: int) -> str:
-        """Return the number that cells reach, with its share of some statements."""
-        return f"{self.reached} ({100 * self.reached / statements:.1f}%)" if statements else "none"
 
 
 def parts() -> Iterator[Part]:
@@ -160,24 +97,6 @@ def page(known: ReachMap, of_core: Collection[Cell], reasons: Reasons) -> Iterat
             )
             by = Counts(owners[owner], by_core).reached
             yield f"| {owner.name} | {counts.statements} | {by} | {counts.reached} | {without} |"
-
-
-def owned(known: ReachMap) -> dict[Owner, list[MappedFunction]]:
-    """Return the functions that count, by whose they are."""
-    found: dict[Owner, list[MappedFunction]] = {}
-    for function in known.functions:
-        file = known.files[function.file].removeprefix(PACKAGE)
-        kind = place_of(file)
-        if kind and function.statements:
-            top, below, *_ = PurePosixPath(file).parts
-            of = function.name.rpartition(".")[0] or PurePosixPath(file).stem
-            owner = Owner(below if top == "backends" else top, kind, file, of)
-            found.setdefault(owner, []).append(function)
-    return found
-
-
-def bits(numbers: Iterable[int]) -> int:
-    return sum(1 << number for number in numbers)
 
 
 def _groups(owners: Iterable[Owner]) -> dict[tuple[str, str], list[Owner]]:

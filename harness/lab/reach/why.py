@@ -10,16 +10,14 @@ import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from executorch_goldens.errors import HarnessError
 from executorch_goldens.reach.map import MappedFunction, ReachMap
 from lab import tables
-
-if TYPE_CHECKING:
-    from lab.reach.page import Counts, Owner
+from lab.reach.owners import Counts, Owner
 
 WHY = Path(__file__).with_name("why.toml")
 #: Statements whose reason said that they cannot run, and whether each can, read by hand: ``random.Random(seed).sample``

@@ -18,11 +18,11 @@ from executorch_goldens.settings import config
 from executorch_goldens.toolchains.toolchain import here
 from lab import GOLDENS, tables
 from lab.__main__ import main
-from lab.reach import building, command, page, why
+from lab.reach import building, command, owners, page, why
 from tests.support.screens import screen
 
 FILE = "executorch/backends/arm/_passes/fold.py"
-FOLD_FILE = FILE.removeprefix(page.PACKAGE)
+FOLD_FILE = FILE.removeprefix(owners.PACKAGE)
 FOLD = """\
 class Fold:
     def call(self, dims):
