@@ -194,8 +194,7 @@ def update(toolchain: Toolchain, records: Sequence[building.ReachRecord]) -> Non
     if not records:
         raise CommandError(f"no cell of {release} is recorded: leave out --so-far")
     path = config.load().goldens / release / maps.FILE
-    kept = {each.cell: each for each in kept_records(path, toolchain)}
-    kept.update((each.cell, each) for each in records)
+    kept = {each.cell: each for each in there([*kept_records(path, toolchain), *records], toolchain)}
     packages = toolchain.site_packages
     today = datetime.date.today().isoformat()
     wrong = {each.cell for each in kept.values() if is_wrong(each, release)}
@@ -221,15 +220,16 @@ def decisions(source: str, release: str) -> Decisions:
 
 
 def kept_records(path: Path, toolchain: Toolchain) -> Iterator[building.ReachRecord]:
-    """Yield the records of an existing map that still hold: of this environment, and of cells that their zoo has."""
-    if not path.is_file():
-        return
-    known = maps.read(path)
-    if known.lock != maps.lock_of(toolchain.release.version):
-        return
-    sources = [source for source in known.sources if source in (*SOURCES, config.ARGS)]
-    cells = frozenset(load_cells(tuple(sources), toolchain.release))
-    yield from (each for each in building.records(known) if each.source in sources and each.cell in cells)
+    """Yield the records of an existing map that is of this environment."""
+    if path.is_file() and (known := maps.read(path)).lock == maps.lock_of(toolchain.release.version):
+        yield from building.records(known)
+
+
+def there(records: Sequence[building.ReachRecord], toolchain: Toolchain) -> Iterator[building.ReachRecord]:
+    """Yield the records of cells that their zoo has."""
+    sources = {each.source for each in records} & {*SOURCES, config.ARGS}
+    cells = frozenset(load_cells(tuple(sorted(sources)), toolchain.release))
+    yield from (each for each in records if each.source in sources and each.cell in cells)
 
 
 def of_backends(packages: Path) -> Iterator[str]:

@@ -183,7 +183,8 @@ def test_what_was_recorded_is_put_into_the_map_and_the_rest_of_it_stays(
     path.parent.mkdir()
     building.write(path, known)
     linear = next(each for each in building.records(known) if each.cell == Cell("tosa-fp", "linear"))
-    command.update(toolchain, [replace(linear, facts="new", lines={})])
+    gone = replace(linear, cell=Cell("tosa-fp", "no-such-case"))
+    command.update(toolchain, [replace(linear, facts="new", lines={}), gone])
     made = {each.cell: each for each in building.records(maps.read(path))}
     assert made.pop(linear.cell) == replace(linear, facts="new", lines={})
     assert made == {each.cell: each for each in building.records(known) if each.cell != linear.cell}
