@@ -86,13 +86,6 @@ LAYERS: Mapping[str, Layer] = {
         "a linear layer keeps a symbolic batch symbolic (#18092)",
         (INTEGER,),
     ),
-    "linear-of-middle-rows": Layer(
-        lambda: nn.Linear(4, 3),
-        ((2, 6, 4),),
-        {1: (2, 8)},
-        "a linear layer keeps a symbolic number of rows between a batch and its channels (#18092)",
-        releases=RUN,
-    ),
     "linear-of-rows": Layer(
         lambda: nn.Linear(4, 3),
         ((6, 2, 4),),

@@ -45,7 +45,7 @@ from lab.reach import building
 
 #: Zoos by the module that registers their cases, those first whose cells have goldens.
 SOURCES = (
-    *("models", "models.situations", "lab.options.zoo"),
+    *("models", "models.situations", "models.ways", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
 )
 #: Folders of what is known of zoos that have no goldens.

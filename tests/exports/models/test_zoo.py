@@ -36,10 +36,8 @@ FRACTION_BITS = 7
 #: the tiny values whose quantization scale would be clamped to the observers' epsilon.
 SMALLEST_PEAK, LARGEST_PEAK = 2.0**-4, 2.0**5
 
-#: The release that the tests run on.
-DEFAULT = releases.load().default
-#: Those that make a program by themselves there; what the others give is a module and its inputs.
-BUILDS = [case for case in ZOO.values() if case.is_build and DEFAULT in (case.releases or (DEFAULT,))]
+#: Those that make a program by themselves; what the others give is a module and its inputs.
+BUILDS = [case for case in ZOO.values() if case.is_build]
 #: Modules of the situations.
 SITUATIONS = {case.module for case in ZOO.values() if case.module.startswith(f"{situations.__name__}.")}
 #: Situations that are about values at the ends of a type, or about nothing but zeros.

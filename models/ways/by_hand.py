@@ -15,8 +15,8 @@ from torch import nn
 
 from executorch_goldens import Build, case
 from executorch_goldens.exporting.building import Built
-from models.situations.exir_ways import LATER, NEWEST, to_edge, to_xnnpack
 from models.situations.limits import Function
+from models.ways.exir_ways import LATER, NEWEST, to_edge, to_xnnpack
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager

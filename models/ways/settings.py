@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from executorch_goldens import Build, case
 from executorch_goldens.exporting.building import Built
-from models.situations.exir_ways import NEWEST, to_edge
-from models.situations.tosa_ways import INT8, lowered, quantized
+from models.ways.exir_ways import NEWEST, to_edge
+from models.ways.tosa_ways import INT8, lowered, quantized
 
 if TYPE_CHECKING:
     from executorch.exir import ExecutorchProgramManager
