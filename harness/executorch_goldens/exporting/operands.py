@@ -10,7 +10,8 @@ import ast
 import inspect
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from executorch_goldens.reach.code import blocks
@@ -40,7 +41,7 @@ class Operands:
     Attributes
     ----------
     read
-        The expressions that each of these statements reads, or its neighbours of the base do, by its line.
+        The expressions that each of these statements reads, or its neighbours of the base do, by its line and text.
     """
 
     def __init__(self, edit: CodeEdit, head: ast.AST, base: ast.AST | None) -> None:
@@ -49,11 +50,11 @@ class Operands:
             for tree in (head, base)
         )
         of_base = [node for each in edit.base if (node := former.get(each.first)) is not None]
-        self.read: dict[int, list[ast.expr]] = {}
+        self.read: dict[int, dict[str, ast.expr]] = {}
         for statement in edit.head:
             if (node := own.get(statement.first)) is not None:
                 expressions = [part for each in (node, *of_base) for part in _own_operands(each)]
-                self.read[node.lineno] = [*{ast.unparse(each): each for each in expressions}.values()]
+                self.read[node.lineno] = {ast.unparse(each): each for each in expressions}
         self.found: dict[int, set[tuple[str, ...]]] = {}
         self.looks: dict[int, int] = {}
 
@@ -62,7 +63,7 @@ class Operands:
         frame = sys._getframe(2)
         self.looks[line] = self.looks.get(line, 0) + 1
         if self.looks[line] <= MOST:
-            names = {**frame.f_globals, **frame.f_locals}
+            names = ChainMap(frame.f_locals, frame.f_globals)
             self.found.setdefault(line, set()).add(tuple(relations(self.read[line], names)))
 
     def forget(self) -> None:
@@ -101,16 +102,16 @@ def _is_plain(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
 
 
-def relations(read: Iterable[ast.expr], names: Mapping[str, Any]) -> Iterator[str]:
+def relations(read: Mapping[str, ast.expr], names: Mapping[str, Any]) -> Iterator[str]:
     """Yield how what some expressions read is related.
 
-    >>> read = ast.parse("(height, width, 2)", mode="eval").body.elts
+    >>> read = {name: ast.parse(name, mode="eval").body for name in ("height", "width", "2")}
     >>> list(relations(read, {"height": 1, "width": 2}))
     ['height = 1', 'width > 1', '2 > 1', 'height < width', 'height < 2', 'width = 2']
     """
     numbers: list[tuple[str, float]] = []
-    for expression in read:
-        for name, value in _parts(ast.unparse(expression), _value(expression, names)):
+    for text, expression in read.items():
+        for name, value in _parts(text, _value(expression, names)):
             if type(value) in (int, float):
                 numbers.append((name, value))
             else:

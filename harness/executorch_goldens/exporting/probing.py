@@ -100,6 +100,8 @@ class EditedFile:
         Those that are compared, by their names.
     classes
         Its classes, by their names.
+    nodes
+        The functions of its tree, by their names.
     operands
         What edited statements read, by function.
     is_open
@@ -116,22 +118,22 @@ class EditedFile:
         self.names = [name for name in names if name in self.now.functions]
         self.removed = [name for name in self.was.functions if name not in self.now.functions]
         former = dict(_definitions(self.former, self.was))
-        nodes = dict(_definitions(self.tree, self.now))
+        self.nodes = dict(_definitions(self.tree, self.now))
         self.operands = {
-            edit.function: Operands(edit, nodes[edit.function], former.get(edit.function))
+            edit.function: Operands(edit, self.nodes[edit.function], former.get(edit.function))
             for edit in of_functions(inside, self.was, self.now)
             if edit.function in self.names
         }
-        self.is_open = self._has_open_decorators() or self._differs_outside()
+        self.is_open = self._has_open_decorators(former) or self._differs_outside()
         self.makers = {
             name: self._maker(node, wrapped=name in self.names)
-            for name, node in _definitions(self.former, self.was)
+            for name, node in former.items()
             if name in self.names or name in self.removed
         }
 
     def marked(self) -> ast.Module:
         """Return the head's tree: functions and classes are handed to `Prober.mark`, edited statements looked at."""
-        for name, node in (*_definitions(self.tree, self.now), *_classes(self.tree)):
+        for name, node in (*self.nodes.items(), *_classes(self.tree)):
             if name in self.operands:
                 self._look(name, node.body)
             if name in self.names or isinstance(node, ast.ClassDef):
@@ -151,16 +153,13 @@ class EditedFile:
                 call = ast.Expr(ast.Call(ast.Name(LOOK_AT, ast.Load()), given, []))
                 body.insert(body.index(node), ast.copy_location(call, node))
 
-    def _has_open_decorators(self) -> bool:
+    def _has_open_decorators(self, former: Mapping[str, Definition]) -> bool:
         """Return whether decorators differ, or those of functions that one side lacks do more than to change them."""
-        now, was = ({name: _decorators(node) for name, node in _definitions(*side)} for side in self._sides())
+        now, was = ({name: _decorators(node) for name, node in side.items()} for side in (self.nodes, former))
         return any(
             now[name] != was[name] if name in now and name in was else not _are_own((now | was)[name])
             for name in {*self.names, *self.removed} & {*now, *was}
         )
-
-    def _sides(self) -> tuple[tuple[ast.Module, code.Module], tuple[ast.Module, code.Module]]:
-        return (self.tree, self.now), (self.former, self.was)
 
     def _differs_outside(self) -> bool:
         """Return whether more differs outside of functions than what the head adds: imports, classes and names."""

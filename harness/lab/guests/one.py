@@ -25,7 +25,7 @@ from lab.options import cases as options_of_lowering
 #: Lines of a cell that are shown.
 SHOWN = 20
 #: The zoos, by name.
-RECORDED: Mapping[str, Zoo] = {
+KNOWN_ZOOS: Mapping[str, Zoo] = {
     **{name: Zoo(name, zoo.module, functools.partial(listing.core, name)) for name, zoo in ZOOS.items()},
     "options": Zoo("options", "lab.options.zoo", options_of_lowering.core),
 }
@@ -37,7 +37,7 @@ def add_to(subparsers: Any) -> None:
         "guest",
         description="Export the cells of a guest zoo, or of a matrix: which are newly wrong, or better?",
     )
-    parser.add_argument("zoo", choices=tuple(RECORDED))
+    parser.add_argument("zoo", choices=tuple(KNOWN_ZOOS))
     parser.add_argument("--tier", choices=TIERS, default=CORE, help="default: %(default)s")
     parser.add_argument(
         "--update", action="store_true", help="bring the list of what is known to what was found"
@@ -50,7 +50,7 @@ def add_to(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print what is not as it is known, and counts; return 0 where all is, or was written."""
     require_a_person(options.update, "--update")
-    zoo, every = RECORDED[options.zoo], list[Found]()
+    zoo, every = KNOWN_ZOOS[options.zoo], list[Found]()
     planned = plan(asked(zoo, options))
     release = planned.release.version
     try:

@@ -18,7 +18,7 @@ from typing import Any
 
 from executorch_goldens.cli import SAME
 from executorch_goldens.errors import UsageError
-from executorch_goldens.settings.arguments import positive_float, positive_int
+from executorch_goldens.settings.arguments import positive_int
 from lab import markdown
 from lab.mutants.recall import (
     REACHED,
@@ -26,6 +26,7 @@ from lab.mutants.recall import (
     UNREACHED,
     UNTOUCHED,
     accept,
+    add_session,
     at_most,
     compared,
     keep,
@@ -54,13 +55,8 @@ def add_to(subparsers: Any) -> None:
     parser.add_argument("since", help="the commit after which they are taken, in the repository's order")
     parser.add_argument("--until", default="HEAD", help="the last one (default: %(default)s)")
     parser.add_argument("--release", default="1.4.1", help="default: %(default)s")
-    parser.add_argument(
-        "--budget", type=positive_float, help="minutes of each comparison (default: the command's)"
-    )
-    parser.add_argument("--minutes", type=positive_float, help="begin no comparison after (default: none)")
     parser.add_argument("--count", type=positive_int, help="commits to compare (default: all)")
-    parser.add_argument("--so-far", action="store_true", help="only report")
-    parser.add_argument("--update", action="store_true", help="write the results, and docs/history.md")
+    add_session(parser)
     parser.set_defaults(run=run)
 
 

@@ -46,13 +46,18 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser("recall", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these fixes; wildcards")
     parser.add_argument("--release", choices=tuple(SINCE), default="1.5.1", help="default: %(default)s")
+    add_session(parser)
+    parser.set_defaults(run=run)
+
+
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a session of comparisons: see `unfinished` and `accept`."""
     parser.add_argument(
         "--budget", type=positive_float, help="minutes of each comparison (default: the command's)"
     )
     parser.add_argument("--minutes", type=positive_float, help="begin no comparison after (default: none)")
     parser.add_argument("--so-far", action="store_true", help="only report")
     parser.add_argument("--update", action="store_true", help="write the results, and docs/history.md")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -25,7 +25,6 @@ from executorch_goldens.errors import UsageError
 from executorch_goldens.reach import code
 from executorch_goldens.reach import map as maps
 from executorch_goldens.reach.map import ReachMap
-from executorch_goldens.settings.arguments import positive_float
 from executorch_goldens.settings.config import load
 from executorch_goldens.toolchains.toolchain import Toolchain
 from lab import GOLDENS, markdown, tables
@@ -52,12 +51,7 @@ def add_to(subparsers: Any) -> None:
     parser = subparsers.add_parser("swaps", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these swaps; wildcards")
     parser.add_argument("--draw", action="store_true", help="write what the seed draws, and compare nothing")
-    parser.add_argument(
-        "--budget", type=positive_float, help="minutes of each comparison (default: the command's)"
-    )
-    parser.add_argument("--minutes", type=positive_float, help="begin no comparison after (default: none)")
-    parser.add_argument("--so-far", action="store_true", help="only report")
-    parser.add_argument("--update", action="store_true", help="write the results, and docs/history.md")
+    recall.add_session(parser)
     parser.set_defaults(run=run)
 
 

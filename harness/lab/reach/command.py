@@ -37,9 +37,9 @@ from executorch_goldens.sweep.sweep import Sweep, SweepError
 from executorch_goldens.toolchains.toolchain import Toolchain, here
 from executorch_goldens.zoo.registry import zoo_of
 from executorch_goldens.zoo.variations import variations
-from lab import known as lists
 from lab import pages
 from lab.guests import ZOOS
+from lab.guests.one import KNOWN_ZOOS
 from lab.mutants.mechanical import drawing
 from lab.reach import building
 
@@ -48,11 +48,8 @@ SOURCES = (
     *("models", "models.situations", "models.ways", "lab.options.zoo"),
     *(zoo.module for zoo in ZOOS.values() if not zoo.layered),
 )
-#: Folders of what is known of zoos that have no goldens.
-LISTS = {
-    "lab.options.zoo": lists.FOLDER / "options",
-    **{zoo.module: lists.FOLDER / name for name, zoo in ZOOS.items()},
-}
+#: Folders of what is known of zoos that have no goldens, by their modules.
+LISTS = {zoo.module: zoo.folder for zoo in KNOWN_ZOOS.values()}
 #: Folders of the package ``executorch`` that only cells of these backends run.
 BACKENDS = ("backends/arm/", "backends/xnnpack/")
 #: Seconds between two looks at the clock while an export is waited for.

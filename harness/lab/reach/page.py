@@ -34,10 +34,15 @@ def parts() -> Iterator[Part]:
 
 
 def _committed(release: str) -> Iterator[str]:
-    folder, reading = GOLDENS / release, why.read()
+    folder = GOLDENS / release
+    return page(maps.read(folder / maps.FILE), core.read(folder / core.FILE), _reasons())
+
+
+@functools.cache
+def _reasons() -> Reasons:
+    reading = why.read()
     read_from = maps.read(GOLDENS / reading.release / maps.FILE)
-    reasons = Reasons(reading, read_from, left_of(read_from))
-    return page(maps.read(folder / maps.FILE), core.read(folder / core.FILE), reasons)
+    return Reasons(reading, read_from, left_of(read_from))
 
 
 def page(known: ReachMap, of_core: Collection[Cell], reasons: Reasons) -> Iterator[str]:
@@ -48,8 +53,8 @@ def page(known: ReachMap, of_core: Collection[Cell], reasons: Reasons) -> Iterat
     of_core
         Cells of the release's core.
     """
-    owners = owned(known)
-    explained = {owner: reasons.by_reason(owner, counts) for owner, counts in left_of(known).items()}
+    owners, left = owned(known), left_of(known)
+    explained = {owner: reasons.by_reason(owner, counts) for owner, counts in left.items()}
     cannot = {owner: _cannot(by_reason) for owner, by_reason in explained.items()}
     every = [function for functions in owners.values() for function in functions]
     by_core = bits(number for number, each in enumerate(known.cells) if each.cell in of_core)
@@ -91,7 +96,7 @@ def page(known: ReachMap, of_core: Collection[Cell], reasons: Reasons) -> Iterat
             "|---|---:|---:|---:|---|",
         )
         for owner in within:
-            counts = Counts(owners[owner], by_any)
+            counts = left[owner]
             without = ", ".join(
                 f"`{_short(each)}`" for each, missing in counts.missing.items() if missing == each.statements
             )
@@ -108,9 +113,8 @@ def _groups(owners: Iterable[Owner]) -> dict[tuple[str, str], list[Owner]]:
 
 def left_of(known: ReachMap) -> dict[Owner, Counts]:
     """Return what any cell reaches of each owner."""
-    return {
-        owner: Counts(functions, bits(range(len(known.cells)))) for owner, functions in owned(known).items()
-    }
+    by_any = bits(range(len(known.cells)))
+    return {owner: Counts(functions, by_any) for owner, functions in owned(known).items()}
 
 
 def _cannot(by_reason: Explained) -> int:

@@ -28,7 +28,7 @@ from executorch_goldens.zoo.registry import NAME_PATTERN, ZooError
 from lab import known, tables
 from lab.guests import ZOOS, cases, command, layer, listing, one, triage
 from lab.guests.listing import Entry, Listing, Omitted, names_of
-from lab.guests.one import RECORDED
+from lab.guests.one import KNOWN_ZOOS
 from lab.supply import locks
 from tests import REPOSITORY
 
@@ -476,14 +476,14 @@ def asked(*words: str) -> Options:
     parser = argparse.ArgumentParser()
     one.add_to(parser.add_subparsers())
     options = parser.parse_args(["guest", *words, "--toolchain", sys.executable])
-    return one.asked(RECORDED[options.zoo], options)
+    return one.asked(KNOWN_ZOOS[options.zoo], options)
 
 
 @pytest.mark.parametrize("zoo", LISTED)
 def test_a_guest_has_its_own_place_and_longer_where_its_models_are_large(zoo: str) -> None:
     own = asked(zoo)
     assert own.models == (ZOOS[zoo].module,)
-    assert own.goldens == RECORDED[zoo].folder
+    assert own.goldens == KNOWN_ZOOS[zoo].folder
     assert own.variations == "quick"
     assert own.export_timeout == (ZOOS[zoo].export_timeout or EXPORT_TIMEOUT)
     assert asked(zoo, "--export-timeout", "7").export_timeout == 7

@@ -239,15 +239,15 @@ def test_a_list_is_written_for_a_person_only(
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("zoo", one.RECORDED)
+@pytest.mark.parametrize("zoo", one.KNOWN_ZOOS)
 def test_each_entry_of_a_list_is_of_a_case_of_its_zoo_on_its_target(zoo: str) -> None:
-    every = load([one.RECORDED[zoo].module])
+    every = load([one.KNOWN_ZOOS[zoo].module])
     for release, each in releases.load().releases.items():
         cells = {str(cell) for cell in cells_of(every.values(), each)}
-        assert Decisions.of_root(one.RECORDED[zoo].folder, release).defects.keys() <= cells
-        assert one.RECORDED[zoo].core(release) <= every.keys()
+        assert Decisions.of_root(one.KNOWN_ZOOS[zoo].folder, release).defects.keys() <= cells
+        assert one.KNOWN_ZOOS[zoo].core(release) <= every.keys()
 
 
 def test_what_was_tried_is_of_zoos_that_there_are() -> None:
-    assert {name for name, _ in known.tried()} == {*one.RECORDED}
+    assert {name for name, _ in known.tried()} == {*one.KNOWN_ZOOS}
     assert all(int(row["right"]) <= int(row["cells"]) for row in known.tried().values())
